@@ -44,7 +44,7 @@ const HELP: &str = "\
 A line that begins with // is sent to the model, with one / less.
 What you type while the model works goes with its next step; /help, /mode, /permissions and /tasks answer at once.
 Alt-Enter, Ctrl-J, or a \\ before Enter make a new line; Up and Ctrl-R find what you typed before, unless a blank begins it.
-Ctrl-C stops an answer; a second one ends jaato. Commands:";
+Esc or Ctrl-C stops an answer; while it stops, a second Ctrl-C ends jaato. Commands:";
 
 /// What to do where a message begins with a path.
 const SLASH_HINT: &str =
@@ -101,7 +101,9 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
         conversation::start(&runtime, &args.session, &view, Watch::at_terminal(&view, &stage))?;
     greet(&session);
     let history = || HistoryFile::of(&runtime.setup().folders);
-    let mut lines = Lines::new(Words::new(runtime.word_completer(&session)), history);
+    let words = Words::new(runtime.word_completer(&session));
+    let escaped = turn.clone();
+    let mut lines = Lines::new(words, history, Arc::new(move || escaped.stop()));
     if terminal::input_is_terminal() {
         session.let_tasks_go_on();
     }

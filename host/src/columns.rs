@@ -32,6 +32,11 @@ pub fn whole(head: &[String], rows: &[Vec<String>]) -> Laid {
     side_by_side(head, rows, &natural(head, rows))
 }
 
+/// Returns the widths of columns that have room together; none where that leaves too little of them.
+pub fn widths(head: &[String], rows: &[Vec<String>], room: usize) -> Option<Vec<usize>> {
+    shrunk(&natural(head, rows), &longest_words(head, rows), room)
+}
+
 /// Lays out rows so that no line is wider than so many columns.
 pub fn fitting(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
     // The last column stays free: what fills a row goes on in the next one on some terminals.
@@ -42,9 +47,7 @@ pub fn fitting(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
     if natural.iter().sum::<usize>() <= room {
         return side_by_side(head, rows, &natural);
     }
-    match shrunk(&natural, &longest_words(head, rows), room)
-        .filter(|_| columns + 1 >= STACKED_BELOW)
-    {
+    match widths(head, rows, room).filter(|_| columns + 1 >= STACKED_BELOW) {
         Some(widths) => side_by_side(head, rows, &widths),
         None => stacked(head, rows, columns),
     }

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 
 use self::edited::{Editor, Editors, OpenEditor, Screen};
 pub use self::history::HistoryFile;
+pub use self::keys::StopTurn;
 use crate::ask::{ForLines, Stage};
 use crate::exit::{Exit, Failure};
 use crate::terminal::{self, IdlePrompt, Keys, PromptBeside};
@@ -108,9 +109,11 @@ enum Idle {
 
 impl Lines {
     /// Looks at the terminal once; without an editor for it, lines come plain.
-    pub fn new(words: Words, history: impl FnOnce() -> HistoryFile) -> Self {
-        let is_terminal = terminal::input_is_terminal();
-        let source = if is_terminal { of_terminal(words, history) } else { Source::Pipe(None) };
+    pub fn new(words: Words, history: impl FnOnce() -> HistoryFile, stop_turn: StopTurn) -> Self {
+        let source = match terminal::input_is_terminal() {
+            true => of_terminal(words, history, stop_turn),
+            false => Source::Pipe(None),
+        };
         Self { source, early: VecDeque::new() }
     }
 
@@ -204,12 +207,12 @@ impl Drop for Lines {
     }
 }
 
-fn of_terminal(words: Words, history: impl FnOnce() -> HistoryFile) -> Source {
+fn of_terminal(words: Words, history: impl FnOnce() -> HistoryFile, stop_turn: StopTurn) -> Source {
     terminal::remember_terminal();
     if !terminal::can_edit() {
         return Source::Terminal;
     }
-    let editors = Arc::new(Editors::new(words, history()));
+    let editors = Arc::new(Editors::new(words, history(), stop_turn));
     match editors.first() {
         Ok(editor) => Source::Edited(Box::new(Edited {
             editors,

@@ -57,7 +57,9 @@ impl Words {
                 let own = OWN.iter().filter(|(name, _)| name.starts_with(begun));
                 let own = own.map(|(name, text)| WordChoice::new(*name, *text));
                 let mut choices: Vec<_> = own.chain(self.completer.names(begun)).collect();
+                // Jaato's own come first, whatever a plugin calls its.
                 choices.sort_by(|a, b| a.text.cmp(&b.text));
+                choices.dedup_by(|later, first| later.text == first.text);
                 choices
             }
             Typed::Word { command, words, begun } => {

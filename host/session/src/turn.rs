@@ -78,12 +78,14 @@ impl Session {
     /// open.
     pub async fn turn(&mut self, prompt: impl Into<Prompt>, cancel: &Cancel) -> TurnReport {
         let prompt = prompt.into();
+        // What is said from here on was said after the prompt.
+        let said_before = self.shared.inbox.waiting();
         let text = prompt.text.clone();
         if prompt.files.iter().any(|file| matches!(file, Part::Data(_))) {
             self.wait_for_sight(cancel).await;
         }
         let additions = self.additions_to(&text, cancel).await;
-        let taken = self.take_prompt(prompt, &additions);
+        let taken = self.take_prompt(prompt, &additions, said_before);
         let begun = Begun { prompt: text, additions, ..Begun::default() };
         self.run_turn(begun, taken, cancel).await
     }
@@ -148,7 +150,14 @@ impl Session {
         TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms, is_open }
     }
 
-    fn take_prompt(&mut self, prompt: Prompt, additions: &[Addition]) -> Result<()> {
+    /// Begins a turn with a prompt. The first `said_before` messages of the inbox go before it, the
+    /// others after it.
+    fn take_prompt(
+        &mut self,
+        prompt: Prompt,
+        additions: &[Addition],
+        said_before: usize,
+    ) -> Result<()> {
         if prompt.text.trim().is_empty() {
             let error = Error::new(ErrorKind::InvalidArguments, "the prompt is empty");
             return Err(error.with_hint("say what is to be done"));
@@ -157,11 +166,14 @@ impl Session {
         // Outcomes that went with a prompt which was never sent go with this one.
         let unsent = self.history.unsent_values().filter(|part| !is_addition(part));
         let mut parts: Vec<Part> = unsent.cloned().collect();
-        parts.extend(self.take_news());
+        let mut messages = self.shared.inbox.take();
+        let said_after = messages.split_off(said_before.min(messages.len()));
+        parts.extend(self.news(messages));
         parts.extend(additions.iter().map(Addition::part));
         self.tell_what_is_not_looked_at(&prompt.files);
         self.try_again(&prompt.files);
         parts.extend(prompt.into_parts());
+        parts.extend(self.join(said_after));
         self.history.append_prompt(parts).map_err(host_bug)
     }
 
@@ -447,22 +459,30 @@ impl Session {
     /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
     /// commands, objects that it has not seen, then what the person said.
     fn take_news(&self) -> Vec<Part> {
+        self.news(self.shared.inbox.take())
+    }
+
+    fn news(&self, messages: Vec<Waiting>) -> Vec<Part> {
         let mut news = self.take_late_instructions();
         news.extend(tasks::parts(self.shared.tasks.board().take_outcomes()));
         news.extend(self.take_answers());
         news.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
-        for message in self.shared.inbox.take() {
-            news.push(match message {
-                Waiting::Said(text) => {
-                    self.shared.emitter.emit(Event::MessageJoined { text: text.clone() });
-                    Part::text(text)
-                }
-                Waiting::Notified { from, text } => {
-                    Part::json(json!({ "notification": { "from": from, "text": text } }))
-                }
-            });
-        }
+        news.extend(self.join(messages));
         news
+    }
+
+    /// Announces messages that go with the next request.
+    fn join(&self, messages: Vec<Waiting>) -> Vec<Part> {
+        let part = |message| match message {
+            Waiting::Said(text) => {
+                self.shared.emitter.emit(Event::MessageJoined { text: text.clone() });
+                Part::text(text)
+            }
+            Waiting::Notified { from, text } => {
+                Part::json(json!({ "notification": { "from": from, "text": text } }))
+            }
+        };
+        messages.into_iter().map(part).collect()
     }
 
     async fn run_calls(

@@ -1,10 +1,12 @@
 //! Calls that take long go on as tasks, and what a person says meanwhile joins the next request.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Cancel, Limits, Session, SessionSetup};
+use jaato_session::{Cancel, Inbox, Limits, Session, SessionSetup};
+use jaato_types::hooks::Hook;
 use jaato_types::tasks::TaskStatus;
 use jaato_types::{Data, DataContent, ErrorKind, Event, Message, Outcome, Part, Role};
 use serde_json::{Value, json};
@@ -370,6 +372,25 @@ async fn what_is_said_between_turns_joins_the_next_prompt() {
     inbox.send("by the way").unwrap();
     session.turn("hi", &Cancel::new()).await;
     assert_eq!(parts(&session.history().entries()[0].message), ["text by the way", "text hi"]);
+}
+
+#[tokio::test]
+async fn what_is_said_while_a_prompt_is_prepared_comes_after_it() {
+    let stage = stage();
+    stage.provider.then([Beat::text("hello")]);
+    let inbox = Arc::new(OnceLock::<Inbox>::new());
+    let said = Arc::clone(&inbox);
+    stage.hooks.answers("slow", Hook::BeforePrompt, move |_| {
+        for text in ["second", "third"] {
+            said.get().unwrap().send(text).unwrap();
+        }
+        std::future::ready(Ok(json!({})))
+    });
+    let mut session = stage.start(Stage::setup()).unwrap();
+    assert!(inbox.set(session.inbox()).is_ok());
+    session.turn("first", &Cancel::new()).await;
+    let prompt = parts(&session.history().entries()[0].message);
+    assert_eq!(prompt, ["text first", "text second", "text third"]);
 }
 
 #[tokio::test]

@@ -12,13 +12,16 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::history::{HISTORY_LINES_MAX, HistoryFile};
-use super::keys::Keys;
+use super::keys::{Keys, StopTurn};
 use super::{Line, PROMPT, failed};
 use crate::ask::ForLines;
 use crate::exit::Failure;
 use crate::terminal::{self, CtrlC, OpenQuestion, Printer};
 use crate::view::View;
 use crate::words::Words;
+
+/// How long the rest of a key's bytes is waited for, in milliseconds: Esc is the first byte of many.
+const KEY_REST_MS: u16 = 100;
 
 /// How often what was written meanwhile is shown above the line.
 const SHOWN_EVERY: Duration = Duration::from_millis(50);
@@ -51,8 +54,8 @@ pub struct OpenEditor {
 
 impl Editors {
     /// Makes none yet.
-    pub fn new(words: Words, history: HistoryFile) -> Self {
-        Self { words, keys: Keys::default(), history }
+    pub fn new(words: Words, history: HistoryFile, stop_turn: StopTurn) -> Self {
+        Self { words, keys: Keys::new(stop_turn), history }
     }
 
     /// Makes the first.
@@ -69,6 +72,7 @@ impl Editors {
         let config = Config::builder()
             .behavior(Behavior::PreferTerm)
             .completion_type(CompletionType::List)
+            .keyseq_timeout(Some(KEY_REST_MS))
             .build();
         let mut editor = Editor::with_history(config, history)?;
         editor.set_max_history_size(HISTORY_LINES_MAX)?;
@@ -108,6 +112,7 @@ impl Editors {
             open.print_above(printer);
         }
         // A person may take their time: the wait must not hold up signals.
+        let keys = self.keys.clone();
         let mut reading = tokio::task::spawn_blocking(move || self.read(editor, begun, &send));
         let mut ticks = tokio::time::interval(SHOWN_EVERY);
         let editor = loop {
@@ -117,6 +122,10 @@ impl Editors {
                 _ = ticks.tick() => terminal::show_above(),
             }
         };
+        if let Some(open) = open.as_ref().filter(|_| keys.is_escaped()) {
+            // Nothing was typed there. A terminal that is gone needs nothing.
+            let _ = open.erase_rows(1);
+        }
         drop(open);
         // Ctrl-C stops what follows. A terminal that is gone shows so to whoever reads next.
         let _ = terminal::read_keys(CtrlC::Signal);

@@ -1,5 +1,5 @@
 //! What keys mean in the line editor, beyond what they mean in every one: Enter and its relatives,
-//! Ctrl-C and Ctrl-Z.
+//! Esc, Ctrl-C and Ctrl-Z.
 
 use std::sync::Arc;
 
@@ -13,9 +13,15 @@ use crate::{platform, terminal};
 /// Bytes of a key that is no character, at most.
 const KEY_BYTES_MAX: usize = 8;
 
+/// Stops the turn that runs; false if none does.
+pub type StopTurn = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// Sees every key of a line before the editor does. Clones are the same.
-#[derive(Debug, Clone, Default)]
-pub struct Keys(Arc<Mutex<Seen>>);
+#[derive(Clone)]
+pub struct Keys {
+    seen: Arc<Mutex<Seen>>,
+    stop_turn: StopTurn,
+}
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -27,30 +33,37 @@ struct Seen {
     dropped: String,
     /// What stood there, each time that a backslash before Enter made a new line.
     continued: Vec<String>,
+    /// Esc ended a line in which nothing was typed.
+    is_escaped: bool,
 }
 
 impl Keys {
+    /// Makes one whose Esc stops the turn.
+    pub fn new(stop_turn: StopTurn) -> Self {
+        Self { seen: Arc::default(), stop_turn }
+    }
+
     /// Looks at what was typed ahead: an editor begins.
     pub fn begin(&self) {
         let typed_ahead = platform::bytes_waiting();
-        *self.0.lock() = Seen { typed_ahead, ..Seen::default() };
+        *self.seen.lock() = Seen { typed_ahead, ..Seen::default() };
     }
 
     /// Tells whether more was typed ahead than the keys that came: the editor has it.
     pub fn has_more(&self) -> bool {
-        let seen = self.0.lock();
+        let seen = self.seen.lock();
         seen.bytes < seen.typed_ahead
     }
 
     /// Takes the line that Ctrl-C ended.
     pub fn take_dropped(&self) -> String {
-        std::mem::take(&mut self.0.lock().dropped)
+        std::mem::take(&mut self.seen.lock().dropped)
     }
 
     /// Takes the backslashes out of a line that made new lines of it; others are meant.
     pub fn without_continuations(&self, line: String) -> String {
         let mut line = line;
-        for begun in self.0.lock().continued.drain(..).rev() {
+        for begun in self.seen.lock().continued.drain(..).rev() {
             let goes_on = line.strip_prefix(&begun).is_some_and(|rest| rest.starts_with('\n'));
             if goes_on {
                 line.remove(begun.len() - 1);
@@ -59,8 +72,13 @@ impl Keys {
         line
     }
 
+    /// Returns true if Esc ended the line, in which nothing was typed.
+    pub fn is_escaped(&self) -> bool {
+        self.seen.lock().is_escaped
+    }
+
     fn note(&self, key: KeyEvent) {
-        let mut seen = self.0.lock();
+        let mut seen = self.seen.lock();
         match key {
             // Nobody tells how long it is.
             KeyEvent(KeyCode::BracketedPasteStart, _) => seen.typed_ahead = 0,
@@ -74,7 +92,7 @@ impl Keys {
     fn enter(&self, context: &EventContext<'_>) -> Cmd {
         let line = context.line();
         if context.pos() == line.len() && ends_in_a_backslash(line) {
-            self.0.lock().continued.push(line.to_owned());
+            self.seen.lock().continued.push(line.to_owned());
             return Cmd::Newline;
         }
         terminal::line_ends();
@@ -103,8 +121,18 @@ impl ConditionalEventHandler for Keys {
             | KeyEvent(KeyCode::Char('J'), Modifiers::CTRL | Modifiers::CTRL_ALT) => {
                 Some(Cmd::Newline)
             }
+            KeyEvent(KeyCode::Esc, Modifiers::NONE) => {
+                (self.stop_turn)();
+                if !context.line().is_empty() {
+                    return Some(Cmd::Noop);
+                }
+                // Nothing is typed: the prompt of an idle chat, or of one that works, is shown again.
+                self.seen.lock().is_escaped = true;
+                terminal::line_ends();
+                Some(Cmd::AcceptLine)
+            }
             KeyEvent(KeyCode::Char('C'), Modifiers::CTRL) => {
-                self.0.lock().dropped = context.line().to_owned();
+                self.seen.lock().dropped = context.line().to_owned();
                 terminal::line_ends();
                 Some(Cmd::Interrupt)
             }
@@ -146,8 +174,8 @@ mod tests {
 
     #[test]
     fn only_a_backslash_that_made_a_new_line_is_taken_out() {
-        let keys = Keys::default();
-        keys.0.lock().continued = ["a\\", "a\\\nb\\", "gone\\"].map(str::to_owned).into();
+        let keys = Keys::new(Arc::new(|| false));
+        keys.seen.lock().continued = ["a\\", "a\\\nb\\", "gone\\"].map(str::to_owned).into();
         let line = "a\\\nb\\\nls \\\n-l".to_owned();
         assert_eq!(keys.without_continuations(line), "a\nb\nls \\\n-l");
         assert_eq!(keys.without_continuations("a\\\nb".to_owned()), "a\\\nb");
@@ -155,8 +183,8 @@ mod tests {
 
     #[test]
     fn what_was_typed_ahead_is_counted_by_its_keys() {
-        let keys = Keys::default();
-        keys.0.lock().typed_ahead = "é\rb".len();
+        let keys = Keys::new(Arc::new(|| false));
+        keys.seen.lock().typed_ahead = "é\rb".len();
         let none = Modifiers::NONE;
         for (key, has_more) in [
             (KeyEvent(KeyCode::Char('é'), none), true),
@@ -167,7 +195,7 @@ mod tests {
             assert_eq!(keys.has_more(), has_more, "{key:?}");
         }
         // A paste tells its end by itself.
-        keys.0.lock().typed_ahead = 1000;
+        keys.seen.lock().typed_ahead = 1000;
         keys.note(KeyEvent(KeyCode::BracketedPasteStart, none));
         assert!(!keys.has_more());
     }

@@ -165,7 +165,7 @@ fn prompt_of(field: &FormField) -> String {
     let what = match field.kind {
         FieldKind::Secret => return "type it; Ctrl-C declines:".to_owned(),
         FieldKind::Choice => "a number or a value",
-        FieldKind::Several => "numbers, with commas or blanks between",
+        FieldKind::Several => "numbers or values, with commas between",
         FieldKind::Text | FieldKind::Unknown => "your answer",
     };
     let enter = match (&field.default, field.kind) {
@@ -203,10 +203,10 @@ fn read_line(field: &FormField, line: &str) -> Result<Given, String> {
     match field.kind {
         FieldKind::Choice => chosen(&field.options, line)
             .map(|value| Given::Value(Value::from(value)))
-            .ok_or_else(|| wanted(&field.options, "a number")),
+            .ok_or_else(|| wanted(&field.options, "a number or a value, like 1")),
         FieldKind::Several => read_several(&field.options, line)
             .map(|values| Given::Value(Value::from(values)))
-            .ok_or_else(|| wanted(&field.options, "numbers")),
+            .ok_or_else(|| wanted(&field.options, "numbers or values, like 1,2")),
         FieldKind::Text | FieldKind::Secret | FieldKind::Unknown => {
             Ok(Given::Value(Value::from(line)))
         }
@@ -214,14 +214,22 @@ fn read_line(field: &FormField, line: &str) -> Result<Given, String> {
 }
 
 fn wanted(options: &[FieldOption], what: &str) -> String {
-    format!("that is none of them: give {what} from 1 to {}", options.len())
+    format!("not in the list: type {what}; the numbers go from 1 to {}", options.len())
 }
 
-/// Finds an option by its number in the list, else by its value.
+/// Finds an option by its number in the list, else by its value or label. Their case counts only if
+/// several differ in nothing else.
 fn chosen<'a>(options: &'a [FieldOption], words: &str) -> Option<&'a str> {
     let number = words.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let names = |option: &FieldOption| [option.value.clone(), option.label.trim().to_owned()];
+    let is_called = |option: &&FieldOption| names(option).contains(&words.to_owned());
+    let lower = words.to_lowercase();
+    let mut alike = options.iter().filter(|option| {
+        !words.is_empty() && names(option).iter().any(|name| name.to_lowercase() == lower)
+    });
+    let alike = alike.next().filter(|_| alike.next().is_none());
     let listed = number.and_then(|at| options.get(at));
-    let found = listed.or_else(|| options.iter().find(|option| option.value == words));
+    let found = listed.or_else(|| options.iter().find(is_called)).or(alike);
     found.map(|option| option.value.as_str())
 }
 
@@ -270,7 +278,7 @@ mod tests {
     }
 
     const NONE_OF_THREE: Result<Given, &str> =
-        Err("that is none of them: give a number from 1 to 3");
+        Err("not in the list: type a number or a value, like 1; the numbers go from 1 to 3");
 
     #[test]
     fn one_is_chosen_by_number_or_value() {
@@ -279,13 +287,19 @@ mod tests {
         check(&choice, "1", value(json!("red")));
         check(&choice, "dark blue", value(json!("dark blue")));
         check(&choice, "7", value(json!("7")));
-        for wrong in ["0", "4", "-1", "green", "Red", "1 2", "99999999999999999999"] {
+        check(&choice, "Red", value(json!("red")));
+        for wrong in ["0", "4", "-1", "green", "1 2", "99999999999999999999"] {
             check(&choice, wrong, NONE_OF_THREE);
         }
         check(&choice, "", Err("it needs an answer; /decline declines"));
         // What the list shows as 1 is meant, whatever the values are.
         check(&field(FieldKind::Choice, &["2", "1"], None), "1", value(json!("2")));
         check(&field(FieldKind::Choice, &colours, Some(json!("7"))), "", value(json!("7")));
+        let mut labelled = field(FieldKind::Choice, &["prod", "PROD", "x"], None);
+        labelled.options[2].label = "The Last".to_owned();
+        check(&labelled, "PROD", value(json!("PROD")));
+        check(&labelled, "the last", value(json!("x")));
+        check(&labelled, "Prod", NONE_OF_THREE);
     }
 
     #[test]
@@ -295,10 +309,12 @@ mod tests {
         check(&several, "1,2", value(json!(["red", "dark blue"])));
         check(&several, " 2  1 2 ".trim(), value(json!(["dark blue", "red"])));
         check(&several, "dark blue, 1", value(json!(["dark blue", "red"])));
+        check(&several, "Red,Dark Blue", value(json!(["red", "dark blue"])));
         check(&several, "", value(json!([])));
         check(&several, "none", value(json!([])));
         for wrong in ["4", "1 blue", ",", "dark blue 1"] {
-            let told = "that is none of them: give numbers from 1 to 3";
+            let told =
+                "not in the list: type numbers or values, like 1,2; the numbers go from 1 to 3";
             check(&several, wrong, Err(told));
         }
         let with_default = field(FieldKind::Several, &colours, Some(json!(["red"])));

@@ -38,28 +38,26 @@ impl Answer {
         Self { manner, line_is_open: false }
     }
 
-    /// Writes the next piece, or as much of it as can be drawn.
+    /// Takes the next piece; returns what is to be written now, which may be nothing.
+    pub fn piece(&mut self, text: &str) -> String {
+        let shown = match &mut self.manner {
+            Drawing::Raw => text.to_owned(),
+            Drawing::Visible(visible) => visible.piece(text).into_owned(),
+            // Whole rows.
+            Drawing::Markdown(markdown) => return markdown.piece(text, columns()),
+        };
+        if !text.is_empty() {
+            self.line_is_open = !text.ends_with('\n');
+        }
+        shown
+    }
+
+    /// Writes what a piece gave.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn piece(&mut self, text: &str) -> io::Result<()> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        if let Drawing::Markdown(markdown) = &mut self.manner {
-            let drawn = markdown.piece(text, columns());
-            return if drawn.is_empty() { Ok(()) } else { writer::output(&drawn) };
-        }
-        self.line_is_open = !text.ends_with('\n');
-        match &mut self.manner {
-            Drawing::Visible(visible) => writer::output(&visible.piece(text)),
-            Drawing::Raw | Drawing::Markdown(_) => writer::output(text),
-        }
-    }
-
-    /// Whether a piece would be written at once, or held until its line has ended.
-    pub fn is_drawn(&self) -> bool {
-        matches!(self.manner, Drawing::Markdown(_))
+    pub fn write(&self, shown: &str) -> io::Result<()> {
+        if shown.is_empty() { Ok(()) } else { writer::output(shown) }
     }
 
     /// What has come and stands nowhere yet.

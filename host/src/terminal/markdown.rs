@@ -1,253 +1,140 @@
-//! Markdown as it comes, drawn line by line: headings, emphasis, lists, code, and tables as wide as
-//! the terminal.
+//! Markdown as it comes: blocks are drawn once they are final, and of an open paragraph each row
+//! that is full.
 //!
-//! What models write is made visible before it is drawn, so that all looks are jaato's own. A line
-//! is drawn once it has ended, a table once it has; what has come of them meanwhile can be asked
-//! for.
+//! `pulldown-cmark` says what is markup; all other characters of the source are drawn, made visible
+//! so that all looks are jaato's own. The block that is still open is held and drawn anew at line
+//! ends and between words; rows that no further text can change are written ([`page`]). Where that
+//! is tried depends on the text alone, and not on the pieces in which it comes.
 
-use jaato_runtime::visible;
-use termimad::MadSkin;
+mod page;
+mod rows;
+mod table;
 
-/// Begins and ends a block of code.
-const FENCES: [&str; 2] = ["```", "~~~"];
+use self::page::{Extent, Page, Screen, page};
 
-/// Bytes that are held until a line or a table ends; what is longer is drawn as it is.
+/// Bytes of a block that are held; what is longer is drawn as it is.
 const HELD_BYTES_MAX: usize = 64 * 1024;
+
+/// A block is drawn again when it has grown by this part of it: else a long one takes too long.
+const GROWTH_PART: usize = 64;
 
 /// Columns of the narrowest terminal that is drawn for.
 const COLUMNS_MIN: usize = 4;
 
 /// Draws pieces of markdown.
+#[derive(Debug)]
 pub struct Markdown {
-    skin: MadSkin,
-    /// The last line, as far as it is there.
-    line: String,
-    /// The lines of a table that may go on.
-    table: String,
-    /// What ends the block of code, inside of one.
-    fence: Option<&'static str>,
+    has_looks: bool,
+    /// The source from the end of the last block that is drawn and closed.
+    held: String,
+    /// Bytes of it that are drawn.
+    drawn: usize,
+    /// Its length when it was drawn last.
+    looked_at: usize,
 }
 
 impl Markdown {
     /// Begins a text, with looks or without.
     pub fn new(has_looks: bool) -> Self {
-        let mut skin = if has_looks { MadSkin::default_dark() } else { MadSkin::no_style() };
-        // Colours of the terminal's own are read on light and on dark ones.
-        let plain = termimad::CompoundStyle::default();
-        skin.paragraph.compound_style = plain;
-        for style in [&mut skin.code_block.compound_style, &mut skin.inline_code] {
-            *style = plain;
-            if has_looks {
-                style.set_fg(termimad::crossterm::style::Color::Cyan);
-            }
-        }
-        skin.ordered_item_styles = MadSkin::no_style().ordered_item_styles;
-        skin.bold = plain;
-        skin.italic = plain;
-        if has_looks {
-            skin.bold.add_attr(termimad::crossterm::style::Attribute::Bold);
-            skin.italic.add_attr(termimad::crossterm::style::Attribute::Italic);
-        }
-        for header in &mut skin.headers {
-            header.align = termimad::Alignment::Left;
-            header.compound_style = skin.bold;
-        }
-        skin.table.compound_style = termimad::CompoundStyle::default();
-        Self { skin, line: String::new(), table: String::new(), fence: None }
+        Self { has_looks, held: String::new(), drawn: 0, looked_at: 0 }
     }
 
     /// Takes the next piece; returns what of the text is drawn now.
     pub fn piece(&mut self, text: &str, columns: usize) -> String {
-        let mut drawn = String::new();
-        for piece in text.split_inclusive('\n') {
-            self.line.push_str(piece);
-            if piece.ends_with('\n') || self.line.len() > HELD_BYTES_MAX {
-                self.end_line(columns, &mut drawn);
+        let mut rows = String::new();
+        for letter in text.chars() {
+            if self.held.is_empty() && letter == '\n' {
+                // No empty row begins a text.
+                continue;
+            }
+            self.held.push(letter);
+            let has_grown = self.held.len() - self.looked_at >= self.held.len() / GROWTH_PART;
+            let has_a_row = self.held.len() - self.looked_at >= columns / 2;
+            if self.held.len() > HELD_BYTES_MAX {
+                rows += &self.end(columns);
+            } else if letter == '\n' && has_grown {
+                self.draw(Extent::Lines, columns, &mut rows);
+            } else if has_grown && has_a_row && is_between_words(letter) {
+                self.draw(Extent::Words, columns, &mut rows);
             }
         }
-        drawn
+        rows
     }
 
     /// Ends the text here, and draws what is left of it.
     pub fn end(&mut self, columns: usize) -> String {
-        let mut drawn = String::new();
-        if !self.line.is_empty() {
-            self.end_line(columns, &mut drawn);
-        }
-        self.end_table(columns, &mut drawn);
-        self.fence = None;
-        drawn
+        let mut rows = String::new();
+        self.draw(Extent::Whole, columns, &mut rows);
+        *self = Self::new(self.has_looks);
+        rows
     }
 
-    /// What has come and is not drawn yet.
+    /// The last line of the text that is not drawn yet.
     pub fn coming(&self) -> Option<&str> {
-        match (self.line.trim(), self.table.lines().next_back()) {
-            ("", last) => last,
-            (line, _) => Some(line),
-        }
+        let coming = self.held.get(self.drawn..).unwrap_or_default();
+        coming.lines().map(str::trim).rfind(|line| !line.is_empty())
     }
 
-    fn end_line(&mut self, columns: usize, drawn: &mut String) {
-        let line = std::mem::take(&mut self.line);
-        let line = visible::text(line.trim_end_matches(['\r', '\n'])).into_owned();
-        let trimmed = line.trim_start();
-        if let Some(fence) = self.fence {
-            match trimmed.trim_end() == fence {
-                true => self.fence = None,
-                // Not wrapped: code is copied.
-                false => self.draw(&format!("```\n{line}\n```"), None, drawn),
-            }
-            return;
-        }
-        let may_go_on = self.table.len() < HELD_BYTES_MAX;
-        if trimmed.starts_with('|') && may_go_on {
-            self.table.push_str(&line);
-            self.table.push('\n');
-            return;
-        }
-        self.end_table(columns, drawn);
-        self.fence = FENCES.into_iter().find(|fence| trimmed.starts_with(fence));
-        match () {
-            () if self.fence.is_some() => {}
-            () if trimmed.is_empty() => drawn.push('\n'),
-            () => self.draw(&line, Some(columns), drawn),
-        }
-    }
-
-    fn end_table(&mut self, columns: usize, drawn: &mut String) {
-        let table = std::mem::take(&mut self.table);
-        if !table.is_empty() {
-            self.draw(table.trim_end(), Some(columns), drawn);
-        }
-    }
-
-    fn draw(&self, markdown: &str, columns: Option<usize>, drawn: &mut String) {
+    fn draw(&mut self, extent: Extent, columns: usize, rows: &mut String) {
         // The last column stays free: what fills a row goes on in the next one on some terminals.
-        let width = columns.map(|columns| columns.saturating_sub(1).max(COLUMNS_MIN));
-        let text = self.skin.text(markdown, width).to_string();
-        for line in text.lines() {
-            drawn.push_str(line.trim_end());
-            drawn.push('\n');
+        let room = columns.saturating_sub(1).max(COLUMNS_MIN);
+        let screen = Screen { room, has_looks: self.has_looks };
+        let mut page = page(&self.held, self.drawn, screen, extent);
+        while self.escape(&page) {
+            page = page::page(&self.held, self.drawn, screen, extent);
+        }
+        let drawn = self.drawn;
+        for row in page.rows.iter().take_while(|row| row.end <= page.stable_to) {
+            if row.end > drawn {
+                rows.push_str(&row.written(drawn));
+                self.drawn = self.drawn.max(row.end);
+            }
+        }
+        self.let_go(&page, extent);
+        self.looked_at = self.held.len();
+    }
+
+    /// Takes definitions of links for text: they would not be drawn at all, and what refers to them
+    /// has been drawn before they come.
+    fn escape(&mut self, page: &Page) -> bool {
+        let mut definitions = page.definitions.clone();
+        definitions.retain(|at| self.held[*at..].starts_with('['));
+        definitions.sort_unstable();
+        for at in definitions.iter().rev() {
+            self.held.insert(*at, '\\');
+            self.drawn += usize::from(self.drawn > *at);
+        }
+        !definitions.is_empty()
+    }
+
+    /// Lets go of what is drawn and closed.
+    fn let_go(&mut self, page: &Page, extent: Extent) {
+        if extent == Extent::Words {
+            // The last line may still be part of the block before it.
+            return;
+        }
+        if let [.., before, _] = page.blocks.as_slice() {
+            if page.stable_to < before.end {
+                return;
+            }
+            let end = self.held[..before.end].trim_end().len();
+            self.held.drain(..end);
+            self.drawn = self.drawn.saturating_sub(end);
+        } else if let ([code], true) = (page.blocks.as_slice(), page.is_fenced) {
+            // The fence and what comes after the lines that are drawn.
+            let fence = self.held[code.start..].find('\n').map(|at| code.start + at + 1);
+            if let Some(fence) = fence.filter(|fence| *fence < self.drawn) {
+                self.held.drain(fence..self.drawn);
+                self.drawn = fence;
+            }
         }
     }
 }
 
-impl std::fmt::Debug for Markdown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Markdown").field("coming", &self.coming()).finish_non_exhaustive()
-    }
+/// Tells whether a word ends with this letter: a blank, or a sign of a script without blanks.
+fn is_between_words(letter: char) -> bool {
+    letter == ' ' || console::measure_text_width(letter.encode_utf8(&mut [0; 4])) > 1
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::*;
-
-    fn drawn(text: &str, columns: usize) -> String {
-        let mut markdown = Markdown::new(false);
-        // Letter by letter is as all at once.
-        let mut drawn = String::new();
-        for letter in text.chars() {
-            drawn += &markdown.piece(letter.encode_utf8(&mut [0; 4]), columns);
-        }
-        drawn += &markdown.end(columns);
-        assert_eq!(drawn, {
-            let mut markdown = Markdown::new(false);
-            markdown.piece(text, columns) + &markdown.end(columns)
-        });
-        drawn
-    }
-
-    const TEXT: &str = "# Moons\n\nThere are **two** moons of `mars`, and this is a longer line that does not fit.\n\n\
-        - Phobos\n  - small\n- Deimos\n\n1. first\n2. second\n\n> said\n\n\
-        | moon | km | what is known of it |\n|---|---:|---|\n| Phobos | 22 | it comes nearer, and will break one day |\n| Deimos | 12 | it goes away |\n\n\
-        ```rust\nfn main() { // **not bold**, and a line of code that is long stays as it is written\n}\n```\nend";
-
-    #[test]
-    fn a_text_is_drawn_at_forty_columns() {
-        expect![[r#"
-            Moons
-
-            There are two moons of mars, and this
-            is a longer line that does not fit.
-
-            • Phobos
-              • small
-            • Deimos
-
-            1. first
-            2. second
-
-            ▐ said
-
-            │ moon │km │   what is known of it    │
-            ├──────┼───┼──────────────────────────┤
-            │Phobos│ 22│it comes nearer, and will │
-            │      │   │break one day             │
-            │Deimos│ 12│it goes away              │
-
-            fn main() { // **not bold**, and a line of code that is long stays as it is written
-            }
-            end
-        "#]]
-        .assert_eq(&drawn(TEXT, 40));
-    }
-
-    #[test]
-    fn a_text_is_drawn_at_eighty_columns() {
-        expect![[r#"
-            Moons
-
-            There are two moons of mars, and this is a longer line that does not fit.
-
-            • Phobos
-              • small
-            • Deimos
-
-            1. first
-            2. second
-
-            ▐ said
-
-            │ moon │km │          what is known of it          │
-            ├──────┼───┼───────────────────────────────────────┤
-            │Phobos│ 22│it comes nearer, and will break one day│
-            │Deimos│ 12│it goes away                           │
-
-            fn main() { // **not bold**, and a line of code that is long stays as it is written
-            }
-            end
-        "#]]
-        .assert_eq(&drawn(TEXT, 80));
-    }
-
-    #[test]
-    fn nothing_that_a_model_says_can_drive_the_terminal() {
-        let evil = drawn("**a\x1b]0;evil\x07b** `\x1b[2J`\n", 80);
-        assert!(!evil.contains('\x1b') && !evil.contains('\x07'), "{evil:?}");
-        let mut markdown = Markdown::new(true);
-        let drawn = markdown.piece("**\x1b[2J**\n", 80);
-        assert!(drawn.contains("<U+001B>[2J") && !drawn.contains("\x1b[2J"), "{drawn:?}");
-    }
-
-    #[test]
-    fn what_is_not_drawn_yet_can_be_asked_for() {
-        let mut markdown = Markdown::new(false);
-        assert_eq!(
-            (markdown.piece("one\ntw", 80), markdown.coming()),
-            ("one\n".into(), Some("tw"))
-        );
-        assert_eq!((markdown.piece("o\n", 80), markdown.coming()), ("two\n".into(), None));
-        markdown.piece("| a |\n", 80);
-        assert_eq!(markdown.coming(), Some("| a |"));
-        assert!(!markdown.end(80).is_empty());
-    }
-
-    #[test]
-    fn a_line_without_an_end_is_bounded() {
-        let mut markdown = Markdown::new(false);
-        let drawn = markdown.piece(&"word ".repeat(HELD_BYTES_MAX), 80);
-        assert!(!drawn.is_empty() || markdown.line.len() <= HELD_BYTES_MAX + 5);
-    }
-}
+mod tests;

@@ -327,7 +327,7 @@ impl OpenQuestion {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub(super) fn erase_rows(&self, rows_above: usize) -> io::Result<()> {
+    pub fn erase_rows(&self, rows_above: usize) -> io::Result<()> {
         self.row_has_ended();
         let up = match rows_above {
             0 => String::new(),

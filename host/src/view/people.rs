@@ -40,6 +40,9 @@ const CHANGE_LINES_MAX: usize = 12;
 /// The way on which whoever sees this has answered.
 const AT_THE_TERMINAL: &str = "terminal";
 
+/// Goes on between two rows of an answer.
+const ANSWERS: &str = "the model is answering";
+
 /// Calls of one turn of which it is noted what a person was shown or has answered. Of more it is
 /// told as if nobody had been asked.
 const SEEN_CALLS_MAX: usize = 1000;
@@ -147,12 +150,17 @@ impl People {
     }
 
     fn answer(&mut self, text: &str) -> io::Result<()> {
+        if self.output.line_is_open() {
+            self.moving.still();
+            self.output.end_line()?;
+        }
+        self.going_on = Some(ANSWERS.to_owned());
+        let shown = self.answer.piece(text);
         // Where nothing can be drawn yet, what moves stays.
-        if !self.answer.is_drawn() || text.contains('\n') || self.output.line_is_open() {
+        if !shown.is_empty() {
             self.moving.still();
         }
-        self.output.end_line()?;
-        self.answer.piece(text)
+        self.answer.write(&shown)
     }
 
     /// Writes what a tool shows, each line labelled by its plugin.

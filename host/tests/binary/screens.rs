@@ -41,6 +41,22 @@ fn next_token(&mut self) -> Option<Token> {
 | tests/parse.rs | 7 | the old name |
 ";
 
+/// Signs that are no markup, fences in fences, and cells with bars.
+const SIGNS: &str = "\
+The area is 2 * 3 * 4 = 24; *.rs, **kwargs, int **p, 5 ~~ 6 and AT&amp;T.
+- [x] see [the docs](https://example.org), <b>bold</b>
+
+| a \\| b | `c \\| d` |
+|---|---|
+| 1 | 2 |
+````md
+```rust
+let a = 1;
+```
+````
+```
+not closed";
+
 #[test]
 fn screen_of_a_run() {
     let Some(house) = with_cli() else { return };
@@ -50,6 +66,24 @@ fn screen_of_a_run() {
         return;
     };
     expect_file!["screens/run.txt"].assert_eq(&scene.end());
+}
+
+#[test]
+fn screen_of_signs_and_of_a_paragraph_that_is_being_written() {
+    let Some(house) = with_cli() else { return };
+    let words = "one two three four five six seven eight nine ten eleven twelve ".repeat(2);
+    let hangs = json!({ "steps": [{ "text": words }, { "text": "and so on" }, "hang"] });
+    script(&house, &[says(SIGNS), hangs]);
+    let Some(mut scene) = Scene::begin(&house, "chat --yes go", USUAL, None) else { return };
+    scene.until("not closed");
+    scene.write(b"and then?\r");
+    // Whole rows stand there before the paragraph ends; the last one moves.
+    scene.until("one two three four five six seven eight nine ten eleven twelve one two");
+    scene.until("and so on");
+    scene.write(b"\x1b");
+    scene.until("cancelled");
+    scene.write(b"/quit\r");
+    expect_file!["screens/signs.txt"].assert_eq(&scene.end());
 }
 
 #[test]

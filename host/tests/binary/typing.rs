@@ -165,6 +165,32 @@ fn ctrl_c_stops_the_turn_and_what_was_queued_or_half_typed_stands_in_the_editor(
 }
 
 #[test]
+fn esc_stops_the_turn_at_an_empty_and_at_a_begun_draft_and_an_arrow_key_does_not() {
+    let house = house!();
+    let hangs = |text: &str| json!({ "steps": [{ "text": text }, "hang"] });
+    let answers =
+        [hangs("half said"), hangs("half again"), told("prompt", "and half", says("well"))];
+    house.script(&json!({ "answers": answers }));
+    let Some(mut running) = on_terminal(&house, "chat go", editing) else { return };
+    running.wait_for_text("half said");
+    running.wait_for_text("> ");
+    running.write(b"\x1b");
+    running.wait_for_text("cancelled");
+    running.wait_for_text("> ");
+    running.write(b"next\r");
+    running.wait_for_text("half again");
+    running.wait_for_text("> ");
+    // The arrow goes to the beginning of the draft; the draft is there after the stop.
+    running.write(b"half\x1b[D\x1b[D\x1b[D\x1b[Dand ");
+    running.wait_for_text("> and half");
+    running.write(b"\x1b");
+    running.wait_for_text("cancelled");
+    running.write(b"\r");
+    running.wait_for_text("well");
+    quits(running, &house);
+}
+
+#[test]
 fn a_call_in_the_background_leaves_the_prompt_and_its_end_wakes() {
     let Some(house) = with_cli() else { return };
     house.configure_more("[session]\nauto_background_threshold_ms = 100\n");

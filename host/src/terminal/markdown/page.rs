@@ -1,0 +1,603 @@
+//! The rows of a piece of markdown, and how many of them no further text can change.
+
+use std::ops::Range;
+
+use console::Style;
+use jaato_runtime::visible;
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+use super::rows::{Place, Row, Word, broken, push_words};
+use super::table::{Table, TableRow};
+
+/// Fewest columns behind bullets and bars: what is nested deeper runs over the edge.
+const ROOM_MIN: usize = 8;
+
+/// Stands before each row of a quotation.
+const QUOTE: &str = "▐ ";
+
+/// Rows drawn of a text.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub rows: Vec<Row>,
+    /// From here on in the source, further text may change the rows.
+    pub stable_to: usize,
+    /// Blocks at the top level, in their order.
+    pub blocks: Vec<Range<usize>>,
+    /// The last block at the top level is code between fences.
+    pub is_fenced: bool,
+    /// Where definitions of links begin, which have no event of their own.
+    pub definitions: Vec<usize>,
+}
+
+/// How much of a text there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All.
+    Whole,
+    /// Whole lines, after which others may follow.
+    Lines,
+    /// The last line may go on after a blank.
+    Words,
+}
+
+/// What rows are drawn for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Screen {
+    /// Columns of a row.
+    pub room: usize,
+    pub has_looks: bool,
+}
+
+/// A bullet, a number, an indentation or a bar before the rows of a block.
+#[derive(Debug)]
+struct Before {
+    /// Of the first row, until that is drawn.
+    first: Option<String>,
+    rest: String,
+}
+
+struct Drawing<'a> {
+    source: &'a str,
+    screen: Screen,
+    page: Page,
+    before: Vec<Before>,
+    /// The number in the source of the last item and the number that is drawn, for each list.
+    numbers: Vec<Option<(u64, u64)>>,
+    /// Where the last item without a row begins.
+    empty_item: Option<usize>,
+    styles: Vec<Style>,
+    links: Vec<String>,
+    line: Vec<Word>,
+    /// Code or HTML, whose lines are not broken.
+    exact: Option<Style>,
+    /// Where its empty lines end that the next one brings.
+    exact_blanks: Vec<usize>,
+    table: Option<Table>,
+    /// Where the last block begins, if it is a table.
+    open_table: Option<usize>,
+    is_setext: bool,
+    /// Bytes of the source that are drawn already.
+    drawn: usize,
+    /// Where the last block ends.
+    end: usize,
+    depth: usize,
+    inline: Inline,
+}
+
+/// What is known of the text of the last block.
+#[derive(Debug, Default)]
+struct Inline {
+    begin: Option<usize>,
+    /// Where the outermost emphasis or link that is open begins.
+    outer: Option<usize>,
+    depth: usize,
+    brackets: Vec<usize>,
+    /// From here on, further text may change the looks.
+    pending: Option<usize>,
+}
+
+/// Draws a text.
+pub(super) fn page(source: &str, drawn: usize, screen: Screen, extent: Extent) -> Page {
+    let events = Parser::new_ext(source, Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS)
+        .into_offset_iter();
+    let definitions = events.reference_definitions().iter().map(|(_, it)| it.span.start).collect();
+    let mut drawing = Drawing {
+        source,
+        screen,
+        page: Page { definitions, ..Page::default() },
+        before: Vec::new(),
+        numbers: Vec::new(),
+        empty_item: None,
+        styles: Vec::new(),
+        links: Vec::new(),
+        line: Vec::new(),
+        exact: None,
+        exact_blanks: Vec::new(),
+        table: None,
+        open_table: None,
+        is_setext: false,
+        drawn,
+        end: 0,
+        depth: 0,
+        inline: Inline::default(),
+    };
+    for (event, range) in events {
+        drawing.event(event, range);
+    }
+    drawing.page.stable_to = drawing.stable_to(extent);
+    drawing.page
+}
+
+impl Drawing<'_> {
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => {
+                if self.depth == 0 {
+                    self.page.is_fenced = matches!(&tag, Tag::CodeBlock(CodeBlockKind::Fenced(_)));
+                    self.page.blocks.push(range.clone());
+                }
+                self.depth += 1;
+                self.start(tag, range);
+            }
+            Event::End(tag) => {
+                self.depth -= 1;
+                self.end(tag, range);
+            }
+            Event::Text(text) if self.exact.is_some() => self.exact_text(&text, range),
+            Event::Html(text) => self.exact_text(&text, range),
+            Event::Text(text) => {
+                self.look_for_openers(&text, &range);
+                self.words(&text, range);
+            }
+            Event::Code(text) => {
+                self.styles.push(self.style().cyan());
+                self.words(&text, range);
+                self.styles.pop();
+            }
+            Event::InlineHtml(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.words(&text, range);
+            }
+            Event::FootnoteReference(name) => self.words(&format!("[^{name}]"), range),
+            Event::TaskListMarker(is_done) => {
+                self.words(if is_done { "[x] " } else { "[ ] " }, range);
+            }
+            Event::SoftBreak | Event::HardBreak => self.end_line(),
+            Event::Rule => {
+                if self.depth == 0 {
+                    self.page.is_fenced = false;
+                    self.page.blocks.push(range.clone());
+                }
+                self.begin_block(range.start);
+                self.rule(&range);
+                self.end_block(range.end);
+            }
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Emphasis => self.open_inline(self.style().italic(), &range),
+            Tag::Strong => self.open_inline(self.style().bold(), &range),
+            Tag::Strikethrough | Tag::Superscript | Tag::Subscript => {
+                self.open_inline(self.style(), &range);
+            }
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.links.push(dest_url.into_string());
+                self.open_inline(self.style(), &range);
+            }
+            Tag::Paragraph => self.begin_block(range.start),
+            Tag::Heading { .. } => {
+                self.begin_block(range.start);
+                // Drawn as the paragraph that it was until the line below it came, and that line.
+                self.is_setext = self.source[range].trim_end().contains('\n');
+                if !self.is_setext {
+                    self.styles.push(self.style().bold());
+                }
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block(range.start);
+                // One word is the language; more say something.
+                if let CodeBlockKind::Fenced(info) = kind
+                    && info.trim().contains(' ')
+                {
+                    let (at, style) = (range.start, self.style().dim());
+                    let info = visible::text(info.trim()).into_owned();
+                    self.row(vec![Word { style, ..whole(info, at, at + 1) }], at + 1);
+                }
+                self.exact = Some(self.style().cyan());
+            }
+            Tag::HtmlBlock => {
+                self.begin_block(range.start);
+                self.exact = Some(self.style());
+            }
+            Tag::Table(alignments) => {
+                self.begin_block(range.start);
+                self.table = Some(Table { begin: range.start, alignments, rows: Vec::new() });
+            }
+            Tag::TableHead | Tag::TableRow => {
+                let row = TableRow { begin: range.start, end: range.end, cells: Vec::new() };
+                if let Some(table) = &mut self.table {
+                    table.rows.push(row);
+                }
+            }
+            Tag::TableCell => {}
+            Tag::BlockQuote(_) => {
+                self.begin_block(range.start);
+                self.before.push(Before { first: None, rest: QUOTE.to_owned() });
+            }
+            Tag::List(_) => {
+                self.end_line();
+                self.numbers.push(None);
+            }
+            Tag::Item => self.begin_item(range.start),
+            Tag::FootnoteDefinition(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::MetadataBlock(_) => self.begin_block(range.start),
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd, range: Range<usize>) {
+        match tag {
+            TagEnd::Emphasis
+            | TagEnd::Strong
+            | TagEnd::Strikethrough
+            | TagEnd::Superscript
+            | TagEnd::Subscript => self.close_inline(),
+            TagEnd::Link | TagEnd::Image => {
+                self.close_inline();
+                let to = self.links.pop().unwrap_or_default();
+                let said = &self.source[range.clone()];
+                // An address that is its own text is not written twice.
+                let is_said = said.starts_with('<') || said.starts_with(&format!("[{to}]"));
+                if !to.is_empty() && !is_said {
+                    self.styles.push(self.style().dim());
+                    let last = range.end.saturating_sub(1);
+                    self.words(&format!(" ({to})"), last..range.end);
+                    self.styles.pop();
+                }
+            }
+            TagEnd::Heading(_) => {
+                self.end_line();
+                if self.is_setext {
+                    let line = self.source[range.clone()].trim_end().lines().next_back();
+                    let line = line.unwrap_or_default().trim_start_matches([' ', '>']).to_owned();
+                    self.row(vec![whole(line, range.end - 1, range.end)], range.end);
+                } else {
+                    self.styles.pop();
+                }
+                self.inline = Inline::default();
+                self.end_block(range.end);
+            }
+            TagEnd::CodeBlock | TagEnd::HtmlBlock => {
+                self.end_exact_line(range.end);
+                self.exact = None;
+                self.exact_blanks.clear();
+                self.end_block(range.end);
+            }
+            TagEnd::TableCell => {
+                let line = std::mem::take(&mut self.line);
+                let row = self.table.as_mut().and_then(|table| table.rows.last_mut());
+                if let Some(row) = row {
+                    row.cells.push(line);
+                    // What stands behind the last cell of the head's columns belongs to it too.
+                    self.end = range.end;
+                }
+            }
+            TagEnd::TableHead | TagEnd::TableRow => self.end_table_row(range),
+            TagEnd::Table => {
+                self.inline = Inline::default();
+                self.end = self.source[..range.end].trim_end().len();
+                self.end_table();
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_line();
+                self.before.pop();
+            }
+            TagEnd::List(_) => {
+                self.numbers.pop();
+            }
+            TagEnd::Item => {
+                self.end_line();
+                let is_empty = self.before.last().is_some_and(|before| before.first.is_some());
+                if is_empty {
+                    self.empty_item = Some(range.start);
+                    self.row(Vec::new(), range.start + 1);
+                }
+                self.before.pop();
+            }
+            TagEnd::Paragraph
+            | TagEnd::FootnoteDefinition
+            | TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition
+            | TagEnd::MetadataBlock(_) => {
+                self.end_line();
+                self.end_block(range.end);
+            }
+        }
+    }
+
+    /// Columns behind what stands before a row.
+    fn room(&self) -> usize {
+        let taken: usize =
+            self.before.iter().map(|before| console::measure_text_width(&before.rest)).sum();
+        self.screen.room.saturating_sub(taken).max(ROOM_MIN)
+    }
+
+    fn style(&self) -> Style {
+        let plain = || Style::new().force_styling(self.screen.has_looks);
+        self.styles.last().cloned().unwrap_or_else(plain)
+    }
+
+    /// Begins a block: an empty row before it where the source has one.
+    fn begin_block(&mut self, at: usize) {
+        self.end_line();
+        (self.inline, self.empty_item, self.open_table) = (Inline::default(), None, None);
+        // The row of a bullet has its place before what stands behind it.
+        let is_behind_a_bullet = self.before.last().is_some_and(|before| before.first.is_some());
+        if !is_behind_a_bullet && lines_between(&self.source[self.end.min(at)..at]) > 1 {
+            self.row(Vec::new(), at);
+        }
+        self.end = at;
+    }
+
+    fn end_block(&mut self, end: usize) {
+        self.end = self.end.max(self.source[..end].trim_end().len());
+    }
+
+    fn begin_item(&mut self, at: usize) {
+        self.begin_block(at);
+        let digits = self.source[at..].trim_start();
+        let length = digits.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(digits.len());
+        let (digits, rest) = digits.split_at(length);
+        let marker = match (digits.parse::<u64>(), self.numbers.last_mut()) {
+            (Ok(number), Some(last)) => {
+                // Who numbers all items alike leaves it to the reader to count.
+                let shown = match *last {
+                    Some((before, shown)) if before == number => shown + 1,
+                    Some(_) | None => number,
+                };
+                *last = Some((number, shown));
+                format!("{shown}{} ", rest.chars().next().unwrap_or('.'))
+            }
+            (Ok(_) | Err(_), _) => "• ".to_owned(),
+        };
+        let rest = " ".repeat(console::measure_text_width(&marker));
+        self.before.push(Before { first: Some(marker), rest });
+    }
+
+    fn words(&mut self, text: &str, range: Range<usize>) {
+        self.inline.begin.get_or_insert(range.start);
+        // Code stands between backticks.
+        let within = self.source[range.clone()].find(text);
+        let place =
+            match within.filter(|at| *at == 0 || self.source[range.start..].starts_with('`')) {
+                Some(at) => Place::From(range.start + at),
+                None => Place::Within(range.start, range.end),
+            };
+        self.end = self.end.max(range.end);
+        let style = self.style();
+        push_words(&mut self.line, text, &style, place);
+    }
+
+    /// Ends a line of a paragraph, an item or a heading.
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            return;
+        }
+        let first = self.page.rows.len();
+        for words in broken(line, self.room()) {
+            let end = words.last().map_or(self.end, |word| word.end);
+            self.row(words, end);
+        }
+        // Rows of one piece of the source are drawn together.
+        let mut below: Option<(usize, usize)> = None;
+        for row in self.page.rows[first..].iter_mut().rev() {
+            if let Some((_, end)) = below.filter(|(begin, _)| *begin < row.end) {
+                row.end = end;
+            }
+            below = row.words.first().map(|word| (word.at, row.end));
+        }
+    }
+
+    fn exact_text(&mut self, text: &str, range: Range<usize>) {
+        let is_verbatim = self.source.get(range.clone()) == Some(text);
+        let style = self.exact.clone().unwrap_or_else(|| self.style());
+        let mut at = range.start;
+        for piece in text.split_inclusive('\n') {
+            let end = if is_verbatim { at + piece.len() } else { range.end };
+            let code = visible::text(piece.trim_end_matches('\n')).into_owned();
+            self.line.push(Word { style: style.clone(), ..whole(code, at, end) });
+            if piece.ends_with('\n') {
+                self.end_exact_line(end);
+            }
+            at = end;
+        }
+        self.end = self.end.max(self.source[..range.end].trim_end().len());
+    }
+
+    fn end_exact_line(&mut self, end: usize) {
+        let line = std::mem::take(&mut self.line);
+        if line.iter().all(|word| word.text.trim().is_empty()) {
+            self.exact_blanks.extend((!line.is_empty()).then_some(end));
+            return;
+        }
+        for end in std::mem::take(&mut self.exact_blanks) {
+            self.row(Vec::new(), end);
+        }
+        self.row(line, end);
+    }
+
+    fn end_table_row(&mut self, range: Range<usize>) {
+        let style = self.style();
+        let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) else { return };
+        // Cells that the head has no column for: no event tells of them.
+        let behind = self.source[self.end.min(range.end)..range.end].trim();
+        let behind = behind.trim_start_matches('|').trim_end_matches('|').trim();
+        if let Some(cell) = row.cells.last_mut().filter(|_| !behind.is_empty()) {
+            let place = Place::Within(range.start, range.end);
+            push_words(cell, &format!(" | {behind}"), &style, place);
+        }
+        self.end = range.end;
+    }
+
+    fn end_table(&mut self) {
+        let Some(table) = self.table.take() else { return };
+        let begin = table.begin;
+        self.open_table = Some(begin);
+        if begin < self.drawn {
+            // Its head was a paragraph too long to wait for: the rest is written as it came.
+            let (style, mut at) = (self.style(), begin);
+            for line in self.source[begin..self.end].split_inclusive('\n') {
+                push_words(&mut self.line, line, &style, Place::From(at));
+                self.end_line();
+                at += line.len();
+            }
+            return;
+        }
+        for line in table.lines(self.room()) {
+            self.row(vec![whole(line, begin, self.end)], self.end);
+        }
+    }
+
+    fn rule(&mut self, range: &Range<usize>) {
+        let line = "─".repeat(self.room());
+        self.row(vec![whole(line, range.start, range.end)], range.end);
+    }
+
+    fn row(&mut self, words: Vec<Word>, end: usize) {
+        let before = self.before.iter_mut().map(|it| it.first.take().unwrap_or(it.rest.clone()));
+        let before: String = before.collect();
+        self.page.rows.push(Row { before, words, end });
+    }
+
+    fn open_inline(&mut self, style: Style, range: &Range<usize>) {
+        self.inline.begin.get_or_insert(range.start);
+        if self.inline.depth == 0 {
+            self.inline.outer = Some(range.start);
+        }
+        self.inline.depth += 1;
+        self.styles.push(style);
+    }
+
+    fn close_inline(&mut self) {
+        self.inline.depth = self.inline.depth.saturating_sub(1);
+        if self.inline.depth == 0 {
+            self.inline.outer = None;
+        }
+        self.styles.pop();
+    }
+
+    /// Looks for signs that further text may make markup.
+    fn look_for_openers(&mut self, text: &str, range: &Range<usize>) {
+        if self.table.is_some() || self.source.get(range.clone()) != Some(text) {
+            return;
+        }
+        let bytes = self.source.as_bytes();
+        for (index, sign) in text.bytes().enumerate() {
+            let at = range.start + index;
+            let before = at.checked_sub(1).map(|before| bytes[before]);
+            let after = bytes[at..].iter().find(|next| **next != sign);
+            let may_be_first_of_word = after.is_none_or(|next| !next.is_ascii_whitespace());
+            let next = bytes.get(at + 1);
+            let opens = match sign {
+                b'`' => true,
+                b'*' => may_be_first_of_word,
+                b'_' => {
+                    may_be_first_of_word && !before.is_some_and(|it| it.is_ascii_alphanumeric())
+                }
+                b'<' => next.is_none_or(|next| next.is_ascii_alphabetic() || b"/!?".contains(next)),
+                b'\\' => next.is_none_or(|next| *next == b'\n' || *next == b'\r'),
+                b'[' => {
+                    let at = at - usize::from(before == Some(b'!'));
+                    self.inline.brackets.push(self.inline.outer.map_or(at, |outer| outer.min(at)));
+                    false
+                }
+                b']' => {
+                    let opened = self.inline.brackets.pop();
+                    let at = opened.filter(|_| next.is_none_or(|next| *next == b'('));
+                    self.note_opener(at);
+                    false
+                }
+                _ => false,
+            };
+            if opens {
+                self.note_opener(Some(at));
+            }
+        }
+    }
+
+    fn note_opener(&mut self, at: Option<usize>) {
+        let Some(at) = at else { return };
+        let at = self.inline.outer.map_or(at, |outer| outer.min(at));
+        self.inline.pending = Some(self.inline.pending.map_or(at, |pending| pending.min(at)));
+    }
+
+    /// The place in the source up to which no further text changes a row.
+    fn stable_to(&self, extent: Extent) -> usize {
+        if extent == Extent::Whole {
+            return usize::MAX;
+        }
+        let source = self.source;
+        let (mut stable, end) = (usize::MAX, self.end.min(source.len()));
+        let is_closed = lines_between(&source[source[..end].trim_end().len()..]) > 1;
+        if let Some(at) = self.empty_item {
+            stable = at;
+        }
+        if !is_closed && let Some(begin) = self.open_table {
+            stable = stable.min(begin);
+        }
+        if let Some(begin) = self.inline.begin.filter(|_| !is_closed) {
+            let brackets = self.inline.brackets.iter().copied();
+            stable = brackets.chain(self.inline.pending).fold(stable, usize::min);
+            stable = stable.min(self.may_be_head_of_table(begin));
+        }
+        if extent == Extent::Words {
+            let begin = source.rfind('\n').map_or(0, |at| at + 1);
+            let is_text = self.inline.begin.is_some();
+            let mut last = self.page.rows.iter().rev().filter_map(|row| row.words.first());
+            stable = match (last.next(), last.next()) {
+                (Some(last), Some(full)) if is_text && full.at >= begin => stable.min(last.at),
+                // What the line will be is not known before a row of it is full: what seems a fence
+                // may be code in a paragraph.
+                (Some(_) | None, _) => 0,
+            };
+        }
+        stable
+    }
+
+    /// Where in a paragraph a line begins of which the next one may make the head of a table.
+    fn may_be_head_of_table(&self, begin: usize) -> usize {
+        let text = &self.source[begin..];
+        let (whole, mut at) = (lines_between(text), begin);
+        for (index, line) in text.split_inclusive('\n').enumerate() {
+            let may_be = match index {
+                0 => line.contains('|'),
+                _ => line.trim_start_matches([' ', '>']).starts_with('|'),
+            };
+            let next_is_whole = index + 1 < whole;
+            if may_be && !next_is_whole {
+                // A backslash before it is a line break only while it is no table.
+                let above = self.source[begin..at].strip_suffix("\\\n");
+                return above
+                    .map_or(at, |above| above.rfind('\n').map_or(begin, |end| begin + end + 1));
+            }
+            at += line.len();
+        }
+        usize::MAX
+    }
+}
+
+/// Counts the line ends between two blocks.
+fn lines_between(source: &str) -> usize {
+    source.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+/// A text that is not broken.
+fn whole(text: String, at: usize, end: usize) -> Word {
+    let style = Style::new().force_styling(false);
+    Word { text, style, at, end, blanks: 0, may_begin: true }
+}

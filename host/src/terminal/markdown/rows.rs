@@ -1,0 +1,175 @@
+//! Rows of words with looks: how a line is broken, and how it is written to the terminal.
+
+use console::{Style, measure_text_width};
+use jaato_runtime::visible;
+
+/// Joins the pictures of an emoji.
+const JOINER: char = '\u{200d}';
+
+/// A piece of a line that is not broken.
+#[derive(Debug, Clone)]
+pub(super) struct Word {
+    pub text: String,
+    pub style: Style,
+    /// Where it begins in the source.
+    pub at: usize,
+    /// Where it ends in the source.
+    pub end: usize,
+    /// Blanks before it.
+    pub blanks: usize,
+    /// Whether a row may begin with it.
+    pub may_begin: bool,
+}
+
+impl Word {
+    fn width(&self) -> usize {
+        measure_text_width(&self.text)
+    }
+}
+
+/// A row as it is written to the terminal.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// What stands before the words: a bullet, an indentation, a bar.
+    pub before: String,
+    pub words: Vec<Word>,
+    /// Where the row ends in the source.
+    pub end: usize,
+}
+
+impl Row {
+    /// Writes the words that begin at this place of the source or later.
+    pub(super) fn written(&self, from: usize) -> String {
+        let words = self.words.iter().filter(|word| word.at >= from);
+        let row = self.before.clone() + &styled(words);
+        row.trim_end().to_owned() + "\n"
+    }
+}
+
+/// Writes words one after the other. Neighbours with the same look share it.
+pub(super) fn styled<'a>(words: impl Iterator<Item = &'a Word>) -> String {
+    let (mut text, mut run) = (String::new(), None::<(&Style, String)>);
+    for word in words {
+        let blanks = " ".repeat(word.blanks);
+        run = match run {
+            Some((style, run)) if *style == word.style => Some((style, run + &blanks + &word.text)),
+            Some((style, run)) => {
+                text += &format!("{}{blanks}", style.apply_to(run));
+                Some((&word.style, word.text.clone()))
+            }
+            None => Some((&word.style, word.text.clone())),
+        };
+    }
+    let last = run.map(|(style, run)| style.apply_to(run).to_string());
+    text + &last.unwrap_or_default()
+}
+
+/// The columns that words take in one row.
+pub(super) fn width(words: &[Word]) -> usize {
+    let blanks: usize = words.iter().skip(1).map(|word| word.blanks).sum();
+    blanks + words.iter().map(Word::width).sum::<usize>()
+}
+
+/// Appends a text to a line as words, made visible.
+pub(super) fn push_words(line: &mut Vec<Word>, text: &str, style: &Style, place: Place) {
+    let (first, mut blanks, mut before) = (line.len(), 0, None);
+    for (index, letter) in text.char_indices() {
+        if matches!(letter, ' ' | '\t' | '\n') {
+            (blanks, before) = (blanks + 1, None);
+            continue;
+        }
+        let (at, end) = place.of(index, letter.len_utf8());
+        let wide = |letter: char| measure_text_width(letter.encode_utf8(&mut [0; 4])) > 1;
+        let joins = before == Some(JOINER);
+        // A script without blanks may be broken between any two signs.
+        let breaks = before.is_some_and(|before| wide(before) || wide(letter) && !joins);
+        let has_width = measure_text_width(letter.encode_utf8(&mut [0; 4])) > 0;
+        match line.last_mut() {
+            Some(word) if before.is_some() && !(breaks && has_width) => {
+                word.text.push(letter);
+                word.end = end;
+            }
+            last => {
+                let may_begin = blanks > 0 || breaks || last.is_none();
+                let (text, style) = (letter.to_string(), style.clone());
+                line.push(Word { text, style, at, end, blanks, may_begin });
+            }
+        }
+        (blanks, before) = (0, Some(letter));
+    }
+    for word in &mut line[first..] {
+        word.text = visible::text(&word.text).into_owned();
+    }
+    if blanks > 0 {
+        // Blanks at the end of a text stand before the next one.
+        let (at, end) = place.of(text.len(), 0);
+        let text = String::new();
+        line.push(Word { text, style: Style::new(), at, end, blanks, may_begin: true });
+    }
+}
+
+/// Where a text comes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// It stands in the source, from here on.
+    From(usize),
+    /// It was made of this piece of the source.
+    Within(usize, usize),
+}
+
+impl Place {
+    fn of(self, index: usize, length: usize) -> (usize, usize) {
+        match self {
+            Self::From(begin) => (begin + index, begin + index + length),
+            Self::Within(begin, end) => (begin, end),
+        }
+    }
+}
+
+/// Breaks a line into rows of so many columns. What has no break and is longer stays whole, as it
+/// is copied: the terminal breaks it.
+pub(super) fn broken(line: Vec<Word>, columns: usize) -> Vec<Vec<Word>> {
+    let (mut rows, mut row, mut taken) = (Vec::new(), Vec::new(), 0);
+    let mut words = line.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let blanks = word.blanks;
+        let mut chunk = vec![word];
+        while let Some(next) = words.next_if(|next| !next.may_begin) {
+            chunk.push(next);
+        }
+        let wide = width(&chunk);
+        if taken > 0 && wide > 0 && taken + blanks + wide > columns {
+            rows.push(std::mem::take(&mut row));
+            taken = 0;
+        }
+        if taken > 0 {
+            taken += blanks;
+        }
+        taken += wide;
+        row.extend(chunk);
+    }
+    rows.push(row);
+    rows
+}
+
+/// Cuts words that are longer than so many columns.
+pub(super) fn cut(line: Vec<Word>, columns: usize) -> Vec<Word> {
+    let mut words = Vec::new();
+    for word in line {
+        if word.width() <= columns {
+            words.push(word);
+            continue;
+        }
+        let (mut piece, mut blanks, mut may_begin) = (String::new(), word.blanks, word.may_begin);
+        for letter in word.text.chars() {
+            if !piece.is_empty() && measure_text_width(&format!("{piece}{letter}")) > columns {
+                let text = std::mem::take(&mut piece);
+                words.push(Word { text, blanks, may_begin, ..word.clone() });
+                (blanks, may_begin) = (0, true);
+            }
+            piece.push(letter);
+        }
+        words.push(Word { text: piece, blanks, may_begin, ..word });
+    }
+    words
+}

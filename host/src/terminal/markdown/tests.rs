@@ -1,0 +1,405 @@
+//! What is drawn of a text: the looks, and that nothing of it is lost however it comes.
+
+use expect_test::{Expect, expect};
+use jaato_runtime::visible;
+use pulldown_cmark::{Event, Options, Parser};
+
+use super::*;
+
+/// Draws a text that comes in these pieces.
+fn drawn<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> String {
+    let mut markdown = Markdown::new(false);
+    let rows: String = pieces.into_iter().map(|piece| markdown.piece(piece, columns)).collect();
+    rows + &markdown.end(columns)
+}
+
+/// Draws a text that is there before anything is drawn.
+fn at_once(text: &str, columns: usize) -> String {
+    let mut markdown = Markdown::new(false);
+    markdown.held = text.trim_start_matches('\n').to_owned();
+    markdown.end(columns)
+}
+
+/// Cuts a text in two at each place.
+#[track_caller]
+fn check_cuts(text: &str, columns: usize) {
+    let whole = drawn([text], columns);
+    for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+        let (begin, rest) = text.split_at(at);
+        assert_eq!(drawn([begin, rest], columns), whole, "cut at {at}: {text:?}");
+    }
+}
+
+#[track_caller]
+fn check(text: &str, columns: usize, expected: Expect) {
+    expected.assert_eq(&drawn([text], columns));
+    check_nothing_is_lost(text, columns);
+    check_cuts(text, columns);
+}
+
+/// Each sign that the parser takes for text is drawn.
+#[track_caller]
+fn check_nothing_is_lost(text: &str, columns: usize) {
+    let is_seen = |sign: &char| !sign.is_whitespace() && !"│├┼┤─▐•".contains(*sign);
+    let rows = drawn([text], columns);
+    let mut shown = rows.chars().filter(is_seen);
+    // Definitions of links are text.
+    let mut markdown = Markdown::new(false);
+    markdown.held = text.to_owned();
+    let screen = Screen { room: columns, has_looks: false };
+    while markdown.escape(&page(&markdown.held, 0, screen, Extent::Whole)) {}
+    let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
+    let events = Parser::new_ext(&markdown.held, options);
+    let mut has_table = false;
+    let mut said = String::new();
+    for event in events {
+        match event {
+            Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                said += &visible::text(&text);
+            }
+            Event::Start(pulldown_cmark::Tag::Table(_)) => has_table = true,
+            _ => {}
+        }
+    }
+    let mut rest: Vec<char> = rows.chars().collect();
+    for sign in said.chars().filter(is_seen) {
+        // Cells of a table that are broken stand side by side.
+        let is_there = match has_table {
+            true => rest.iter().position(|other| *other == sign).map(|at| rest.swap_remove(at)),
+            false => shown.by_ref().find(|other| *other == sign),
+        };
+        assert!(
+            is_there.is_some(),
+            "`{sign}` is lost at {columns} columns:\n{text:?}\n{said:?}\n{rows}"
+        );
+    }
+}
+
+const TEXT: &str = "# Moons\n\nThere are **two** moons of `mars`, and this is a longer line that does not fit.\n\n\
+    - Phobos\n  - small\n- Deimos\n\n1. first\n2. second\n\n> said\n\n\
+    | moon | km | what is known of it |\n|---|---:|---|\n| Phobos | 22 | it comes nearer, and will break one day |\n| Deimos | 12 | it goes away |\n\n\
+    ```rust\nfn main() { // **not bold**, and a line of code that is long stays as it is written\n}\n```\nend";
+
+#[test]
+fn a_text_is_drawn_at_forty_columns() {
+    check(
+        TEXT,
+        40,
+        expect![[r#"
+        Moons
+
+        There are two moons of mars, and this
+        is a longer line that does not fit.
+
+        • Phobos
+          • small
+        • Deimos
+
+        1. first
+        2. second
+
+        ▐ said
+
+        │ moon   │ km │ what is known of it   │
+        ├────────┼────┼───────────────────────┤
+        │ Phobos │ 22 │ it comes nearer, and  │
+        │        │    │ will break one day    │
+        │ Deimos │ 12 │ it goes away          │
+
+        fn main() { // **not bold**, and a line of code that is long stays as it is written
+        }
+        end
+    "#]],
+    );
+}
+
+#[test]
+fn a_text_is_drawn_at_eighty_columns() {
+    check(
+        TEXT,
+        80,
+        expect![[r#"
+        Moons
+
+        There are two moons of mars, and this is a longer line that does not fit.
+
+        • Phobos
+          • small
+        • Deimos
+
+        1. first
+        2. second
+
+        ▐ said
+
+        │ moon   │ km │ what is known of it                     │
+        ├────────┼────┼─────────────────────────────────────────┤
+        │ Phobos │ 22 │ it comes nearer, and will break one day │
+        │ Deimos │ 12 │ it goes away                            │
+
+        fn main() { // **not bold**, and a line of code that is long stays as it is written
+        }
+        end
+    "#]],
+    );
+}
+
+#[test]
+fn signs_that_are_no_markup_are_drawn() {
+    let text = "The area is 2 * 3 * 4 = 24.\n\
+        Globs: *.rs and *.toml; pass *args and **kwargs on\n\
+        int **p, *q; and a_b_c; 5 ~~ 6 ~~ 7; snake_case_name\n\
+        AT&amp;T &lt;b> <b>bold</b> <!-- note --> Vec<String> a < b\n\
+        a\\*b \\_ \\` C:\\new `a  b` ``x ` y`` [not a link] [a][1] ![p](q.png)\n\
+        see [the docs](https://x.org/a_b \"t\"), <https://y.org>, a note[^1]\n\n\
+        [1]: https://z.org\n[^1]: the note\n";
+    check(
+        text,
+        60,
+        expect![[r#"
+        The area is 2 * 3 * 4 = 24.
+        Globs: *.rs and *.toml; pass *args and **kwargs on
+        int **p, *q; and a_b_c; 5 ~~ 6 ~~ 7; snake_case_name
+        AT&T <b> <b>bold</b> <!-- note --> Vec<String> a < b
+        a*b _ ` C:\new a  b x ` y [not a link] [a][1] p (q.png)
+        see the docs (https://x.org/a_b), https://y.org, a note[^1]
+
+        [1]: https://z.org
+        [^1]: the note
+    "#]],
+    );
+}
+
+#[test]
+fn cells_keep_their_bars_and_those_that_are_too_many() {
+    let text = "| a * b | c |\n|---|---|\n| `x \\| y` | **z** |\n| 1 | 2 | 3 | 4 |\n| only |\n";
+    check(
+        text,
+        60,
+        expect![[r#"
+        │ a * b │ c         │
+        ├───────┼───────────┤
+        │ x | y │ z         │
+        │ 1     │ 2 | 3 | 4 │
+        │ only  │           │
+    "#]],
+    );
+    check(
+        text,
+        14,
+        expect![[r#"
+        a * b: x | y
+        c: z
+
+        a * b: 1
+        c: 2 | 3 | 4
+
+        a * b: only
+        c:
+    "#]],
+    );
+}
+
+#[test]
+fn fences_are_as_long_as_they_are() {
+    let text = "````md\n```rust\nlet a = 1;\n```\n\n- no item\n````\n~~~\n```\n~~~\n\
+        - item\n\n  ```sh\n  ls\n\n  pwd\n  ```\n- next\n\n    indented\n      more\n\n```\nunclosed *x*\n";
+    check(
+        text,
+        40,
+        expect![[r#"
+        ```rust
+        let a = 1;
+        ```
+
+        - no item
+        ```
+        • item
+
+          ls
+
+          pwd
+        • next
+
+          indented
+          more
+
+        unclosed *x*
+    "#]],
+    );
+}
+
+#[test]
+fn lists_headings_and_rules() {
+    let text = "- [x] done\n- [ ] open\n-\n  below\n\n1. a\n1. b\n   1. c\n\n7) d\n9) e\n\n\
+        Title\n=====\ntext\n---\n\n***\n\n> q\n> > deep **b**\n>\n> - item\nlazy\n\n## H2 `c` ##\n<div>\nhtml *x*\n</div>\n";
+    check(
+        text,
+        40,
+        expect![[r#"
+        • [x] done
+        • [ ] open
+        • below
+
+        1. a
+        2. b
+           1. c
+
+        7) d
+        9) e
+
+        Title
+        =====
+        text
+        ---
+
+        ───────────────────────────────────────
+
+        ▐ q
+        ▐ ▐ deep b
+        ▐
+        ▐ • item
+        ▐   lazy
+
+        H2 c
+        <div>
+        html *x*
+        </div>
+    "#]],
+    );
+}
+
+#[test]
+fn rows_of_an_open_paragraph_come_as_they_are_full() {
+    let mut markdown = Markdown::new(false);
+    let mut pieces = "one two three four five six seven".split_inclusive(' ');
+    let mut next = || markdown.piece(pieces.next().unwrap(), 14);
+    assert_eq!([next(), next(), next(), next()], ["", "", "", "one two three\n"]);
+    assert_eq!(markdown.coming(), Some("four"));
+    // What may become bold waits for its end; between scripts without blanks rows end too.
+    let mut markdown = Markdown::new(false);
+    assert_eq!(markdown.piece("- a b c d e **f g h i j k ", 10), "• a b c d\n");
+    assert_eq!(markdown.piece("l** m n o p q ", 10), "  e f g h\n  i j k l\n");
+    let mut markdown = Markdown::new(false);
+    assert_eq!(markdown.piece("日本語日本語日本語", 9), "日本語日\n");
+}
+
+#[test]
+fn of_long_blocks_nothing_is_lost_and_little_is_held() {
+    let line = "word *.rs ";
+    let code = format!("```\n{}", "let a = 1;\n".repeat(7000));
+    let lines = ["", "\n", "\n- "].map(|end| format!("{line}{end}").repeat(7000));
+    for text in lines.into_iter().chain([code]) {
+        let mut markdown = Markdown::new(false);
+        let mut rows = markdown.piece(&text, 80);
+        assert!(markdown.held.len() <= HELD_BYTES_MAX);
+        rows += &markdown.end(80);
+        let signs = |text: &str| text.matches(['o', 'l', '.']).count();
+        assert_eq!(signs(&rows), signs(&text), "{text:.20}");
+    }
+}
+
+#[test]
+fn nothing_that_a_model_says_can_drive_the_terminal() {
+    let evil = drawn(["**a\x1b]0;evil\x07b** `\x1b[2J`\n"], 80);
+    assert!(!evil.contains('\x1b') && !evil.contains('\x07'), "{evil:?}");
+    let mut markdown = Markdown::new(true);
+    let drawn = markdown.piece("**\x1b[2J**\n\n", 80);
+    assert!(drawn.contains("<U+001B>[2J") && !drawn.contains("\x1b[2J"), "{drawn:?}");
+}
+
+#[test]
+fn code_has_a_colour_that_is_read_on_light_terminals_too() {
+    let drawn = Markdown::new(true).piece("`a` and\n", 80);
+    assert_eq!(drawn, "\x1b[36ma\x1b[0m and\n");
+}
+
+/// What texts are made of; each is of a kind that has a meaning in markdown, or nearly one.
+const PIECES: &[&str] = &[
+    "word",
+    "word ",
+    " ",
+    "  ",
+    "\n",
+    "\n",
+    "\n\n",
+    "    ",
+    "*",
+    "**",
+    "_",
+    "__",
+    "`",
+    "``",
+    "```",
+    "```\n",
+    "~~~\n",
+    "````\n",
+    "[",
+    "]",
+    "](",
+    "](x)",
+    ")",
+    "[a]: b\n",
+    "![",
+    "<",
+    ">",
+    "<b>",
+    "<div>\n",
+    "<!--",
+    "-->",
+    "http://x.org/a_b*c",
+    "<http://x>",
+    "&amp;",
+    "&",
+    "\\",
+    "\\\n",
+    "- ",
+    "-",
+    "* ",
+    "+ ",
+    "1. ",
+    "2) ",
+    "> ",
+    ">",
+    "# ",
+    "#",
+    "===\n",
+    "---\n",
+    "***\n",
+    "|",
+    "| a | b |\n|---|---|\n",
+    "| c `d \\| e` |\n",
+    "a | b\n",
+    "-|-\n",
+    "[ ] ",
+    "[x] ",
+    "~~",
+    "日本",
+    "🚀",
+    "e\u{301}",
+    "\u{202e}",
+    "\x1b[2J",
+    "║",
+    "\t",
+    "2 * 3",
+    "*.rs",
+    "**kwargs",
+    "snake_case",
+];
+
+#[test]
+fn whatever_a_model_writes_nothing_of_it_is_lost_however_it_is_cut() {
+    for seed in 0..1000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let count = random.usize(1..40);
+        let text: String = (0..count).map(|_| PIECES[random.usize(0..PIECES.len())]).collect();
+        let columns = [6, 20, 40, 80][random.usize(0..4)];
+        check_nothing_is_lost(&text, columns);
+        let cuts = random.usize(1..9);
+        let letters: Vec<char> = text.chars().collect();
+        let pieces: Vec<String> = letters.chunks(cuts).map(|it| it.iter().collect()).collect();
+        assert_eq!(drawn(pieces.iter().map(String::as_str), columns), drawn([&*text], columns));
+        // What is drawn early is drawn as what is drawn late.
+        assert_eq!(drawn([&*text], 1000), at_once(&text, 1000), "{text:?}");
+    }
+}
