@@ -32,7 +32,7 @@ pub fn whole(head: &[String], rows: &[Vec<String>]) -> Laid {
     side_by_side(head, rows, &natural(head, rows))
 }
 
-/// Returns the widths of columns that have room together; none where that leaves too little of them.
+/// Returns the widths of columns that have room together; none if that leaves them too little.
 pub fn widths(head: &[String], rows: &[Vec<String>], room: usize) -> Option<Vec<usize>> {
     shrunk(&natural(head, rows), &longest_words(head, rows), room)
 }

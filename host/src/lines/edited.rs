@@ -20,7 +20,7 @@ use crate::terminal::{self, CtrlC, OpenQuestion, Printer};
 use crate::view::View;
 use crate::words::Words;
 
-/// How long the rest of a key's bytes is waited for, in milliseconds: Esc is the first byte of many.
+/// How long the rest of a key is waited for, in milliseconds: Esc is the first byte of many keys.
 const KEY_REST_MS: u16 = 100;
 
 /// How often what was written meanwhile is shown above the line.

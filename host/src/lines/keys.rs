@@ -126,7 +126,7 @@ impl ConditionalEventHandler for Keys {
                 if !context.line().is_empty() {
                     return Some(Cmd::Noop);
                 }
-                // Nothing is typed: the prompt of an idle chat, or of one that works, is shown again.
+                // Nothing is typed: the prompt of an idle or a working chat is shown again.
                 self.seen.lock().is_escaped = true;
                 terminal::line_ends();
                 Some(Cmd::AcceptLine)

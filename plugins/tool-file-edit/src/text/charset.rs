@@ -4,8 +4,8 @@
 //! is no text here.
 //!
 //! A file of UTF-8 may have a few other bytes in it: a name in Latin-1, a character that was cut,
-//! surrogates. Such a *stray byte* becomes a character that nobody uses ([`STRAY`] and the byte), so
-//! that it is written again as it was.
+//! surrogates. Such a *stray byte* becomes an unused character ([`STRAY`] and the byte), so that it
+//! is written again as it was.
 
 use std::borrow::Cow;
 
