@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Parser)]
 #[command(name = "jaato", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 the task failed, 2 usage, 3 configuration, 4 plugin, \
+    after_help = "Without a command, jaato starts a chat at a terminal.\n\nExit codes: 0 done, 1 the task failed, 2 usage, 3 configuration, 4 plugin, \
 5 provider, 6 stopped by a limit or for want of a permission, 130 cancelled."
 )]
 pub struct Cli {
@@ -75,7 +75,8 @@ commands! {
         args: run::RunArgs,
     } |global| run::run(global, args).await;
 
-    /// Talk with a model: one message a line, Ctrl-C stops an answer, /help lists the rest
+    /// Chat with a model in this folder (also `jaato` alone): Esc stops an answer, /help lists the
+    /// rest
     Chat {
         #[command(flatten)]
         args: chat::ChatArgs,

@@ -13,7 +13,7 @@ use crate::args::{Global, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::view::View;
-use crate::{report, start, trust};
+use crate::{first_start, report, start, trust};
 
 /// Finds the plugins; says what could not be used and asks about the workspace, where a person
 /// reads.
@@ -34,9 +34,16 @@ pub async fn runtime(
     arguments.tools_only = args.tools.clone();
     let mut setup = start::setup(arguments.clone())?;
     if is_read && trust::ask_once(&setup).await? {
-        setup = start::setup(arguments)?;
+        setup = start::setup(arguments.clone())?;
     }
-    let runtime = start::runtime_of(setup).await;
+    let mut runtime = start::runtime_of(setup).await;
+    if is_read && let Some(choice) = first_start::ask(&runtime).await? {
+        start::close(runtime).await;
+        arguments.overrides.model = Some(choice.model);
+        let mut setup = start::setup(arguments)?;
+        setup.config.local_download |= choice.may_download;
+        runtime = start::runtime_of(setup).await;
+    }
     check_tool_names(&runtime, args)?;
     if is_read {
         report::problems(&start::problems(&runtime));

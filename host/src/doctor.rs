@@ -111,7 +111,7 @@ async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
             ModelState::Remote => "".to_owned(),
             ModelState::Here => ", weights are here".to_owned(),
             ModelState::Missing { bytes } => {
-                format!(", weights are fetched on first use ({:.2} GB)", *bytes as f64 / 1e9)
+                format!(", its weights are not downloaded ({:.2} GB)", *bytes as f64 / 1e9)
             }
         };
         let mark = if model.id == *default { " (default)" } else { "" };

@@ -19,6 +19,7 @@ mod drawn;
 mod environment;
 mod exit;
 mod find;
+mod first_start;
 mod grant;
 mod input_lines;
 mod install;
@@ -49,6 +50,7 @@ mod undo;
 mod view;
 mod words;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -64,7 +66,12 @@ fn main() -> ExitCode {
     // Before anything that holds a key is read: in the host, and in each child that runs a plugin.
     platform::close_memory();
     platform::outlive_full_files();
-    let cli = match Cli::try_parse() {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    // `jaato` alone starts a chat if a user sits there; else clap prints the help.
+    if words.len() == 1 && terminal::input_is_terminal() && terminal::errors_are_terminal() {
+        words.push("chat".into());
+    }
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };

@@ -67,7 +67,10 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 
 /// Fetches a model's weights, or lets its provider's server fetch them.
 pub async fn pull(global: Global, model: Option<String>) -> Outcome {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let mut setup = start::setup(start::arguments(global))?;
+    // That is what was asked for.
+    setup.config.local_download = true;
+    let runtime = start::runtime_of(setup).await;
     let wanted = model.map_or_else(|| runtime.model(), ModelId::new);
     match runtime.weights_source(&wanted) {
         Some(WeightsSource::Asset(asset)) => fetch(runtime, asset).await,

@@ -22,6 +22,9 @@ use crate::workspace::{Package, Workspace};
 /// A release build from nothing, on two cores.
 const FIRST_BUILD_MINUTES: u32 = 8;
 
+/// Lets jaato download the weights of its own model.
+const DOWNLOAD: &str = "JAATO_LOCAL_DOWNLOAD";
+
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
@@ -29,6 +32,10 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let jaato = build(&workspace, &names)?;
     let mut command = Command::new(&jaato);
     command.arg("run").args(words);
+    // Who types `cargo xtask run` agrees to the download of the model.
+    if std::env::var_os(DOWNLOAD).is_none() {
+        command.env(DOWNLOAD, "true");
+    }
     child::without_cargo_variables(&mut command);
     child::become_command(command).with_context(|| format!("starting `{}`", jaato.display()))
 }

@@ -204,7 +204,7 @@ impl AssetError {
             Self::Invalid { .. } => "this is a mistake of the plugin; tell its author".to_owned(),
             Self::Offline { .. } => format!("run it once without `--offline`, or {IMPORT}"),
             Self::DownloadOff { .. } => {
-                format!("set `download = true` in the section `[local]`, or {IMPORT}")
+                format!("`jaato model pull` downloads it; `--model` names another model; or {IMPORT}")
             }
             Self::NoSource { .. } => format!("check the network and try again, or {IMPORT}"),
             Self::WrongDigest { path, .. } | Self::WrongSize { path, .. } => {

@@ -11,11 +11,9 @@ impl fmt::Display for AssetError {
             Self::Offline { title, path } => {
                 write!(f, "{title} is not at `{}`, and jaato is offline", path.display())
             }
-            Self::DownloadOff { title, path } => write!(
-                f,
-                "{title} is not at `{}`, and the configuration says `download = false`",
-                path.display()
-            ),
+            Self::DownloadOff { title, path } => {
+                write!(f, "{title} is not downloaded: there is no `{}`", path.display())
+            }
             Self::NoSource { title, failures, kept } => {
                 write!(f, "cannot fetch {title}: no source could give it")?;
                 failures.iter().try_for_each(|failure| write!(f, "\n- {failure}"))?;

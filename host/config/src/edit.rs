@@ -35,6 +35,26 @@ pub fn list_disabled_plugin(
     Ok(true)
 }
 
+/// Sets the model in a file that has none. A file that is not there counts as empty.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub fn set_model(path: &Path, model: &str) -> Result<(), ConfigError> {
+    let text = read_text(path)?.unwrap_or_default();
+    let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
+    let text = with_model(&text, model).map_err(failed)?;
+    replace_file(path, &text).map_err(|error| failed(error.to_string()))
+}
+
+fn with_model(text: &str, model: &str) -> Result<String, String> {
+    let mut document: DocumentMut =
+        text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
+    let is_new = document.is_empty();
+    document.as_table_mut().insert("model", toml_edit::value(model));
+    let text = document.to_string();
+    Ok(if is_new { format!("version = {}\n\n{text}", crate::CONFIG_VERSION) } else { text })
+}
+
 /// The text with the name in or out; nothing when it is so already.
 fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, String> {
     let mut document: DocumentMut =
@@ -131,6 +151,16 @@ mod tests {
         if let Some(changed) = changed {
             assert_eq!(edited(&changed, name, listing), Ok(None));
         }
+    }
+
+    #[test]
+    fn a_model_is_set_before_the_sections() {
+        let set = |text| with_model(text, "a/b").unwrap();
+        assert_eq!(set(""), "version = 1\n\nmodel = \"a/b\"\n");
+        let text = "# mine\nversion = 1\n\n[gc]\nx = 1\n";
+        let expected = "# mine\nversion = 1\nmodel = \"a/b\"\n\n[gc]\nx = 1\n";
+        assert_eq!(set(text), expected);
+        assert!(with_model("= 1", "a/b").is_err());
     }
 
     #[test]

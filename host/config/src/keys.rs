@@ -363,8 +363,8 @@ keys! {
     plugin_dirs: Vec<PathBuf> = Vec::new(),
         key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up()
             .users_own();
-    /// Fetch the weights of the embedded model when they are missing.
-    local_download: bool = true,
+    /// Download the weights of the embedded model when they are missing, without asking.
+    local_download: bool = false,
         key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]).owner(Owner::Only("false"));
     /// Plugins that are not used.
     plugins_disabled: Vec<String> = Vec::new(),

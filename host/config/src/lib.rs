@@ -38,7 +38,7 @@ mod variables;
 pub use answer::{Temperature, Texts, parse_effort};
 pub use asking::{Endpoint, PermissionChannel, PermissionMode, parse_mode};
 pub use docs::keys_as_markdown;
-pub use edit::{Listing, list_disabled_plugin, replace_file};
+pub use edit::{Listing, list_disabled_plugin, replace_file, set_model};
 pub use env_file::EnvFileVariable;
 pub use error::{ConfigError, Warning};
 pub use folders::{Folders, NoHome};

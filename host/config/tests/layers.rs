@@ -14,7 +14,7 @@ fn with_nothing_there_every_value_is_built_in() {
     }
     assert_eq!(config.model.as_str(), "local/qwen2.5-coder-1.5b");
     assert_eq!(config.session.output_bytes_max, 16_384);
-    assert!(config.local_download && !config.offline);
+    assert!(!config.local_download && !config.offline);
     assert!(config.warnings.is_empty());
 }
 
@@ -46,7 +46,7 @@ fn later_layers_win_and_each_value_tells_its_place() {
         offline = true                                                                                                                                                                                                                   # variable JAATO_OFFLINE
         environment = "local"                                                                                                                                                                                                            # built-in
         plugin_dirs = []                                                                                                                                                                                                                 # built-in
-        local.download = true                                                                                                                                                                                                            # built-in
+        local.download = false                                                                                                                                                                                                           # built-in
         plugins.disabled = []                                                                                                                                                                                                            # built-in
         plugins.isolated = []                                                                                                                                                                                                            # built-in
         tools.enabled = ["a"]                                                                                                                                                                                                            # command line --tools
@@ -339,7 +339,9 @@ fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
     // Stricter, not looser.
     assert!(check_workspace("", "offline = true", &[]).offline);
     assert!(check_workspace("offline = true", "offline = false", &[&at("offline", yours)]).offline);
-    assert!(!check_workspace("", "local.download = false", &[]).local_download);
+    assert!(
+        !check_workspace("local.download = true", "local.download = false", &[]).local_download
+    );
     check_workspace(
         "local.download = false",
         "local.download = true",

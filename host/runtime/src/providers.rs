@@ -21,7 +21,8 @@ pub struct ProviderInfo {
     pub plugin: PluginName,
     /// Where its server is; none for one that needs none.
     pub server: Option<String>,
-    /// The model for a request that names none; empty where it has none.
+    /// The model for a request that names none; empty if it has none, and for a server that a
+    /// plugin knows or the user has set up under a name of its own.
     pub default_model: String,
     /// Whether it is a server that the plugin knows by name, and nobody has given it a key.
     pub is_unused: bool,
@@ -95,7 +96,11 @@ impl Host {
             name: own.unwrap_or_else(|| name.to_owned()),
             plugin: plugin.clone(),
             server: None,
-            default_model: spec.map(|spec| spec.default_model.clone()).unwrap_or_default(),
+            // Another server has other models.
+            default_model: spec
+                .filter(|_| configured.is_none())
+                .map(|spec| spec.default_model.clone())
+                .unwrap_or_default(),
             is_unused: false,
             keys: Vec::new(),
             problem: None,

@@ -71,7 +71,7 @@ pub enum ModelState {
     Remote,
     /// They are here.
     Here,
-    /// They are fetched on first use, or by `jaato model pull`.
+    /// They are downloaded by `jaato model pull`, or on first use if `local.download` is set.
     Missing {
         /// Their size.
         bytes: u64,
@@ -311,10 +311,10 @@ impl Runtime {
         let model = Model { id, ..self.listed_model(&provider, info.clone()) };
         let may_fetch = self.setup().config.local_download && !self.setup().config.offline;
         if matches!(model.state, ModelState::Missing { .. }) && !may_fetch {
-            let text =
-                format!("the weights of `{}` are not here, and may not be fetched", model.id);
+            let text = format!("the weights of `{}` are not downloaded", model.id);
             return Err(Error::new(ErrorKind::Configuration, text).with_hint(
-                "`jaato model pull` fetches them, `jaato model import FILE` takes a file",
+                "`jaato model pull` downloads them, `jaato model import FILE` takes a file; \
+                 `--model` and the key `model` name another model",
             ));
         }
         Ok(model)
@@ -370,24 +370,23 @@ impl Runtime {
         })
     }
 
+    /// Looks whether the file of a model's weights is here.
+    pub fn state_of(&self, asset: &Asset) -> ModelState {
+        let listed = self.assets().and_then(|assets| assets.list(std::slice::from_ref(asset)).ok());
+        let is_here = listed.is_some_and(|entries| {
+            entries.iter().any(|entry| {
+                entry.name == asset.id
+                    && matches!(entry.state, jaato_assets::State::Verified { .. })
+            })
+        });
+        if is_here { ModelState::Here } else { ModelState::Missing { bytes: asset.bytes } }
+    }
+
     fn listed_model(&self, provider: &str, info: ModelInfo) -> Model {
         let declared = self.declared_assets();
         let asset =
             info.asset.as_ref().and_then(|id| declared.iter().find(|asset| asset.id == *id));
-        let state = match asset {
-            None => ModelState::Remote,
-            Some(asset) => {
-                let listed =
-                    self.assets().and_then(|assets| assets.list(std::slice::from_ref(asset)).ok());
-                let is_here = listed.is_some_and(|entries| {
-                    entries.iter().any(|entry| {
-                        entry.name == asset.id
-                            && matches!(entry.state, jaato_assets::State::Verified { .. })
-                    })
-                });
-                if is_here { ModelState::Here } else { ModelState::Missing { bytes: asset.bytes } }
-            }
-        };
+        let state = asset.map_or(ModelState::Remote, |asset| self.state_of(asset));
         Model { id: ModelId::new(format!("{provider}/{}", info.name)), info, state }
     }
 }

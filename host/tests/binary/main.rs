@@ -34,6 +34,7 @@ mod environments;
 mod every_provider;
 mod file_edit;
 mod filesystem_query;
+mod first_start;
 mod forms;
 mod gate_rules;
 mod gc;

@@ -33,6 +33,7 @@ impl Provider for AnthropicProvider {
             options: settings::NAMES.map(str::to_owned).to_vec(),
             accepts: IMAGES.into_iter().chain([PDF]).map(str::to_owned).collect(),
             media_limits: content::limits(),
+            default_model: "claude-sonnet-5".to_owned(),
             ..ProviderSpec::default()
         }
     }

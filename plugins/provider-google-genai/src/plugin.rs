@@ -37,6 +37,7 @@ impl Provider for GoogleProvider {
             options: settings::NAMES.map(str::to_owned).to_vec(),
             accepts: models::accepts(Sight::ImagesAndFiles),
             media_limits: limits(content::BLOB_BYTES_MAX),
+            default_model: "gemini-3.5-flash".to_owned(),
             ..ProviderSpec::default()
         }
     }

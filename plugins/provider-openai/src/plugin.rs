@@ -33,6 +33,7 @@ impl Provider for OpenAiProvider {
             options: chat::OPTIONS.map(str::to_owned).to_vec(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
             media_limits: limits(chat::BLOB_BYTES_MAX),
+            default_model: "gpt-5.5".to_owned(),
             presets: presets::presets(),
             ..ProviderSpec::default()
         }

@@ -1,0 +1,68 @@
+//! The first start: which model answers is asked, and nothing is downloaded without a yes.
+
+use std::fs;
+
+use crate::support::screen::{Scene, Size};
+use crate::support::{House, fixtures, library_name};
+
+const SIZE: Size = Size { rows: 24, columns: 120 };
+
+/// A house without a configuration, with the local model's provider and a vendor's.
+fn fresh() -> Option<House> {
+    let house = House::new()?;
+    let plugins = fixtures::house()?.join("plugins");
+    for plugin in ["provider_local", "provider_anthropic", "gc_truncate"] {
+        house.ship(&plugins.join(library_name(plugin)));
+    }
+    Some(house)
+}
+
+#[test]
+fn a_key_that_is_found_is_offered_and_the_answer_is_kept() {
+    let Some(house) = fresh() else { return };
+    // No server is asked: the chat ends before a message.
+    let key = ("ANTHROPIC_API_KEY", "not-a-key");
+    let Some(mut scene) = Scene::begin(&house, "", SIZE, Some(key)) else { return };
+    scene.until("║ >");
+    let asked = scene.now();
+    assert!(asked.contains("Which model should answer?"), "{asked}");
+    assert!(asked.contains("anthropic/claude-sonnet-5, with the key of"), "{asked}");
+    assert!(asked.contains("downloads 1.12 GB"), "{asked}");
+    assert!(!asked.contains("not-a-key"), "{asked}");
+    scene.write(b"1");
+    scene.until("names it from now on");
+    scene.until("\n>");
+    scene.write(b"\x04");
+    let ended = scene.end();
+    assert!(ended.contains("✓ model:› anthropic/claude-sonnet-5"), "{ended}");
+    let config = fs::read_to_string(house.home().join(".config/jaato/config.toml")).unwrap();
+    assert!(config.contains("model = \"anthropic/claude-sonnet-5\"\n"), "{config}");
+    // It is not asked again.
+    let Some(mut scene) = Scene::begin(&house, "chat", SIZE, Some(key)) else { return };
+    scene.until("anthropic/claude-sonnet-5");
+    scene.until("\n>");
+    scene.write(b"\x04");
+    let ended = scene.end();
+    assert!(!ended.contains("Which model"), "{ended}");
+}
+
+#[test]
+fn nothing_is_downloaded_without_a_yes() {
+    let Some(house) = fresh() else { return };
+    let refused = house.command(&["run", "hi"]).run().code(3);
+    assert!(refused.stderr.contains("is not downloaded"), "{refused}");
+    assert!(refused.stderr.contains("jaato model pull"), "{refused}");
+    let Some(mut scene) = Scene::begin(&house, "run hi", SIZE, None) else { return };
+    scene.until("║ >");
+    scene.write(b"2");
+    let ended = scene.end();
+    assert!(ended.contains("no model was chosen"), "{ended}");
+    assert!(!house.home().join(".config/jaato/config.toml").exists());
+}
+
+#[test]
+fn the_name_alone_prints_the_help_without_a_terminal() {
+    let Some(house) = fresh() else { return };
+    let help = house.command(&[]).run().code(2);
+    assert!(help.stderr.contains("Usage: jaato"), "{help}");
+}
