@@ -114,9 +114,7 @@ struct Fitting<'a> {
 impl<'a> Fitting<'a> {
     fn fit(&self, schema: &'a Value, value: &mut Value, depth: usize) {
         let Some(schema) = self.single(schema, depth).filter(|_| depth < DEPTH_MAX) else { return };
-        if let Some(wanted) = Wanted::of(schema)
-            && !wanted.takes(value)
-        {
+        if let Some(wanted) = Wanted::of(schema).filter(|wanted| !wanted.takes(value)) {
             convert(&wanted, schema, value);
         }
         match value {
@@ -200,18 +198,18 @@ impl<'a> Wanted<'a> {
     fn of(schema: &'a Value) -> Option<Self> {
         let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
         match schema.get("type") {
-            Some(Value::String(name)) => Some(Self { name, is_nullable }),
+            Some(Value::String(name)) => Some(Wanted { name, is_nullable }),
             Some(Value::Array(names)) => {
                 let mut some =
                     names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
                 let name = some.next().filter(|_| some.next().is_none())?;
-                Some(Self { name, is_nullable: is_nullable || names.len() > 1 })
+                Some(Wanted { name, is_nullable: is_nullable || names.len() > 1 })
             }
             Some(_) => None,
             None => {
                 let options = schema.get("enum").and_then(Value::as_array)?;
                 let is_text = !options.is_empty() && options.iter().all(Value::is_string);
-                is_text.then_some(Self { name: "string", is_nullable })
+                is_text.then_some(Wanted { name: "string", is_nullable })
             }
         }
     }

@@ -39,8 +39,10 @@ async fn calculate(
 async fn add(
     _cx: &Cx,
     /// A number.
+    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     a: Operand,
     /// Another.
+    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     b: Operand,
 ) -> Result<Output> {
     answer("addition", &a, &b, arithmetic::add)
@@ -51,8 +53,10 @@ async fn add(
 async fn subtract(
     _cx: &Cx,
     /// A number.
+    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     a: Operand,
     /// Another.
+    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     b: Operand,
 ) -> Result<Output> {
     answer("subtraction", &a, &b, arithmetic::subtract)
@@ -63,8 +67,10 @@ async fn subtract(
 async fn multiply(
     _cx: &Cx,
     /// A number.
+    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     a: Operand,
     /// Another.
+    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     b: Operand,
 ) -> Result<Output> {
     answer("multiplication", &a, &b, arithmetic::multiply)
@@ -75,8 +81,10 @@ async fn multiply(
 async fn divide(
     _cx: &Cx,
     /// A number.
+    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     a: Operand,
     /// Another.
+    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     b: Operand,
 ) -> Result<Output> {
     answer("division", &a, &b, arithmetic::divide)

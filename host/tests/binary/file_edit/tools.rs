@@ -14,7 +14,8 @@ fn every_tool_does_what_it_says() {
     desk.write("a.txt", "one\r\ntwo\r\n");
     let mut calls = desk.calls();
     let read = calls.call("readFile", &json!({ "path": "a.txt" }));
-    assert_eq!(read["result"], "path: a.txt | lines: 2 | size: 8\n\none\ntwo\n");
+    let heading = "path: a.txt | lines: 2 | size: 10 | line ends: CRLF, shown as LF".to_owned();
+    assert_eq!(read["result"], heading + "\n\none\ntwo\n");
     calls.call("updateFile", &edit("a.txt", "one\n", "1\n"));
     assert_eq!(desk.text("a.txt"), "1\r\ntwo\r\n");
     calls.call("writeNewFile", &json!({ "path": "new/b.txt", "content": "b\n" }));

@@ -135,7 +135,7 @@ fn what_is_missing_or_wrong_is_named() {
         ("shell_control", json!({ "session_id": session }), "key is required"),
         ("shell_read", json!({ "session_id": session, "wait_for": "(" }), "no regular expression"),
         ("shell_spawn", json!({ "command": "cat", "rows": 0 }), "rows"),
-        ("shell_spawn", json!({ "command": 7 }), "command"),
+        ("shell_spawn", json!({ "command": [7] }), "command"),
         ("shell_close", json!({}), "session_id"),
     ] {
         let error = calls.refused(tool, &arguments);
