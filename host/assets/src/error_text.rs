@@ -12,7 +12,7 @@ impl fmt::Display for AssetError {
                 write!(f, "{title} is not at `{}`, and jaato is offline", path.display())
             }
             Self::DownloadOff { title, path } => {
-                write!(f, "{title} is not downloaded: there is no `{}`", path.display())
+                write!(f, "`{}` ({title}) is not downloaded", path.display())
             }
             Self::NoSource { title, failures, kept } => {
                 write!(f, "cannot fetch {title}: no source could give it")?;

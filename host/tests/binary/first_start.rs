@@ -49,7 +49,7 @@ fn a_key_that_is_found_is_offered_and_the_answer_is_kept() {
 #[test]
 fn nothing_is_downloaded_without_a_yes() {
     let Some(house) = fresh() else { return };
-    let refused = house.command(&["run", "hi"]).run().code(3);
+    let refused = house.command(&["run", "hi"]).run().code(5);
     assert!(refused.stderr.contains("is not downloaded"), "{refused}");
     assert!(refused.stderr.contains("jaato model pull"), "{refused}");
     let Some(mut scene) = Scene::begin(&house, "run hi", SIZE, None) else { return };
