@@ -17,7 +17,7 @@ use crate::{AssetError, Event, Found, Report, Run, Store, blocking, check, space
 pub enum Download {
     /// They may.
     On,
-    /// The configuration says `download = false`.
+    /// Only if the user agrees: `local.download` is false.
     Off,
 }
 

@@ -251,7 +251,7 @@ async fn offline_and_download_off_ask_nobody_and_make_nothing() {
             (
                 Network::Online,
                 Download::Off,
-                "a small model is not at `DIR/small.gguf`, and the configuration says `download = false`",
+                "`DIR/small.gguf` (a small model) is not downloaded",
             ),
         ],
     );
