@@ -248,11 +248,7 @@ async fn offline_and_download_off_ask_nobody_and_make_nothing() {
                 Download::On,
                 "a small model is not at `DIR/small.gguf`, and jaato is offline",
             ),
-            (
-                Network::Online,
-                Download::Off,
-                "`DIR/small.gguf` (a small model) is not downloaded",
-            ),
+            (Network::Online, Download::Off, "`DIR/small.gguf` (a small model) is not downloaded"),
         ],
     );
     for (network, download, expected) in cases {
