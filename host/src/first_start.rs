@@ -135,8 +135,8 @@ fn remember(runtime: &Runtime, model: &ModelId) {
     let folders = &runtime.setup().folders;
     let Ok(path) = folders.config_file() else { return };
     let line = match set_model(&path, model.as_str()) {
-        Ok(()) => format!("`{}` names it from now on", path.display()),
-        Err(error) => format!("it is asked again next time: {error}"),
+        Ok(()) => format!("the model is saved in `{}`", path.display()),
+        Err(error) => format!("the model is not saved, jaato will ask again: {error}"),
     };
     report::problems(&[line]);
 }

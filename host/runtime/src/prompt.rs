@@ -11,6 +11,7 @@ use jaato_registry::{Registry, Status};
 use jaato_session::{PromptPart, PromptParts};
 use jaato_types::{Error, ErrorKind, ToolName, ToolSpec};
 
+use encoding_rs::UTF_8;
 use jaato_catalog::Setup;
 
 /// Largest file that joins the prompt, in bytes: more would leave a small model no room for the
@@ -105,26 +106,13 @@ struct Decoded {
 /// Decodes UTF-8 and, if a byte order mark says so, UTF-16. Of one that is cut half a character at
 /// the end is left out.
 fn decode(bytes: &[u8], is_cut: bool) -> Decoded {
-    let is_utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
-    let text = match bytes {
-        [0xff, 0xfe, rest @ ..] => of_utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => of_utf16(rest, u16::from_be_bytes),
-        _ => {
-            let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-            String::from_utf8_lossy(bytes).into_owned()
-        }
-    };
+    let (text, encoding, _) = UTF_8.decode(bytes);
     let whole = match is_cut {
         true => text.trim_end_matches(char::REPLACEMENT_CHARACTER),
         false => &text,
     };
     let is_damaged = whole.contains([char::REPLACEMENT_CHARACTER, '\0']);
-    Decoded { text: whole.to_owned(), is_damaged, is_utf16 }
-}
-
-fn of_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
-    let units: Vec<u16> = bytes.chunks_exact(2).map(|it| unit([it[0], it[1]])).collect();
-    String::from_utf16_lossy(&units)
+    Decoded { text: whole.to_owned(), is_damaged, is_utf16: encoding != UTF_8 }
 }
 
 /// Says of which instruction files the model gets only the beginning, or not every byte.

@@ -325,7 +325,7 @@ impl Session {
             let (model, bytes) = (&self.model, self.bytes_in_use());
             self.shared.emitter.notice(format!(
                 "`{model}` reports {prompt_tokens} prompt and {output_tokens} output tokens for a \
-                 request of {bytes} bytes, which cannot be: jaato uses its own estimate"
+                 request of {bytes} bytes, which is impossible: jaato uses its own estimate"
             ));
         }
         let prompt_tokens = match is_prompt_believed {

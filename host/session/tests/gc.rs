@@ -308,5 +308,5 @@ async fn counts_that_cannot_be_are_not_believed() {
     assert!(session.facts().prompt_tokens < 1_000, "{:?}", session.facts());
     assert!(session.spent().tokens < 3_000_000);
     let notices = stage.events.notices();
-    assert_eq!(notices.matches("which cannot be").count(), 1, "{notices}");
+    assert_eq!(notices.matches("which is impossible").count(), 1, "{notices}");
 }

@@ -216,7 +216,9 @@ impl<'a> Checks<'a> {
         let begun = self.begin();
         let met = *self.watch.rate.lock();
         let found = match met {
-            Some(wait_ms) => Found::Passed(format!("one came, and was waited out: {wait_ms} ms")),
+            Some(wait_ms) => {
+                Found::Passed(format!("a request was refused and repeated after {wait_ms} ms"))
+            }
             None => Found::NotProvoked("no request was refused for its rate".to_owned()),
         };
         self.end("429", begun, None, found);
@@ -321,7 +323,7 @@ impl<'a> Checks<'a> {
             None if cached > 0 => {
                 Found::Passed(format!("{cached} of {prompt} tokens came from the cache"))
             }
-            None => Found::NotProvoked("the server tells of no tokens from a cache".to_owned()),
+            None => Found::NotProvoked("the server reports no cached tokens".to_owned()),
         };
         self.end("cached prefix", begun, Some(&session), found);
     }
@@ -373,14 +375,15 @@ impl<'a> Checks<'a> {
         let answered = handle.complete(&asker, asked, None, Arc::new(|_| {}), self.cancel).await;
         let found = match answered {
             Err(error) if error.kind == ErrorKind::ContextOverflow => {
-                Found::Passed("the refusal is known for what it is".to_owned())
+                Found::Passed("the refusal is recognized as an overflow".to_owned())
             }
             Err(error) if error.kind == ErrorKind::Unavailable => {
                 Found::NotOffered(one_line(&error.message))
             }
-            Err(error) => {
-                Found::Failed(format!("not known for an overflow: {}", one_line(&error.message)))
-            }
+            Err(error) => Found::Failed(format!(
+                "not recognized as an overflow: {}",
+                one_line(&error.message)
+            )),
             Ok(_) => {
                 Found::NotProvoked(format!("the server takes {words} words into {window} tokens"))
             }
@@ -478,7 +481,7 @@ impl<'a> Checks<'a> {
         let report = session.turn("Say ok.", self.cancel).await;
         let found = match &report.error {
             Some(error) => broken(error),
-            None => Found::Passed(format!("{what} goes on")),
+            None => Found::Passed(format!("{what} is continued")),
         };
         self.end(name, begun, Some(&session), found);
     }

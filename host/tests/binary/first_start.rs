@@ -34,7 +34,7 @@ fn a_key_that_is_found_is_offered_and_the_answer_is_kept() {
     scene.write(b"1");
     let ended = scene.end();
     assert!(ended.contains("✓ model:› anthropic/claude-sonnet-5"), "{ended}");
-    assert!(ended.contains("names it from now on"), "{ended}");
+    assert!(ended.contains("the model is saved in"), "{ended}");
     let config = fs::read_to_string(house.home().join(".config/jaato/config.toml")).unwrap();
     assert!(config.contains("model = \"anthropic/claude-sonnet-5\"\n"), "{config}");
     // It is not asked again.

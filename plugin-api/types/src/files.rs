@@ -722,6 +722,20 @@ impl FileIdentity {
     }
 }
 
+/// Makes the name under which a file is written before it gets its own.
+pub fn draft_name(number: u64) -> String {
+    format!("{DRAFT_BEGIN}{number:016x}{DRAFT_END}")
+}
+
+/// Returns true if a name is one that [`draft_name`] makes: if its process ended, it is left over.
+pub fn is_draft_name(name: &str) -> bool {
+    let number = name.strip_prefix(DRAFT_BEGIN).and_then(|rest| rest.strip_suffix(DRAFT_END));
+    number.is_some_and(|it| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+const DRAFT_BEGIN: &str = ".jaato-";
+const DRAFT_END: &str = ".tmp";
+
 fn is_files(kind: &FindKind) -> bool {
     *kind == FindKind::Files
 }

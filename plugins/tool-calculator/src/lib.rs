@@ -39,10 +39,8 @@ async fn calculate(
 async fn add(
     _cx: &Cx,
     /// A number.
-    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     a: Operand,
     /// Another.
-    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     b: Operand,
 ) -> Result<Output> {
     answer("addition", &a, &b, arithmetic::add)
@@ -53,10 +51,8 @@ async fn add(
 async fn subtract(
     _cx: &Cx,
     /// A number.
-    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     a: Operand,
     /// Another.
-    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     b: Operand,
 ) -> Result<Output> {
     answer("subtraction", &a, &b, arithmetic::subtract)
@@ -67,10 +63,8 @@ async fn subtract(
 async fn multiply(
     _cx: &Cx,
     /// A number.
-    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     a: Operand,
     /// Another.
-    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     b: Operand,
 ) -> Result<Output> {
     answer("multiplication", &a, &b, arithmetic::multiply)
@@ -81,10 +75,8 @@ async fn multiply(
 async fn divide(
     _cx: &Cx,
     /// A number.
-    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     a: Operand,
     /// Another.
-    #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
     b: Operand,
 ) -> Result<Output> {
     answer("division", &a, &b, arithmetic::divide)
@@ -95,6 +87,7 @@ type Operation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, Refused>;
 /// A number, as text if it has more digits than JSON keeps.
 #[tool_type]
 #[serde(untagged)]
+#[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
 enum Operand {
     Number(Number),
     Text(String),

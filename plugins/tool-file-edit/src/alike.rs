@@ -8,6 +8,7 @@ use jaato_plugin_sdk::files::{FileFind, FileKind, FileOrder, FolderEntry, Folder
 use jaato_plugin_sdk::prelude::*;
 use unicode_normalization::UnicodeNormalization as _;
 
+use crate::edit::in_ascii;
 use crate::files::look;
 use crate::plan::Plan;
 
@@ -119,11 +120,9 @@ fn plain(name: &str) -> String {
             !matches!(*sign, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}')
         })
         .map(|sign| match sign {
-            '\u{2018}' | '\u{2019}' | '\u{201B}' | '\u{2BC}' => '\'',
-            '\u{201C}' | '\u{201D}' => '"',
-            '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+            '\u{2BC}' => '\'',
             sign if sign.is_whitespace() => ' ',
-            sign => sign,
+            sign => in_ascii(sign),
         })
         .collect()
 }

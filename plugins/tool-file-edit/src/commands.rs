@@ -134,7 +134,7 @@ async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
     let named = named.map(str::trim).filter(|text| !text.is_empty());
     let id = named.map(|text| {
         text.parse::<ChangeId>().map_err(|()| {
-            let text = format!("`{text}` is no number of a change");
+            let text = format!("`{text}` is not the number of a change");
             Error::new(ErrorKind::InvalidArguments, text).with_hint("`changes` lists them")
         })
     });

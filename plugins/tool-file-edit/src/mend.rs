@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use jaato_plugin_sdk::files::{FileDelete, FileFacts, FileKind, FolderList};
+use jaato_plugin_sdk::files::{FileDelete, FileFacts, FileKind, FolderList, is_draft_name};
 use jaato_plugin_sdk::prelude::*;
 
 use crate::editor::{Editor, Place, failed};
@@ -193,11 +193,8 @@ async fn drafts_beside(cx: &Cx<Editor>, path: &str) -> Vec<String> {
     let folder = folder_of(path);
     let list = FolderList { path: folder.to_owned(), ..FolderList::default() };
     let Ok(listed) = cx.files().list(list).await else { return Vec::new() };
-    let is_draft = |name: &str| {
-        let number = name.strip_prefix(".jaato-").and_then(|rest| rest.strip_suffix(".tmp"));
-        number.is_some_and(|it| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    };
-    let names = listed.entries.into_iter().map(|entry| entry.name).filter(|name| is_draft(name));
+    let names = listed.entries.into_iter().map(|entry| entry.name);
+    let names = names.filter(|name| is_draft_name(name));
     names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect()
 }
 

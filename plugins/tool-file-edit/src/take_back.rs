@@ -88,6 +88,6 @@ async fn open(
         plan.add(path, before)?;
         return Ok(None);
     }
-    let now = if found.is_some() { "was changed otherwise" } else { "is gone" };
-    Ok(Some(format!("{path} {now} since")))
+    let now = if found.is_some() { "has changed since" } else { "no longer exists" };
+    Ok(Some(format!("{path} {now}")))
 }

@@ -139,8 +139,8 @@ fn a_change_of_several_files_is_taken_back_whole_or_not_at_all() {
     desk.write("b.txt", "theirs\n");
     std::fs::remove_file(desk.path("a.txt")).unwrap();
     let error = desk.refused("undoFileChange", json!({ "path": "b.txt" }));
-    let text = "change 1 cannot be taken back, so nothing was done: a.txt is gone since; b.txt was \
-                changed otherwise since";
+    let text = "change 1 cannot be taken back, so nothing was done: a.txt no longer exists; b.txt \
+                has changed since";
     assert_eq!((error.message.as_str(), desk.text("b.txt")), (text, "theirs\n".into()));
     desk.write("a.txt", "v2\n");
     desk.write("b.txt", "v2\n");

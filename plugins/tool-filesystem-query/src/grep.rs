@@ -229,22 +229,10 @@ impl Pattern {
     fn of(pattern: &str, literal: bool, multiline: bool) -> Self {
         let is_multi_line =
             multiline || pattern.contains('\n') || (!literal && pattern.contains("\\n"));
-        let regex = if literal { escaped(pattern) } else { pattern.to_owned() };
+        let regex = if literal { regex::escape(pattern) } else { pattern.to_owned() };
         let regex = if is_multi_line { with_any_line_end(&regex) } else { regex };
         Self { regex, is_multi_line }
     }
-}
-
-/// The regular expression that matches a text.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() + 8);
-    for sign in text.chars() {
-        if SIGNS.contains(sign) || "#&-~".contains(sign) {
-            escaped.push('\\');
-        }
-        escaped.push(sign);
-    }
-    escaped
 }
 
 /// Signs that mean something else in a regular expression.

@@ -8,6 +8,8 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use encoding_rs::UTF_8;
+
 /// Folders inside each other below a place.
 pub const DEPTH_MAX: usize = 4;
 /// Folders that are read in all places together.
@@ -179,28 +181,21 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     if bytes.len() as u64 > bytes_max {
         return Err(format!("it has more than {bytes_max} bytes"));
     }
-    let text = text_of(bytes).ok_or("it is no text in UTF-8")?;
+    let text = text_of(&bytes).ok_or("it is no text in UTF-8")?;
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     Ok(if text.contains('\n') { text } else { text.replace('\r', "\n") })
 }
 
 /// Reads UTF-8, also with a few other bytes, which become `�`, and UTF-16 with a mark.
-fn text_of(bytes: Vec<u8>) -> Option<String> {
-    let unit: Option<fn([u8; 2]) -> u16> = match bytes.as_slice() {
-        [0xFF, 0xFE, _, ..] => Some(u16::from_le_bytes),
-        [0xFE, 0xFF, _, ..] => Some(u16::from_be_bytes),
-        _ => None,
-    };
-    if let Some(unit) = unit {
-        let (pairs, rest) = bytes.as_chunks::<2>();
-        let units: Vec<u16> = pairs.iter().copied().map(unit).collect();
-        return String::from_utf16(&units).ok().filter(|_| rest.is_empty());
+fn text_of(bytes: &[u8]) -> Option<String> {
+    let (text, encoding, is_damaged) = UTF_8.decode(bytes);
+    if encoding != UTF_8 {
+        // A mark alone may be anything.
+        return (!is_damaged && !text.is_empty()).then(|| text.into_owned());
     }
-    let error = match String::from_utf8(bytes) {
-        Ok(text) => return Some(text),
-        Err(error) => error,
-    };
-    let text = String::from_utf8_lossy(error.as_bytes());
+    if !is_damaged {
+        return Some(text.into_owned());
+    }
     let strays = text.chars().filter(|sign| *sign == char::REPLACEMENT_CHARACTER).count();
     let is_text = strays * STRAYS_SHARE <= text.chars().count() && !text.contains('\0');
     is_text.then(|| text.into_owned())

@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 
-use crate::others::THIS_AGENT;
 use crate::plan::{Plan, Step, invalid};
+
+/// The name by which the plan's own agent is meant, beside none.
+pub const THIS_AGENT: &str = "main";
 
 /// Events that are kept. Older ones are forgotten.
 const EVENTS_MAX: usize = 1000;

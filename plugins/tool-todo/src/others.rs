@@ -10,15 +10,12 @@ use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 
 use crate::board::{Dependent, Todo};
-use crate::events::{EVENT_TYPES, Filter};
+use crate::events::{EVENT_TYPES, Filter, THIS_AGENT};
 use crate::plan::invalid;
 use crate::{given, told};
 
 /// How often a call that waits for events looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-
-/// The name by which the plan's own agent is meant, beside none.
-pub const THIS_AGENT: &str = "main";
 
 /// A step that another waits for.
 #[derive(serde::Serialize, serde::Deserialize)]

@@ -148,7 +148,7 @@ impl Plan {
         let is_begun = matches!(status, Status::InProgress | Status::Completed);
         if is_begun && !waits_for.is_empty() {
             let text = format!("Step is blocked: {} waits for {}", step.id, waits_for.join(", "));
-            let hint = "end those first, in whatever way, or skip this one";
+            let hint = "complete, fail or skip those first, or skip this one";
             return Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint));
         }
         step.status = status;

@@ -1,12 +1,11 @@
 //! Deleting: a link itself and never what it leads to.
 
-use jaato_types::files::{FileDelete, FileKind};
+use jaato_types::files::{FileDelete, FileKind, is_draft_name};
 use jaato_types::{Error, ErrorKind, Result};
 use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, unlinkat};
 use rustix::io::Errno;
 
 use super::confined::Confined;
-use super::draft::is_draft;
 use super::place::Place;
 use super::removal::delete_folder;
 use super::steps::Last;
@@ -28,7 +27,7 @@ impl Confined {
             if asked.wants_folder {
                 return Err(failed(Errno::NOTDIR));
             }
-            if is_draft(name) && is_held(&place) {
+            if name.to_str().is_some_and(is_draft_name) && is_held(&place) {
                 let reason = "another process is writing it";
                 let error = errors::refused(Verb::Delete, &place.shown, reason);
                 return Err(Error { kind: ErrorKind::Conflict, ..error });

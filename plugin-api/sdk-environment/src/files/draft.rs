@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use jaato_types::files::draft_name;
 use rustix::fs::{
     AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, fchmod, fchown, flock, linkat,
     openat, renameat, renameat_with, statat, unlinkat,
@@ -124,13 +125,6 @@ pub(crate) fn rename_new(
     }
 }
 
-/// Whether a name is one of a draft.
-pub(crate) fn is_draft(name: &OsStr) -> bool {
-    let name = name.to_str().unwrap_or_default();
-    let number = name.strip_prefix(".jaato-").and_then(|rest| rest.strip_suffix(".tmp"));
-    number.is_some_and(|it| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
 /// Makes a name that nothing has, hidden, and that tells whose it is.
 pub(crate) fn unique_name() -> rustix::io::Result<OsString> {
     /// Numbers from a random one on: processes do not meet.
@@ -143,7 +137,7 @@ pub(crate) fn unique_name() -> rustix::io::Result<OsString> {
         }
     };
     let number = next.fetch_add(1, Relaxed);
-    Ok(format!(".jaato-{number:016x}.tmp").into())
+    Ok(draft_name(number).into())
 }
 
 /// What the system said.

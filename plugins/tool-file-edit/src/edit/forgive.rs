@@ -232,7 +232,7 @@ impl Folded {
             let piece = &rest[..length];
             match piece.len() {
                 1 => folded.push(piece.as_bytes()[0] as char, at..at + 1),
-                _ => piece.nfc().for_each(|c| folded.push(plain(c), at..at + length)),
+                _ => piece.nfc().for_each(|c| folded.push(in_ascii(c), at..at + length)),
             }
             at += length;
         }
@@ -250,7 +250,7 @@ impl Folded {
         }
         for (place, c) in original[range.clone()].char_indices() {
             let start = range.start + place;
-            self.push(plain(c), start..start + c.len_utf8());
+            self.push(in_ascii(c), start..start + c.len_utf8());
         }
     }
 
@@ -322,11 +322,11 @@ fn letter(text: &str) -> usize {
 }
 
 fn is_blank(c: char) -> bool {
-    c == '\t' || plain(c) == ' '
+    c == '\t' || in_ascii(c) == ' '
 }
 
 /// The character of ASCII for which people and models write another that looks like it.
-fn plain(c: char) -> char {
+pub fn in_ascii(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
         '\u{2018}'..='\u{201B}' | '\u{2032}' => '\'',
@@ -359,13 +359,13 @@ pub fn differences(there: &str, wanted: &str) -> String {
             false => "composed letters in the file (NFC), decomposed ones in yours (NFD)",
         });
     }
-    if differ(|c| plain(c) == '\'' || plain(c) == '"') {
+    if differ(|c| in_ascii(c) == '\'' || in_ascii(c) == '"') {
         told.push("straight or curly quotes");
     }
-    if differ(|c| plain(c) == '-') {
+    if differ(|c| in_ascii(c) == '-') {
         told.push("hyphens or dashes");
     }
-    if differ(|c| plain(c) == ' ' && c != ' ') {
+    if differ(|c| in_ascii(c) == ' ' && c != ' ') {
         told.push("no-break spaces");
     }
     let trimmed: fn(&str) -> &str = |line| line.trim_end_matches(is_blank);
@@ -379,7 +379,7 @@ pub fn differences(there: &str, wanted: &str) -> String {
         let inner = |line: &str| {
             let line = trimmed(line).trim_start_matches(is_blank);
             line.chars()
-                .map(|c| if c == '\t' { c } else { plain(c) })
+                .map(|c| if c == '\t' { c } else { in_ascii(c) })
                 .filter(|c| is_blank(*c))
                 .collect()
         };

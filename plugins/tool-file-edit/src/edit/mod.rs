@@ -6,6 +6,7 @@ mod nearest;
 pub mod patch;
 mod target;
 
+pub use forgive::in_ascii;
 pub use target::{Anchors, Missed};
 
 use std::borrow::Cow;

@@ -6,8 +6,9 @@ use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::multi_file_edit::{check_is_its_own, there};
-use super::{check_seen, counts, edit_error, forgiven, given, preview_of, told_of};
+use super::{
+    check_is_its_own, check_seen, counts, edit_error, forgiven, given, preview_of, there, told_of,
+};
 use crate::apply::{Maker, apply};
 use crate::edit::patch::{Action, Chunk, FilePatch, apply as patched, parse};
 use crate::edit::{Failed, rewrite};

@@ -23,7 +23,7 @@ use crate::apply::Applied;
 use crate::diff::{self, Texts};
 use crate::edit::{Failed, Missed, quoted};
 use crate::editor::Editor;
-use crate::files::{Snapshot, not_text};
+use crate::files::{Snapshot, check_is_no_link, not_text};
 use crate::plan::Plan;
 use crate::sights::{Sight, text_to_remember};
 use crate::text::decode;
@@ -34,6 +34,24 @@ fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
         return Err(Error::new(ErrorKind::InvalidArguments, format!("{name} is required")));
     }
     Ok(value)
+}
+
+/// Opens a file that must be there.
+async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
+    let number = plan.open(cx, path).await?;
+    match plan.bytes(number) {
+        Some(_) => Ok(number),
+        None => plan.open_there(cx, path).await,
+    }
+}
+
+/// Refuses a link that is there already.
+async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
+    let file = &plan.files[number];
+    match file.before {
+        Some(_) => check_is_no_link(cx, &file.path).await,
+        None => Ok(()),
+    }
 }
 
 /// Says why an edit of a file cannot be done.

@@ -5,11 +5,11 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::{check_seen, counts, forgiven, preview_of, told_of};
+use super::{check_is_its_own, check_seen, counts, forgiven, preview_of, there, told_of};
 use crate::apply::{Maker, apply};
 use crate::edit::{Anchors, Edit, Failed, Missed, Places, edit, quoted};
 use crate::editor::Editor;
-use crate::files::{check_is_no_link, not_text};
+use crate::files::not_text;
 use crate::mend::mend;
 use crate::plan::Plan;
 
@@ -291,24 +291,6 @@ impl Operation {
 
 fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str> {
     super::given(name, value.unwrap_or_default())
-}
-
-/// Opens a file that must be there.
-pub(super) async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
-    let number = plan.open(cx, path).await?;
-    match plan.bytes(number) {
-        Some(_) => Ok(number),
-        None => plan.open_there(cx, path).await,
-    }
-}
-
-/// Refuses a link that is there already.
-pub(super) async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
-    let file = &plan.files[number];
-    match file.before {
-        Some(_) => check_is_no_link(cx, &file.path).await,
-        None => Ok(()),
-    }
 }
 
 fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
