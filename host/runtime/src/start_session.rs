@@ -150,7 +150,7 @@ impl Host {
         let ids = ids();
         let id = ids.session();
         let ready = self.ready_model(&named, &options.request, &id)?;
-        let core = self.core_budget(ready.core_tokens_max);
+        let core = self.core_budget(ready.core_tokens_max, ready.core_tools);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).within(core);
         let tools = tools.only(child.as_ref().and_then(|child| child.asked.tools.clone()));
         let system = self.system_prompt(options.system.clone(), &tools.active())?;
@@ -199,13 +199,13 @@ impl Host {
     }
 
     /// What core tools may cost a model. A person who names the tools gets those.
-    fn core_budget(&self, of_model: Option<u64>) -> CoreBudget {
+    fn core_budget(&self, of_model: Option<u64>, named: Vec<ToolName>) -> CoreBudget {
         let config = &self.setup.config;
         if !config.tools_enabled.is_empty() || self.setup.tools_only.is_some() {
             return CoreBudget::ALL;
         }
         let tokens_max = config.tools_core_tokens_max;
-        CoreBudget { tokens_max: of_model.map_or(tokens_max, |most| most.min(tokens_max)) }
+        CoreBudget { tokens_max: of_model.map_or(tokens_max, |most| most.min(tokens_max)), named }
     }
 
     /// Starts a session without a model, in which a person calls tools.
