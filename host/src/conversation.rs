@@ -200,6 +200,7 @@ fn not_allowed(allowed: &Allowed, tool: &ToolEntry<'_>) -> Failure {
 /// Returns the exit code for a turn's end.
 pub fn exit_of_turn(report: &TurnReport) -> Exit {
     match report.outcome {
+        TurnOutcome::Done if report.no_call_worked => Exit::Failed,
         TurnOutcome::Done => Exit::Done,
         TurnOutcome::Denied | TurnOutcome::Limit => Exit::Limit,
         TurnOutcome::Cancelled => Exit::Cancelled,

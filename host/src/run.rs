@@ -219,6 +219,10 @@ async fn read_input() -> Result<Option<String>, Failure> {
 /// Turns a turn's end into the exit code; what the view did not show is told here.
 fn finish(report: &TurnReport, form: OutputForm) -> Outcome {
     let exit = conversation::exit_of_turn(report);
+    if report.error.is_none() && exit == Exit::Failed {
+        let message = "every tool call of the run failed";
+        return Err(Failure::new(exit, message).hint("check the answer: it may claim success"));
+    }
     match (&report.error, form) {
         // The view has told it.
         (_, OutputForm::Text) | (None, OutputForm::Json) => Ok(exit),

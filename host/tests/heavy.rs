@@ -6,3 +6,4 @@
 mod authors;
 mod real_model;
 mod support;
+mod whole_tasks;

@@ -201,7 +201,7 @@ fn asked(house: &House, weights: &Path, tool: Option<&str>, task: &str) -> Optio
     Some(lines.map(|line| serde_json::from_str::<Envelope>(line).unwrap().event).collect())
 }
 
-fn real_weights() -> Option<PathBuf> {
+pub fn real_weights() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let folder = cache.join("jaato/models");
@@ -209,7 +209,7 @@ fn real_weights() -> Option<PathBuf> {
 }
 
 /// Lends the house the weights, and returns the model that they are.
-fn link_weights(house: &House, weights: &Path) -> &'static str {
+pub fn link_weights(house: &House, weights: &Path) -> &'static str {
     let models = house.cache().join("models");
     fs::create_dir_all(&models).unwrap();
     let found = MODELS.iter().find(|(_, file)| weights.join(file).is_file());

@@ -14,12 +14,14 @@ const EDITS_BY_PATCH: &str = "edits_by_patch";
 const EDITS_BY_TEXT: &str = "edits_by_text";
 
 /// What core tools may cost a model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct CoreBudget {
     /// Tokens, roughly, of tools and instructions of their plugins.
     pub tokens_max: u64,
     /// How the model edits files.
     pub edits: Edits,
+    /// The tools that the model names, in place of all others if one of them is there.
+    pub named: Vec<ToolName>,
 }
 
 /// How a model edits files. The tools of the other form are found when they are looked for.
@@ -51,26 +53,33 @@ impl Edits {
 
 impl CoreBudget {
     /// All core tools.
-    pub const ALL: Self = Self { tokens_max: u64::MAX, edits: Edits::AllForms };
+    pub const ALL: Self =
+        Self { tokens_max: u64::MAX, edits: Edits::AllForms, named: Vec::new() };
 
     /// Returns the core tools that fit, up to the first that does not: those that are named first
     /// in that order, then the others by name, and those that a plugin has set while it runs.
     pub fn fitting<'a>(
-        self,
+        &self,
         tools: impl Iterator<Item = ToolEntry<'a>>,
         registry: &Registry,
         first: &[String],
     ) -> BTreeSet<ToolName> {
-        let is_core = |tool: &ToolEntry<'_>| {
-            tool.status == ToolStatus::Enabled
-                && tool.spec.availability == Availability::Core
-                && !self.edits.leaves_out(tool.spec)
-        };
+        let tools: Vec<ToolEntry<'_>> =
+            tools.filter(|tool| tool.status == ToolStatus::Enabled).collect();
+        let names = tools.iter().map(|tool| &tool.spec.name);
+        let named: BTreeSet<ToolName> =
+            names.filter(|name| self.named.contains(name)).cloned().collect();
+        if !named.is_empty() {
+            return named;
+        }
         let place = |tool: &ToolEntry<'_>| {
             let name = tool.spec.name.as_str();
             first.iter().position(|it| it == name).unwrap_or(usize::MAX)
         };
-        let mut tools: Vec<ToolEntry<'_>> = tools.filter(is_core).collect();
+        let is_core = |tool: &ToolEntry<'_>| {
+            tool.spec.availability == Availability::Core && !self.edits.leaves_out(tool.spec)
+        };
+        let mut tools: Vec<ToolEntry<'_>> = tools.into_iter().filter(is_core).collect();
         tools.sort_by(|a, b| {
             let by_name = || a.spec.name.as_str().cmp(b.spec.name.as_str());
             (place(a), a.is_set).cmp(&(place(b), b.is_set)).then_with(by_name)

@@ -7,7 +7,7 @@ use jaato_model_facts::ModelFacts;
 use jaato_registry::{PluginEntry, Registry, Status};
 use jaato_services::named_plugin;
 use jaato_session::ModelTakes;
-use jaato_types::{Error, ErrorKind, ModelId, PluginName, Price};
+use jaato_types::{Error, ErrorKind, ModelId, PluginName, Price, ToolName};
 
 use crate::host::Host;
 use crate::provider::Names;
@@ -26,6 +26,8 @@ pub(crate) struct KnownProvider {
     pub(crate) takes: ModelTakes,
     /// Tokens that tools in each request may cost it, where it says so.
     pub(crate) core_tokens_max: Option<u64>,
+    /// The tools that it is offered from the start, if it names some.
+    pub(crate) core_tools: Vec<ToolName>,
     pub(crate) has_one_conversation: bool,
 }
 
@@ -60,6 +62,7 @@ impl Host {
             context_limit: own_limit.or(facts.as_ref().and_then(|facts| facts.context_limit)),
             price: own_price.or(facts.and_then(|facts| facts.price)),
             core_tokens_max: info.and_then(|info| info.core_tokens_max),
+            core_tools: info.map(|info| info.core_tools.clone()).unwrap_or_default(),
             has_one_conversation: spec_says.one_conversation,
             takes: ModelTakes {
                 options: spec_says.options,

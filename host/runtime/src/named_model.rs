@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jaato_config::NamedModel;
 use jaato_session::{ModelSetup, Session, WindowOrigin};
-use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId};
+use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
 
 use crate::answers;
 use crate::host::Host;
@@ -21,6 +21,8 @@ pub(crate) struct ReadyModel {
     pub(crate) provider: Arc<PluginProvider>,
     /// Tokens that tools in each request may cost it, where it says so.
     pub(crate) core_tokens_max: Option<u64>,
+    /// The tools that it is offered from the start, if it names some.
+    pub(crate) core_tools: Vec<ToolName>,
 }
 
 impl Runtime {
@@ -92,6 +94,7 @@ impl Host {
             takes,
             has_one_conversation,
             core_tokens_max,
+            core_tools,
             ..
         } = self.provider_of(model)?;
 
@@ -110,7 +113,7 @@ impl Host {
         setup.price = says.price.or(price);
         let host = Arc::clone(self);
         let provider = PluginProvider::new(host, plugin, names, model.clone(), session.clone());
-        Ok(ReadyModel { setup, provider: Arc::new(provider), core_tokens_max })
+        Ok(ReadyModel { setup, provider: Arc::new(provider), core_tokens_max, core_tools })
     }
 
     fn with_provider(&self, named: NamedModel) -> Result<NamedModel, Error> {

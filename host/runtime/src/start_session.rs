@@ -151,7 +151,7 @@ impl Host {
         let ids = ids();
         let id = ids.session();
         let ready = self.ready_model(&named, &options.request, &id)?;
-        let core = self.core_budget(&named.model, ready.core_tokens_max);
+        let core = self.core_budget(&ready);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).within(core);
         let tools = tools.only(child.as_ref().and_then(|child| child.asked.tools.clone()));
         let system = self.system_prompt(options.system.clone(), &tools.active())?;
@@ -200,14 +200,15 @@ impl Host {
     }
 
     /// What core tools may cost a model. A person who names the tools gets those.
-    fn core_budget(&self, model: &ModelId, of_model: Option<u64>) -> CoreBudget {
+    fn core_budget(&self, model: &ReadyModel) -> CoreBudget {
         let config = &self.setup.config;
         if !config.tools_enabled.is_empty() || self.setup.tools_only.is_some() {
             return CoreBudget::ALL;
         }
         let tokens_max = config.tools_core_tokens_max;
-        let tokens_max = of_model.map_or(tokens_max, |most| most.min(tokens_max));
-        CoreBudget { tokens_max, edits: Edits::of(model.as_str()) }
+        let tokens_max = model.core_tokens_max.map_or(tokens_max, |most| most.min(tokens_max));
+        let edits = Edits::of(model.setup.id.model.as_str());
+        CoreBudget { tokens_max, edits, named: model.core_tools.clone() }
     }
 
     /// Starts a session without a model, in which a person calls tools.

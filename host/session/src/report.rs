@@ -21,4 +21,7 @@ pub struct TurnReport {
     pub duration_ms: u64,
     /// Whether its last request has no answer, so that `Session::turn_again` would send it again.
     pub is_open: bool,
+    /// Whether tool calls ran and every one of them failed. Refused calls do not count. The model
+    /// may still have answered as if it had done the task.
+    pub no_call_worked: bool,
 }

@@ -49,6 +49,10 @@ struct Progress {
     /// The first call that was refused because no user could be asked, unless a later answer made
     /// a permitted call that succeeded.
     without_user: Option<Error>,
+    /// A call did what it was made for.
+    did_work: bool,
+    /// A call ran and failed, or its command could not be started.
+    did_fail: bool,
     usage: Usage,
 }
 
@@ -144,10 +148,21 @@ impl Session {
             text: text.clone(),
             error: error.clone(),
         });
-        let Progress { steps, usage, .. } = progress;
+        let Progress { steps, usage, did_work, did_fail, .. } = progress;
+        let no_call_worked = did_fail && !did_work;
         let duration_ms = clock.monotonic_ms().saturating_sub(started_ms);
         let is_open = self.history.is_open() || self.history.ends_cut_short();
-        TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms, is_open }
+        TurnReport {
+            outcome,
+            text,
+            usage,
+            error,
+            steps,
+            started_at_ms,
+            duration_ms,
+            is_open,
+            no_call_worked,
+        }
     }
 
     /// Begins a turn with a prompt. The first `said_before` messages of the inbox go before it, the
@@ -503,6 +518,8 @@ impl Session {
         let runner = self.shared.runner(Initiative::Model, cancel);
         let CallsDone { results, without_user, did_permitted, activated, .. } =
             runner.run(calls).await;
+        progress.did_work |= results.iter().any(calls::worked);
+        progress.did_fail |= results.iter().any(calls::broke);
         if results.iter().any(|result| !result.attachments.is_empty()) {
             self.wait_for_sight(cancel).await;
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::file_change::FileChange;
 use crate::work_plan::WorkPlan;
-use crate::{Message, Part, Price, ToolCall, ToolSpec};
+use crate::{Message, Part, Price, ToolCall, ToolName, ToolSpec};
 
 /// One request to a model. Providers are stateless: it holds everything. The host makes it; a test
 /// begins with [`Request::new`].
@@ -318,6 +318,10 @@ pub struct ModelInfo {
     /// found when it is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_tokens_max: Option<u64>,
+    /// The tools that it is offered from the start, if the user names none and one of them is
+    /// there: for a model that does better with few. Others are found when they are needed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_tools: Vec<ToolName>,
 }
 
 impl ModelInfo {

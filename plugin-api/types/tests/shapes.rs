@@ -175,6 +175,7 @@ fn model() -> ModelInfo {
         context_limit: Some(8192),
         asset: Some("weights".to_owned()),
         core_tokens_max: Some(700),
+        core_tools: vec!["tide".into()],
         accepts: Some(vec!["image/png".to_owned()]),
         price: Some(Price {
             input: 1.5,

@@ -1,6 +1,6 @@
 //! The models that the plugin knows and where their weights can be had: data, no behaviour.
 
-use jaato_plugin_sdk::types::{Asset, AssetSource, ModelInfo, Price, ProviderSpec};
+use jaato_plugin_sdk::types::{Asset, AssetSource, ModelInfo, Price, ProviderSpec, ToolName};
 
 /// The provider's registered name: the part before the slash in `local/…`.
 pub const PROVIDER: &str = "local";
@@ -31,8 +31,10 @@ struct Wheels {
 const OPTIONS: [&str; 6] =
     ["max_output_tokens", "temperature", "stream", "output_schema", "stop", "seed"];
 
-/// Tokens that the tools in each request may cost: it reads them anew with each first answer, and
-/// errs more the more tools there are.
+/// Tools that a model is offered if the user names none: it errs more the more tools there are.
+const CORE_TOOLS: [&str; 4] = ["cli_based_tool", "readFile", "updateFile", "writeNewFile"];
+
+/// Tokens that tools in each request may cost it if none of those is there.
 const CORE_TOKENS_MAX: u64 = 600;
 
 const CONTEXT_LIMIT: u64 = 32_768;
@@ -77,6 +79,7 @@ pub fn provider_spec() -> ProviderSpec {
         asset: Some(entry.name.to_owned()),
         price: Some(Price::nothing()),
         core_tokens_max: Some(CORE_TOKENS_MAX),
+        core_tools: CORE_TOOLS.map(ToolName::from).to_vec(),
         ..ModelInfo::default()
     });
     ProviderSpec {

@@ -24,6 +24,8 @@ pub enum Calls {
     Allowed,
     /// It must say something: nothing with which a call could begin may begin the answer.
     Barred,
+    /// It must make one.
+    Wanted,
 }
 
 /// What decoding needs and does not change.
@@ -73,7 +75,9 @@ pub fn decode(
     decoding: &Decoding<'_>,
     sink: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Answer> {
+    let is_wanted = decoding.calls == Calls::Wanted;
     let matcher = match decoding.schema {
+        _ if is_wanted => Some(decoding.grammar.follow(decoding.format, "")?),
         Some(schema) => Some(decoding.grammar.answer(decoding.format, schema)?),
         None => None,
     };
@@ -84,7 +88,7 @@ pub fn decode(
         tokens: Vec::new(),
         unfed: Vec::new(),
         sent: 0,
-        call_start: None,
+        call_start: is_wanted.then_some(0),
         matcher,
     };
     let finish_reason = run.run(engine, logits, sink)?;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_plugin_sdk::types::{
-    CallId, Completion, Error, ErrorKind, FinishReason, Part, Request, Result, ToolCall, ToolSpec,
-    Usage,
+    CallId, Completion, Error, ErrorKind, FinishReason, Message, Part, Request, Result, Role,
+    ToolCall, ToolSpec, Usage,
 };
 use sha2::{Digest, Sha256};
 
@@ -14,7 +14,7 @@ use crate::decode::{Answer, Calls, Decoding, decode};
 use crate::engine::Engine;
 use crate::gguf::Gguf;
 use crate::grammar::{CallFormat, CallGrammar};
-use crate::prompt::{Prompt, render};
+use crate::prompt::{Examples, Prompt, example_answers, last_call_failed, render, shown_tools};
 use crate::qwen2::Qwen2;
 use crate::repeat::is_repeated;
 use crate::sampler::Sampler;
@@ -60,7 +60,7 @@ impl TokenCounter {
     /// # Errors
     /// Kind `provider` when the tokenizer fails.
     pub fn count(&self, request: &Request) -> Result<u64> {
-        let prompt = render(request, &tools_by_name(request), &self.0)?;
+        let prompt = prompt_of(request, &self.0)?;
         Ok(u64::try_from(prompt.tokens.len()).unwrap_or(u64::MAX))
     }
 }
@@ -123,7 +123,7 @@ impl LocalModel {
     /// # Errors
     /// Kind `provider` when the tokenizer fails.
     pub fn prefix_tokens(&self, request: &Request) -> Result<usize> {
-        Ok(render(request, &tools_by_name(request), &self.tokenizer)?.prefix_len)
+        Ok(prompt_of(request, &self.tokenizer)?.prefix_len)
     }
 
     /// Returns what counts tokens, also while the model computes.
@@ -144,23 +144,18 @@ impl LocalModel {
     ) -> Result<Completion> {
         // What is marked belongs to the last prompt: kept longer, it would save words of this one.
         self.unsaved = None;
-        let tools = tools_by_name(request);
-        let prompt = render(request, &tools, &self.tokenizer)?;
-        let room = self.room_behind(&prompt)?;
+        let shown = shown_tools(request);
+        let tools: Vec<&ToolSpec> = shown.iter().collect();
+        let mut prompt = render(request, &tools, Examples::Shown, &self.tokenizer)?;
         let wanted = request
             .options
             .max_output_tokens
             .map_or(OUTPUT_TOKENS_DEFAULT, |tokens| tokens as usize);
         let format = CallFormat::new(&tools);
-        let reused = self.reuse(&prompt, sink);
-        let rest = prompt.tokens.len() - reused;
-        if rest >= NOTICE_TOKENS_MIN {
-            sink.notice(format!("the local model reads {rest} tokens"));
-        }
-        let logits = self.feed(&prompt.tokens, reused, cancel, sink)?;
+        let (logits, mut reused) = self.read(&prompt, cancel, sink)?;
         sink.first_token();
         self.mark_unsaved(&prompt);
-        let tokens_max = wanted.clamp(1, room);
+        let tokens_max = wanted.clamp(1, self.room_behind(&prompt)?);
         let temperature = request.options.temperature.unwrap_or(0.0);
         let seed = request.options.seed.unwrap_or_else(|| seed_of(&prompt.tokens));
         let sampler = Sampler::new(temperature, seed);
@@ -171,14 +166,35 @@ impl LocalModel {
             stops: &StopTexts::new(&request.options.stop),
             schema: request.options.output_schema.as_ref(),
             streams: request.options.stream != Some(false),
+            copied: &copied_answers(request),
             cancel,
         };
         let mut answer = self.answer(logits, sampler.clone(), &calls, sink)?;
+        if calls.is_copied(&answer) {
+            sink.log("the model repeated an example; it has to answer without them".to_owned());
+            // What the cache holds of the examples is saved first: it is about to be cut off.
+            self.save_prefix()?;
+            prompt = render(request, &tools, Examples::Hidden, &self.tokenizer)?;
+            let (logits, found) = self.read(&prompt, cancel, sink)?;
+            reused = found;
+            answer =
+                self.answer(logits, sampler.clone(), &Answering { copied: &[], ..calls }, sink)?;
+        }
         if let Some((name, arguments)) = &answer.call
             && is_repeated(&request.messages, name, arguments)
         {
-            sink.log(format!("the model repeated a call of `{name}`; it has to answer instead"));
-            answer = self.answer_instead(answer, &prompt, sampler, &calls, sink)?;
+            let others = tools.iter().copied().filter(|tool| tool.name.as_str() != name);
+            let others: Vec<&ToolSpec> = others.collect();
+            // What failed and is tried again is tried in another way, if there is one.
+            let other_way = last_call_failed(&request.messages) && !others.is_empty();
+            let then = if other_way { "call another tool" } else { "answer" };
+            sink.log(format!("the model repeated a call of `{name}`; it has to {then} instead"));
+            let (format, wanted) = match other_way {
+                true => (CallFormat::new(&others), Calls::Wanted),
+                false => (CallFormat::new(&[]), Calls::Barred),
+            };
+            let instead = Answering { format: &format, calls: wanted, ..calls };
+            answer = self.answer_instead(answer, &prompt, sampler, &instead, sink)?;
         }
         self.cached.extend(&answer.tokens[..answer.fed]);
         if !calls.streams && !answer.text.is_empty() && !sink.text(&answer.text) {
@@ -189,6 +205,22 @@ impl LocalModel {
             sink.call(call);
         }
         Ok(completion)
+    }
+
+    /// Reads a prompt; returns the logits of its end and how many tokens need not be computed.
+    fn read(
+        &mut self,
+        prompt: &Prompt,
+        cancel: &CancelFlag,
+        sink: &mut dyn Sink,
+    ) -> Result<(Vec<f32>, usize)> {
+        self.room_behind(prompt)?;
+        let reused = self.reuse(prompt, sink);
+        let rest = prompt.tokens.len() - reused;
+        if rest >= NOTICE_TOKENS_MIN {
+            sink.notice(format!("the local model reads {rest} tokens"));
+        }
+        Ok((self.feed(&prompt.tokens, reused, cancel, sink)?, reused))
     }
 
     fn answer(
@@ -208,17 +240,30 @@ impl LocalModel {
             schema: answering.schema,
             cancel: answering.cancel,
         };
-        let mut sink = |text: &str| !answering.streams || sink.text(text);
-        decode(self.engine.as_mut(), logits, sampler, &decoding, &mut sink)
+        // A text is held back while it may still become one of the examples.
+        let mut held = String::new();
+        let mut send = |text: &str| {
+            held.push_str(text);
+            if answering.copied.iter().any(|copied| copied.starts_with(held.trim())) {
+                return true;
+            }
+            !answering.streams || sink.text(&std::mem::take(&mut held))
+        };
+        let answer = decode(self.engine.as_mut(), logits, sampler, &decoding, &mut send)?;
+        let is_held = answering.streams && !held.is_empty() && !answering.is_copied(&answer);
+        if is_held && !sink.text(&held) {
+            return Err(Error::cancelled());
+        }
+        Ok(answer)
     }
 
-    /// Puts words in the place of a repeated call: those before it, where there are some.
+    /// Puts something in the place of a repeated call: the words before it, if there are some.
     fn answer_instead(
         &mut self,
         repeated: Answer,
         prompt: &Prompt,
         sampler: Sampler,
-        answering: &Answering<'_>,
+        instead: &Answering<'_>,
         sink: &mut dyn Sink,
     ) -> Result<Answer> {
         if !repeated.text.is_empty() {
@@ -226,10 +271,8 @@ impl LocalModel {
         }
         let last = prompt.tokens.len() - 1;
         self.engine.truncate(last);
-        let logits = self.engine.forward(&prompt.tokens[last..], answering.cancel)?;
-        let without = CallFormat::new(&[]);
-        let answering = Answering { format: &without, calls: Calls::Barred, ..*answering };
-        self.answer(logits, sampler, &answering, sink)
+        let logits = self.engine.forward(&prompt.tokens[last..], instead.cancel)?;
+        self.answer(logits, sampler, instead, sink)
     }
 
     /// Saves the start of the last prompt, where it is new. Called when nobody waits.
@@ -345,14 +388,32 @@ struct Answering<'a> {
     schema: Option<&'a serde_json::Value>,
     /// Whether text goes out as it comes; else all of it at the end.
     streams: bool,
+    /// Answers of the examples, of which none may be the answer.
+    copied: &'a [&'static str],
     cancel: &'a CancelFlag,
 }
 
-/// Sorts the tools: their order must not change the prompt's start.
-fn tools_by_name(request: &Request) -> Vec<&ToolSpec> {
-    let mut tools: Vec<&ToolSpec> = request.tools.iter().collect();
-    tools.sort_by(|a, b| a.name.cmp(&b.name));
-    tools
+impl Answering<'_> {
+    /// Returns true if the answer is a sentence of the examples.
+    fn is_copied(&self, answer: &Answer) -> bool {
+        answer.call.is_none() && self.copied.contains(&answer.text.trim())
+    }
+}
+
+/// Writes a request down as it is first shown to the model.
+fn prompt_of(request: &Request, tokenizer: &Tokenizer) -> Result<Prompt> {
+    let shown = shown_tools(request);
+    render(request, &shown.iter().collect::<Vec<_>>(), Examples::Shown, tokenizer)
+}
+
+/// Lists the answers that can only be copied from the examples: those to other words than the
+/// user's.
+fn copied_answers(request: &Request) -> Vec<&'static str> {
+    let user = request.messages.iter().rfind(|message| message.role == Role::User);
+    let said = user.map(Message::text).unwrap_or_default();
+    let said = said.trim().trim_end_matches(['.', '!', '?']).to_lowercase();
+    let is_other = |(phrase, _): &(&str, &str)| phrase.to_lowercase() != said;
+    example_answers().filter(is_other).map(|(_, answer)| answer).collect()
 }
 
 fn completion(answer: Answer, prompt: &Prompt, reused: usize) -> Completion {

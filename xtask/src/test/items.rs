@@ -47,6 +47,20 @@ pub const ITEMS: &[Item] = &[
         ],
     },
     Item {
+        name: "embedded",
+        about: "whole tasks in small repositories, done by the default model where its weights are",
+        files: &[
+            "plugins/provider-local/",
+            "plugins/tool-cli/src/",
+            "plugins/tool-file-edit/src/tools/",
+            "host/runtime/src/core_tools.rs",
+            "host/session/src/prompt.rs",
+            "host/tests/whole_tasks.rs",
+            "host/tests/whole_tasks.json",
+        ],
+        tests: &["whole_tasks_"],
+    },
+    Item {
         name: "fuzz",
         about: "random bytes for manifests, frames, the worker's protocol and the C entry, five times as many",
         files: &[

@@ -16,6 +16,7 @@ use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use jaato_approval::{ChangedCall, EqualCalls};
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
+use serde_json::Value;
 
 use crate::events::Emitter;
 use crate::hooks::HookAsker;
@@ -169,5 +170,54 @@ impl CallRunner<'_> {
         let mut outcomes = permitted.iter().zip(&results);
         done.did_permitted |= outcomes.any(|(permitted, result)| *permitted && !result.is_error);
         done.results.extend(results);
+    }
+}
+
+/// Returns true if the call did what it was made for, as far as its result says.
+pub(crate) fn worked(result: &ToolResult) -> bool {
+    !result.is_error && !could_not_start(result)
+}
+
+/// Returns true if the call ran and failed, or its command could not be started. A call that was
+/// refused, or that no tool could take, did not run; that something is not there is an answer.
+pub(crate) fn broke(result: &ToolResult) -> bool {
+    const NO_FAILURE: [ErrorKind; 6] = [
+        ErrorKind::NotFound,
+        ErrorKind::PermissionDenied,
+        ErrorKind::InvalidArguments,
+        ErrorKind::UnknownTool,
+        ErrorKind::ToolDisabled,
+        ErrorKind::Cancelled,
+    ];
+    let kind = result.content.get("error").and_then(|error| error.get("kind"));
+    let kind = kind.and_then(Value::as_str).unwrap_or_default();
+    let ran = !NO_FAILURE.iter().any(|other| other.name() == kind);
+    (result.is_error && ran) || could_not_start(result)
+}
+
+/// A shell returns 126 or 127 for a command that it cannot start.
+fn could_not_start(result: &ToolResult) -> bool {
+    let code = result.content.get("returncode").and_then(Value::as_i64);
+    matches!(code, Some(126 | 127))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_refused_call_neither_worked_nor_broke() {
+        for (content, is_error, expected) in [
+            (json!({"stdout": "", "returncode": 1}), false, (true, false)),
+            (json!({"stderr": "not found", "returncode": 127}), false, (false, true)),
+            (json!({"error": {"kind": "plugin"}}), true, (false, true)),
+            (json!({"error": {"kind": "not_found"}}), true, (false, false)),
+            (json!({"error": {"kind": "permission_denied"}}), true, (false, false)),
+        ] {
+            let content = content.as_object().unwrap().clone();
+            let result = ToolResult { content, is_error, ..ToolResult::default() };
+            assert_eq!((worked(&result), broke(&result)), expected, "{result:?}");
+        }
     }
 }

@@ -1,9 +1,14 @@
 //! Writes a request down as the tokens that the model was trained on.
 //!
-//! Order: system text, tools by name, example turns, history. What stays the same comes first, so
+//! Order: system text, tools by name, examples, history. What stays the same comes first, so
 //! that its state can be kept; nothing here knows the time or the place.
 
 mod examples;
 mod render;
+mod result;
+mod tools;
 
-pub use render::{Prompt, render};
+pub use examples::example_answers;
+pub use render::{Examples, Prompt, render};
+pub use result::{RESULT_TOKENS_MAX, last_call_failed};
+pub use tools::shown_tools;

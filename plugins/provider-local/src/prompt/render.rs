@@ -5,7 +5,8 @@ use std::fmt::Write;
 use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result, Role, ToolSpec};
 use serde_json::{Value, json};
 
-use super::examples::{Answer, example_turns};
+use super::examples::{Step, example_exchanges};
+use super::result::{cut, plain};
 use crate::grammar::call_text;
 use crate::tokenizer::Tokenizer;
 
@@ -13,19 +14,14 @@ use crate::tokenizer::Tokenizer;
 const SYSTEM: &str = "You are an agent on the user's computer. Call a function when it is needed \
     to get the answer; otherwise just answer.";
 
-/// What the model was trained to read before and behind its tools, word by word.
-const TOOLS_HEAD: &str = "\n\n# Tools\n\nYou may call one or more functions to assist with the user \
-    query.\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>";
-const TOOLS_TAIL: &str = "\n</tools>\n\nFor each function call, return a json object with function \
-    name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{{\"name\": \
-    <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>";
+/// What stands before and after the tools. The model was trained on a longer text; the examples
+/// show how a call is written, and they cost no more.
+const TOOLS_HEAD: &str =
+    "\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>";
+const TOOLS_TAIL: &str = "\n</tools>";
 
-/// Stands behind a result that is no error. Without it the model makes the same call again and
-/// again: the examples show calls and no results.
-const ASK_FOR_ANSWER: &str = "\nAnswer my question with this result.";
-
-/// A result and an answer from it, shown once behind the first call. It fits every tool.
-const RESULT_EXAMPLE: (&str, &str) = ("{\"result\":\"ok\"}", "The result is ok.");
+/// Characters of the task that are repeated after each result.
+const TASK_CHARACTERS_MAX: usize = 400;
 
 /// A request as tokens.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,15 +33,28 @@ pub struct Prompt {
     pub prefix_len: usize,
 }
 
-/// Writes a request down. `tools` are those of the request, by name.
+/// Whether the prompt shows example exchanges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Examples {
+    /// It shows them.
+    Shown,
+    /// It shows none: nothing can be copied from them.
+    Hidden,
+}
+
+/// Writes a request down. `tools` are those that [`super::shown_tools`] returns.
 ///
 /// # Errors
 /// Kind `provider` when the tokenizer fails.
-pub fn render(request: &Request, tools: &[&ToolSpec], tokenizer: &Tokenizer) -> Result<Prompt> {
-    let mut writer = Writer { tokenizer, tokens: Vec::new() };
+pub fn render(
+    request: &Request,
+    tools: &[&ToolSpec],
+    examples: Examples,
+    tokenizer: &Tokenizer,
+) -> Result<Prompt> {
+    let mut writer = Writer { tokenizer, tokens: Vec::new(), task: String::new() };
     writer.open("system")?;
-    // The host's text is not ours: plain. Only the description of the call format holds control
-    // tokens.
+    // The host's text is not ours: plain. Only the frame around the tools holds control tokens.
     let system = request.system.trim();
     writer.plain(if system.is_empty() { SYSTEM } else { system })?;
     if !tools.is_empty() {
@@ -54,18 +63,9 @@ pub fn render(request: &Request, tools: &[&ToolSpec], tokenizer: &Tokenizer) -> 
         writer.frame(TOOLS_TAIL)?;
     }
     writer.close()?;
-    let mut result = Some(RESULT_EXAMPLE);
-    for (phrase, answer) in example_turns(tools) {
-        writer.turn("user", phrase)?;
-        match answer {
-            Answer::Call(name, arguments) => {
-                writer.turn("assistant", &call_text(name, &arguments))?;
-                if let Some((content, text)) = result.take() {
-                    writer.turn("user", &result_text(content, ASK_FOR_ANSWER))?;
-                    writer.turn("assistant", text)?;
-                }
-            }
-            Answer::Text(text) => writer.turn("assistant", text)?,
+    if examples == Examples::Shown {
+        for (phrase, steps) in example_exchanges(tools) {
+            writer.exchange(phrase, &steps)?;
         }
     }
     let prefix_len = writer.tokens.len();
@@ -79,6 +79,8 @@ pub fn render(request: &Request, tools: &[&ToolSpec], tokenizer: &Tokenizer) -> 
 struct Writer<'a> {
     tokenizer: &'a Tokenizer,
     tokens: Vec<u32>,
+    /// The user's last words.
+    task: String,
 }
 
 impl Writer<'_> {
@@ -108,13 +110,61 @@ impl Writer<'_> {
         self.close()
     }
 
+    fn exchange(&mut self, phrase: &str, steps: &[Step<'_>]) -> Result<()> {
+        self.set_task(phrase);
+        self.turn("user", phrase)?;
+        for step in steps {
+            match step {
+                Step::Call(name, arguments) => {
+                    self.turn("assistant", &call_text(name, arguments))?;
+                }
+                Step::Result { text, failed } => {
+                    let text = format!("{}{}", result_text(text, *failed), self.next(*failed));
+                    self.turn("user", &text)?;
+                }
+                Step::Answer(text) => self.turn("assistant", text)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn set_task(&mut self, text: &str) {
+        self.task = text.trim().chars().take(TASK_CHARACTERS_MAX).collect();
+    }
+
+    /// Asks for what follows a result. The task is repeated: a small model has lost sight of the
+    /// rest of it by then.
+    fn next(&self, failed: bool) -> String {
+        let ask = match failed {
+            true => "Make another call, or answer with what failed.",
+            false => "Make the next call, or answer if all is done.",
+        };
+        format!("\nTask: {}\n{ask}", self.task)
+    }
+
     fn message(&mut self, message: &Message) -> Result<()> {
         let role = match message.role {
             Role::User | Role::Tool => "user",
             Role::Model => "assistant",
             Role::Unknown => return Err(Role::unknown_to_provider()),
         };
-        let parts: Vec<String> = message.parts.iter().filter_map(part_text).collect();
+        if message.role == Role::User {
+            self.set_task(&message.text());
+        }
+        let mut parts = Vec::new();
+        let mut last_failed = None;
+        for part in &message.parts {
+            if let Part::ToolResult(result) = part {
+                let (text, failed) = plain(result);
+                parts.push(result_text(&cut(&text, self.tokenizer)?, failed));
+                last_failed = Some(failed);
+            } else {
+                parts.extend(part_text(part));
+            }
+        }
+        if let (Some(failed), Some(last)) = (last_failed, parts.last_mut()) {
+            last.push_str(&self.next(failed));
+        }
         // The model was trained on answers in which a call stands on a line of its own.
         self.turn(role, &parts.join("\n"))
     }
@@ -125,34 +175,32 @@ fn part_text(part: &Part) -> Option<String> {
     match part {
         Part::Text { text, .. } => Some(text.clone()),
         Part::ToolCall(call) => Some(call_text(call.name.as_str(), &call.arguments)),
-        Part::ToolResult(result) => {
-            let content = Value::Object(result.content.clone());
-            let ask = if result.is_error { "" } else { ASK_FOR_ANSWER };
-            Some(result_text(&content.to_string(), ask))
-        }
         Part::Data(Data { mime_type, content, .. }) => Some(match content {
             DataContent::Json { json, .. } => json.to_string(),
             DataContent::Blob { .. } | DataContent::Unknown(_) => {
                 format!("[a file of type {mime_type}, which this model cannot read]")
             }
         }),
-        Part::Thought { .. } | Part::Opaque(_) | Part::ToolsChanged(_) | Part::Unknown(_) => None,
+        // Results are written with what follows them.
+        Part::ToolResult(_)
+        | Part::Thought { .. }
+        | Part::Opaque(_)
+        | Part::ToolsChanged(_)
+        | Part::Unknown(_) => None,
     }
 }
 
-fn result_text(content: &str, ask: &str) -> String {
-    format!("<tool_response>\n{content}\n</tool_response>{ask}")
+fn result_text(text: &str, failed: bool) -> String {
+    let mark = if failed { "This call failed: " } else { "" };
+    format!("<tool_response>\n{mark}{text}\n</tool_response>")
 }
 
-/// Writes a tool as the model's template does: JSON with a space behind each comma and colon.
+/// Writes a tool in one line: JSON with a space after each comma and colon, as the model knows it.
 fn tool_line(tool: &ToolSpec) -> String {
     let spec = json!({
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": terse(&tool.parameters),
-        },
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": short_parameters(&tool.parameters),
     });
     let mut line = String::from("\n");
     spaced_json(&spec, &mut line);
@@ -161,6 +209,20 @@ fn tool_line(tool: &ToolSpec) -> String {
 
 /// What only a checker reads: the grammar holds the model to it, so that it need not read it.
 const UNREAD: [&str; 4] = ["additionalProperties", "minimum", "maximum", "default"];
+
+/// Writes the parameters of a tool: a plain text by its description alone.
+fn short_parameters(schema: &Value) -> Value {
+    let Some(Value::Object(properties)) = schema.get("properties") else { return terse(schema) };
+    let short = |schema: &Value| match (schema.get("type"), schema.get("description")) {
+        (Some(Value::String(kind)), Some(Value::String(text)))
+            if kind == "string" && schema.get("enum").is_none() =>
+        {
+            Value::from(text.as_str())
+        }
+        _ => terse(schema),
+    };
+    properties.iter().map(|(name, schema)| (name.clone(), short(schema))).collect()
+}
 
 /// Leaves out of a schema what only costs tokens.
 fn terse(schema: &Value) -> Value {
@@ -220,16 +282,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_written_as_the_model_was_trained_on_it() {
+    fn a_tool_is_one_line_and_a_text_is_shown_by_its_description() {
         let tool: ToolSpec = serde_json::from_value(json!({
             "name": "shell",
             "description": "Run it.",
-            "parameters": {"type": "object", "required": ["a", "b"], "nothing": null},
+            "parameters": {"type": "object", "required": ["a"], "properties": {
+                "a": {"type": "string", "description": "A command."},
+                "b": {"type": "string", "enum": ["x"], "description": "Which."},
+                "c": {"type": ["integer", "null"], "minimum": 1},
+            }},
         }))
         .unwrap();
-        let expected = "\n{\"type\": \"function\", \"function\": {\"name\": \"shell\", \
-            \"description\": \"Run it.\", \"parameters\": {\"type\": \"object\", \
-            \"required\": [\"a\", \"b\"], \"nothing\": null}}}";
+        let expected = "\n{\"name\": \"shell\", \"description\": \"Run it.\", \"parameters\": \
+            {\"a\": \"A command.\", \"b\": {\"type\": \"string\", \"enum\": [\"x\"], \
+            \"description\": \"Which.\"}, \"c\": {\"type\": \"integer\"}}}";
         assert_eq!(tool_line(&tool), expected);
     }
 

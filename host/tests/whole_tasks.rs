@@ -1,0 +1,124 @@
+//! Whole tasks in small git repositories, done by the real default model with every shipped plugin
+//! in place. A task is right if its effect and the final answer are.
+//!
+//! `whole_tasks.json` has two sets. The prompt was tuned on one; the other was held out.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{self, Stdio};
+
+use jaato_types::{Envelope, Event};
+use serde::Deserialize;
+
+use crate::house;
+use crate::real_model::{link_weights, real_weights};
+use crate::support::{House, fixtures, library_name, skip};
+
+/// Right tasks of a hundred that are expected, by group.
+const RIGHT_MIN: [(&str, usize); 2] = [("one", 75), ("two", 50)];
+
+#[derive(Deserialize)]
+struct Set {
+    /// Lines of a shell script that makes the repository.
+    setup: Vec<String>,
+    tasks: Vec<Task>,
+}
+
+#[derive(Deserialize)]
+struct Task {
+    id: String,
+    /// `one` step, `two` steps, or `talk` if no tool is needed.
+    group: String,
+    task: String,
+    /// What the script of this task adds to the set's.
+    #[serde(default)]
+    more: String,
+    /// A shell command that succeeds if the effect and `$ANSWER` are right.
+    check: String,
+}
+
+#[test]
+fn whole_tasks_that_the_prompt_was_tuned_on_are_done_by_a_real_model() {
+    score("tuned");
+}
+
+#[test]
+fn whole_tasks_that_were_held_out_are_done_by_a_real_model() {
+    score("held_out");
+}
+
+/// Runs the tasks of a set and prints a line for each. `WHOLE_TASKS` may name some by their ids.
+fn score(name: &str) {
+    let Some(weights) = real_weights() else {
+        return skip("no weights are in this user's cache; `jaato model pull` fetches them");
+    };
+    for program in ["git", "python3", "node"] {
+        if !process::Command::new(program)
+            .arg("--version")
+            .output()
+            .is_ok_and(|it| it.status.success())
+        {
+            return skip(&format!("the tasks need `{program}`"));
+        }
+    }
+    let house = house!();
+    let plugins = fixtures::house().unwrap().join("plugins");
+    if !plugins.join(library_name("provider_local")).is_file() {
+        return skip("the test house has no `provider-local`");
+    }
+    for file in fs::read_dir(plugins).unwrap().flatten() {
+        house.ship(&file.path());
+    }
+    let model = link_weights(&house, &weights);
+    let mut sets: BTreeMap<String, Set> =
+        serde_json::from_str(include_str!("whole_tasks.json")).unwrap();
+    let set = sets.remove(name).unwrap();
+    let only = std::env::var("WHOLE_TASKS").unwrap_or_default();
+    let is_meant = |task: &&Task| only.is_empty() || only.split(',').any(|id| id == task.id);
+    let mut scores: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for task in set.tasks.iter().filter(is_meant) {
+        let is_right = is_done(&house, model, &set.setup, task);
+        let (right, all) = scores.entry(task.group.as_str()).or_default();
+        *right += usize::from(is_right);
+        *all += 1;
+    }
+    println!("{name}: {scores:?} (right, all)");
+    for (group, least) in RIGHT_MIN {
+        let (right, all) = scores.get(group).copied().unwrap_or_default();
+        assert!(right * 100 >= all * least, "{name}, {group}: {right} of {all} are right");
+    }
+    house.nothing_lives();
+}
+
+fn is_done(house: &House, model: &str, setup: &[String], task: &Task) -> bool {
+    let workspace = house.workspace();
+    fs::remove_dir_all(&workspace).unwrap();
+    fs::create_dir(&workspace).unwrap();
+    let script = format!("{}\n{}\n", setup.join("\n"), task.more);
+    assert!(shell(house, &script, ""), "the repository of `{}` cannot be made", task.id);
+    let words = ["run", "--yes", "--offline", "--model", model, "--output", "json", &task.task];
+    let output = house.command(&words).patient().run();
+    let mut calls = Vec::new();
+    let mut answer = String::new();
+    for line in output.stdout.lines() {
+        match serde_json::from_str::<Envelope>(line).unwrap().event {
+            Event::ToolCallStarted { name, arguments, .. } => {
+                calls.push(format!("{name} {arguments}"));
+            }
+            Event::TurnFinished { text, .. } => answer = text,
+            _ => {}
+        }
+    }
+    let is_right = shell(house, &task.check, &answer);
+    println!("{} {}: {calls:?} = {answer:?}", if is_right { "right" } else { "WRONG" }, task.id);
+    is_right
+}
+
+fn shell(house: &House, script: &str, answer: &str) -> bool {
+    let mut command = process::Command::new("sh");
+    command.args(["-c", script]).current_dir(house.workspace()).env("ANSWER", answer);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().unwrap().success()
+}
