@@ -26,6 +26,7 @@ use crate::gate::{HostGate, rule_files};
 use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
+use crate::named_model::ReadyModel;
 use crate::ledger::Recorded;
 use crate::media::SessionMedia;
 use crate::prompt;
@@ -207,7 +208,7 @@ impl Host {
         }
         let tokens_max = config.tools_core_tokens_max;
         let tokens_max = model.core_tokens_max.map_or(tokens_max, |most| most.min(tokens_max));
-        let edits = Edits::of(model.setup.id.model.as_str());
+        let edits = Edits::of(model.setup.id.as_str());
         CoreBudget { tokens_max, edits, named: model.core_tools.clone() }
     }
 

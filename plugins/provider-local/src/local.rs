@@ -14,9 +14,9 @@ use crate::decode::{Answer, Calls, Decoding, decode};
 use crate::engine::Engine;
 use crate::gguf::Gguf;
 use crate::grammar::{CallFormat, CallGrammar};
-use crate::prompt::{Examples, Prompt, example_answers, last_call_failed, render, shown_tools};
+use crate::prompt::{Examples, Prompt, SHELL, example_answers, render, shown_tools};
 use crate::qwen2::Qwen2;
-use crate::repeat::is_repeated;
+use crate::repeat::{FAILURES_MAX, failures, is_repeated};
 use crate::sampler::Sampler;
 use crate::state::{Store, common_prefix};
 use crate::stop::StopTexts;
@@ -161,7 +161,10 @@ impl LocalModel {
         let sampler = Sampler::new(temperature, seed);
         let calls = Answering {
             format: &format,
-            calls: Calls::Allowed,
+            calls: match failures(&request.messages) {
+                0..FAILURES_MAX => Calls::Allowed,
+                _ => Calls::Barred,
+            },
             tokens_max,
             stops: &StopTexts::new(&request.options.stop),
             schema: request.options.output_schema.as_ref(),
@@ -180,21 +183,25 @@ impl LocalModel {
             answer =
                 self.answer(logits, sampler.clone(), &Answering { copied: &[], ..calls }, sink)?;
         }
-        if let Some((name, arguments)) = &answer.call
-            && is_repeated(&request.messages, name, arguments)
-        {
-            let others = tools.iter().copied().filter(|tool| tool.name.as_str() != name);
-            let others: Vec<&ToolSpec> = others.collect();
-            // What failed and is tried again is tried in another way, if there is one.
-            let other_way = last_call_failed(&request.messages) && !others.is_empty();
-            let then = if other_way { "call another tool" } else { "answer" };
-            sink.log(format!("the model repeated a call of `{name}`; it has to {then} instead"));
-            let (format, wanted) = match other_way {
-                true => (CallFormat::new(&others), Calls::Wanted),
-                false => (CallFormat::new(&[]), Calls::Barred),
-            };
-            let instead = Answering { format: &format, calls: wanted, ..calls };
-            answer = self.answer_instead(answer, &prompt, sampler, &instead, sink)?;
+        if let Some(name) = repeated(request, &answer) {
+            sink.log(format!("the model repeated a call of `{name}`; it has to do something else"));
+            // What failed in one way is tried in another: with a command, if that is another.
+            let others = || tools.iter().copied().filter(|tool| tool.name.as_str() != name);
+            let mut ways: Vec<&ToolSpec> =
+                others().filter(|tool| tool.name.as_str() == SHELL).collect();
+            if ways.is_empty() {
+                ways = others().collect();
+            }
+            if failures(&request.messages) > 0 && !ways.is_empty() {
+                let format = CallFormat::new(&ways);
+                let call = Answering { format: &format, calls: Calls::Wanted, ..calls };
+                answer = self.answer_instead(answer, &prompt, sampler.clone(), &call, sink)?;
+            }
+            if repeated(request, &answer).is_some() {
+                let format = CallFormat::new(&[]);
+                let text = Answering { format: &format, calls: Calls::Barred, ..calls };
+                answer = self.answer_instead(answer, &prompt, sampler, &text, sink)?;
+            }
         }
         self.cached.extend(&answer.tokens[..answer.fed]);
         if !calls.streams && !answer.text.is_empty() && !sink.text(&answer.text) {
@@ -404,6 +411,12 @@ impl Answering<'_> {
 fn prompt_of(request: &Request, tokenizer: &Tokenizer) -> Result<Prompt> {
     let shown = shown_tools(request);
     render(request, &shown.iter().collect::<Vec<_>>(), Examples::Shown, tokenizer)
+}
+
+/// Returns the name of the tool that an answer calls as it was called before, in vain.
+fn repeated(request: &Request, answer: &Answer) -> Option<String> {
+    let (name, arguments) = answer.call.as_ref()?;
+    is_repeated(&request.messages, name, arguments).then(|| name.clone())
 }
 
 /// Lists the answers that can only be copied from the examples: those to other words than the

@@ -1,56 +1,93 @@
-//! Notices a call that was answered already in the same turn.
+//! Notices calls that lead nowhere: one that was made already, and many that fail.
 //!
 //! A small model likes to make the same call again instead of reading its result. The result would
-//! be the same, and so would be the next call: it must say something instead. After another call
+//! be the same, and so would be the next call: it must do something else. After a call that worked
 //! the same one may be right: tests run again once a file is changed.
 
-use jaato_plugin_sdk::types::{Message, Role, ToolCall};
+use jaato_plugin_sdk::types::{Message, Role};
 use serde_json::{Map, Value};
 
-/// Times that the same call may be made in a turn with other calls between.
+use crate::prompt::failed;
+
+/// Times that the same call may be made in a turn if calls between worked.
 const TIMES_MAX: usize = 2;
 
-/// Tells whether the same call was the last one since the user said something, or was made often.
+/// After so many failed calls in a row the model has to say what failed.
+pub const FAILURES_MAX: usize = 4;
+
+/// Tells whether the same call was made since the user said something and no other call worked
+/// after it, or was made often.
 pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Value>) -> bool {
-    let turn = messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
-    let is_same = |call: &&ToolCall| {
-        call.name.as_str() == name && call.arguments.as_object() == Some(arguments)
-    };
-    let calls: Vec<&ToolCall> = messages[turn..].iter().flat_map(Message::tool_calls).collect();
-    calls.last().is_some_and(is_same) || calls.iter().copied().filter(is_same).count() >= TIMES_MAX
+    let turn = turn(messages);
+    let (mut times, mut last, mut may_differ) = (0, None, false);
+    for message in turn {
+        let mut others = message.tool_results().filter(|it| Some(&it.call_id) != last);
+        may_differ |= others.any(|result| !failed(result));
+        for call in message.tool_calls() {
+            if call.name.as_str() == name && call.arguments.as_object() == Some(arguments) {
+                (times, last, may_differ) = (times + 1, Some(&call.id), false);
+            }
+        }
+    }
+    times >= TIMES_MAX || (times > 0 && !may_differ)
+}
+
+/// Returns how many of the last calls of the turn failed in a row.
+pub fn failures(messages: &[Message]) -> usize {
+    let results = turn(messages).iter().rev().flat_map(Message::tool_results);
+    results.take_while(|result| failed(result)).count()
+}
+
+/// Returns what came since the user said something.
+fn turn(messages: &[Message]) -> &[Message] {
+    &messages[messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0)..]
 }
 
 #[cfg(test)]
 mod tests {
-    use jaato_plugin_sdk::types::Part;
+    use jaato_plugin_sdk::types::{Part, ToolCall, ToolResult};
     use serde_json::json;
 
     use super::*;
 
-    fn turn(commands: &[&str]) -> Vec<Message> {
-        let call = |command: &&str| {
-            let call = ToolCall::new("c".into(), "shell", json!({"command": command}));
-            Message::model(vec![Part::ToolCall(call)])
+    /// A turn with calls; those that begin with `!` fail.
+    fn calls(commands: &[&str]) -> Vec<Message> {
+        let call = |(index, command): (usize, &&str)| {
+            let is_error = command.starts_with('!');
+            let arguments = json!({"command": command.trim_start_matches('!')});
+            let call_id = format!("c{index}").as_str().into();
+            let call = ToolCall::new(format!("c{index}").as_str().into(), "shell", arguments);
+            let result = ToolResult { call_id, is_error, ..ToolResult::default() };
+            [
+                Message::model(vec![Part::ToolCall(call)]),
+                Message::new(Role::Tool, vec![Part::ToolResult(result)]),
+            ]
         };
-        std::iter::once(Message::user("do it")).chain(commands.iter().map(call)).collect()
+        let turn = commands.iter().enumerate().flat_map(call);
+        std::iter::once(Message::user("do it")).chain(turn).collect()
     }
 
     #[track_caller]
-    fn check(messages: &[Message], name: &str, expected: bool) {
+    fn check(commands: &[&str], expected: (bool, usize)) {
+        let messages = calls(commands);
         let arguments = json!({"command": "ls"});
-        assert_eq!(is_repeated(messages, name, arguments.as_object().unwrap()), expected);
+        let is_repeated = is_repeated(&messages, "shell", arguments.as_object().unwrap());
+        assert_eq!((is_repeated, failures(&messages)), expected, "{commands:?}");
     }
 
     #[test]
-    fn a_call_is_repeated_at_once_or_a_third_time() {
-        check(&turn(&["ls"]), "shell", true);
-        check(&turn(&["ls"]), "other", false);
-        check(&turn(&["ls -a"]), "shell", false);
-        check(&turn(&["ls", "make"]), "shell", false);
-        check(&turn(&["ls", "make", "ls", "make"]), "shell", true);
-        let mut earlier = turn(&["ls"]);
+    fn a_call_is_repeated_where_nothing_worked_since_and_a_third_time() {
+        check(&[], (false, 0));
+        check(&["ls"], (true, 0));
+        check(&["!ls"], (true, 1));
+        check(&["ls -a"], (false, 0));
+        check(&["ls", "make"], (false, 0));
+        check(&["!ls", "!make"], (true, 2));
+        check(&["!ls", "!make", "touch a", "!make"], (false, 1));
+        check(&["ls", "make", "ls", "make"], (true, 0));
+        let mut earlier = calls(&["!ls"]);
         earlier.push(Message::user("again"));
-        check(&earlier, "shell", false);
-        check(&[], "shell", false);
+        assert!(!is_repeated(&earlier, "shell", json!({"command": "ls"}).as_object().unwrap()));
+        assert_eq!(failures(&earlier), 0);
     }
 }

@@ -13,7 +13,8 @@ const CALLS_MAX: usize = 10;
 /// model answers without a call.
 const CALLS_MIN: usize = 4;
 
-const SHELL: &str = "cli_based_tool";
+/// The tool that can do what any other can.
+pub const SHELL: &str = "cli_based_tool";
 
 /// One exchange: what the user says, and what follows.
 struct Exchange {

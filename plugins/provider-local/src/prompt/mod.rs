@@ -8,7 +8,7 @@ mod render;
 mod result;
 mod tools;
 
-pub use examples::example_answers;
+pub use examples::{SHELL, example_answers};
 pub use render::{Examples, Prompt, render};
-pub use result::{RESULT_TOKENS_MAX, last_call_failed};
+pub use result::{RESULT_TOKENS_MAX, failed};
 pub use tools::shown_tools;

@@ -6,8 +6,9 @@ use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result,
 use serde_json::{Value, json};
 
 use super::examples::{Step, example_exchanges};
-use super::result::{cut, plain};
+use super::result::{cut, failed, plain};
 use crate::grammar::call_text;
+use crate::repeat::FAILURES_MAX;
 use crate::tokenizer::Tokenizer;
 
 /// The system text of a request that brings none.
@@ -52,7 +53,7 @@ pub fn render(
     examples: Examples,
     tokenizer: &Tokenizer,
 ) -> Result<Prompt> {
-    let mut writer = Writer { tokenizer, tokens: Vec::new(), task: String::new() };
+    let mut writer = Writer { tokenizer, tokens: Vec::new(), task: String::new(), failures: 0 };
     writer.open("system")?;
     // The host's text is not ours: plain. Only the frame around the tools holds control tokens.
     let system = request.system.trim();
@@ -81,6 +82,8 @@ struct Writer<'a> {
     tokens: Vec<u32>,
     /// The user's last words.
     task: String,
+    /// Calls that failed in a row since then.
+    failures: usize,
 }
 
 impl Writer<'_> {
@@ -119,7 +122,8 @@ impl Writer<'_> {
                     self.turn("assistant", &call_text(name, arguments))?;
                 }
                 Step::Result { text, failed } => {
-                    let text = format!("{}{}", result_text(text, *failed), self.next(*failed));
+                    self.failures = usize::from(*failed);
+                    let text = format!("{}{}", result_text(text, *failed), self.next());
                     self.turn("user", &text)?;
                 }
                 Step::Answer(text) => self.turn("assistant", text)?,
@@ -130,14 +134,16 @@ impl Writer<'_> {
 
     fn set_task(&mut self, text: &str) {
         self.task = text.trim().chars().take(TASK_CHARACTERS_MAX).collect();
+        self.failures = 0;
     }
 
     /// Asks for what follows a result. The task is repeated: a small model has lost sight of the
     /// rest of it by then.
-    fn next(&self, failed: bool) -> String {
-        let ask = match failed {
-            true => "Make another call, or answer with what failed.",
-            false => "Make the next call, or answer if all is done.",
+    fn next(&self) -> String {
+        let ask = match self.failures {
+            0 => "Make the next call, or answer if all is done.",
+            1..FAILURES_MAX => "Make another call, or answer with what failed.",
+            _ => "It did not work. Answer with what failed.",
         };
         format!("\nTask: {}\n{ask}", self.task)
     }
@@ -152,18 +158,19 @@ impl Writer<'_> {
             self.set_task(&message.text());
         }
         let mut parts = Vec::new();
-        let mut last_failed = None;
+        let mut has_result = false;
         for part in &message.parts {
             if let Part::ToolResult(result) = part {
-                let (text, failed) = plain(result);
-                parts.push(result_text(&cut(&text, self.tokenizer)?, failed));
-                last_failed = Some(failed);
+                let failed = failed(result);
+                parts.push(result_text(&cut(&plain(result), self.tokenizer)?, failed));
+                self.failures = if failed { self.failures + 1 } else { 0 };
+                has_result = true;
             } else {
                 parts.extend(part_text(part));
             }
         }
-        if let (Some(failed), Some(last)) = (last_failed, parts.last_mut()) {
-            last.push_str(&self.next(failed));
+        if let (true, Some(last)) = (has_result, parts.last_mut()) {
+            last.push_str(&self.next());
         }
         // The model was trained on answers in which a call stands on a line of its own.
         self.turn(role, &parts.join("\n"))

@@ -1,6 +1,6 @@
 //! Results of calls as plain text, marked if the call failed and cut to what is read quickly.
 
-use jaato_plugin_sdk::types::{Message, Result, ToolResult};
+use jaato_plugin_sdk::types::{Result, ToolResult};
 use serde_json::{Map, Value};
 
 use crate::tokenizer::Tokenizer;
@@ -8,26 +8,26 @@ use crate::tokenizer::Tokenizer;
 /// Most tokens of one result: ten seconds at the 69 tokens a second that two cores with AVX2 read.
 pub const RESULT_TOKENS_MAX: usize = 700;
 
-/// Returns a result as text, and whether the call failed: by an error, or a command by its return
-/// code.
-pub(super) fn plain(result: &ToolResult) -> (String, bool) {
+/// Tells whether a call failed: by an error, or a command by its return code.
+pub fn failed(result: &ToolResult) -> bool {
     let content = &result.content;
-    let is_bad_code = content.get("returncode").is_some_and(|code| code.as_i64() != Some(0));
     let is_refused = content.get("success") == Some(&Value::Bool(false));
-    let failed = result.is_error || is_bad_code || is_refused || content.contains_key("error");
-    let text = text_of(content);
-    match content.get("returncode") {
-        // Without a word of its own a failed command says its code.
-        Some(code) if text.is_empty() && is_bad_code => (format!("return code {code}"), failed),
-        _ if text.is_empty() => ("(no output)".to_owned(), failed),
-        _ => (text, failed),
+    result.is_error || bad_code(content).is_some() || is_refused || content.contains_key("error")
+}
+
+/// Returns a result as text.
+pub(super) fn plain(result: &ToolResult) -> String {
+    let text = text_of(&result.content);
+    match bad_code(&result.content) {
+        // A failed command without output says its code.
+        Some(code) if text.is_empty() => format!("return code {code}"),
+        None if text.is_empty() => "(no output)".to_owned(),
+        _ => text,
     }
 }
 
-/// Returns true if the last call with a result failed.
-pub fn last_call_failed(messages: &[Message]) -> bool {
-    let last = messages.iter().rev().flat_map(Message::tool_results).next();
-    last.is_some_and(|result| plain(result).1)
+fn bad_code(content: &Map<String, Value>) -> Option<&Value> {
+    content.get("returncode").filter(|code| code.as_i64() != Some(0))
 }
 
 /// Writes fields of text as they are, and others by name. A return code is only a mark.
@@ -76,8 +76,8 @@ mod tests {
     #[track_caller]
     fn check(content: Value, is_error: bool, expected: (&str, bool)) {
         let content = content.as_object().unwrap().clone();
-        let (text, failed) = plain(&ToolResult { content, is_error, ..ToolResult::default() });
-        assert_eq!((text.as_str(), failed), expected);
+        let result = ToolResult { content, is_error, ..ToolResult::default() };
+        assert_eq!((plain(&result).as_str(), failed(&result)), expected);
     }
 
     #[test]
