@@ -53,8 +53,7 @@ impl Edits {
 
 impl CoreBudget {
     /// All core tools.
-    pub const ALL: Self =
-        Self { tokens_max: u64::MAX, edits: Edits::AllForms, named: Vec::new() };
+    pub const ALL: Self = Self { tokens_max: u64::MAX, edits: Edits::AllForms, named: Vec::new() };
 
     /// Returns the core tools that fit, up to the first that does not: those that are named first
     /// in that order, then the others by name, and those that a plugin has set while it runs.

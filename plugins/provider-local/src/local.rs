@@ -424,8 +424,8 @@ fn repeated(request: &Request, answer: &Answer) -> Option<String> {
 fn copied_answers(request: &Request) -> Vec<&'static str> {
     let user = request.messages.iter().rfind(|message| message.role == Role::User);
     let said = user.map(Message::text).unwrap_or_default();
-    let said = said.trim().trim_end_matches(['.', '!', '?']).to_lowercase();
-    let is_other = |(phrase, _): &(&str, &str)| phrase.to_lowercase() != said;
+    let plain = |text: &str| text.trim().trim_end_matches(['.', '!', '?']).to_lowercase();
+    let is_other = |(phrase, _): &(&str, &str)| plain(phrase) != plain(&said);
     example_answers().filter(is_other).map(|(_, answer)| answer).collect()
 }
 

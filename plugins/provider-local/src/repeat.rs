@@ -56,12 +56,9 @@ mod tests {
             let is_error = command.starts_with('!');
             let arguments = json!({"command": command.trim_start_matches('!')});
             let call_id = format!("c{index}").as_str().into();
-            let call = ToolCall::new(format!("c{index}").as_str().into(), "shell", arguments);
+            let call = ToolCall::new(format!("c{index}").as_str(), "shell", arguments);
             let result = ToolResult { call_id, is_error, ..ToolResult::default() };
-            [
-                Message::model(vec![Part::ToolCall(call)]),
-                Message::new(Role::Tool, vec![Part::ToolResult(result)]),
-            ]
+            [Message::model(vec![Part::ToolCall(call)]), Message::tool([result])]
         };
         let turn = commands.iter().enumerate().flat_map(call);
         std::iter::once(Message::user("do it")).chain(turn).collect()

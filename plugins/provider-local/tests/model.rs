@@ -54,7 +54,7 @@ fn what_the_cache_holds_is_not_computed_again_and_changes_no_token() {
 fn streamed_text_is_the_text_of_the_completion() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
-    let (completion, kept) = complete(&mut load(&path), &question("one"));
+    let (completion, kept) = complete(&mut load(&path), &question("three"));
     assert_eq!(completion.finish_reason, FinishReason::MaxTokens);
     assert_eq!(completion.usage.output_tokens, 24);
     assert_eq!(Message::model(completion.parts).text(), kept.text);

@@ -1,14 +1,17 @@
-//! A model that makes the same call again has to say something instead.
+//! What a model does that repeats itself: calls, failures, sentences of the examples.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
 
 use crate::support::{Kept, Quirks, request, tool, write_model};
-use jaato_plugin_sdk::types::{Error, FinishReason, Message, Result, ToolResult};
+use jaato_plugin_sdk::types::{
+    Completion, Error, FinishReason, Message, Part, Request, Result, ToolCall, ToolResult, ToolSpec,
+};
 use provider_local::cancel::CancelFlag;
 use provider_local::engine::Engine;
 use provider_local::grammar::{CallGrammar, call_text};
 use provider_local::local::LocalModel;
+use provider_local::prompt::example_answers;
 use provider_local::tokenizer::Tokenizer;
 use serde_json::{Map, json};
 
@@ -30,7 +33,7 @@ impl Engine for Parrot {
     fn forward(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
         self.len += tokens.len();
         // Prompts are long, what is decoded comes in pieces.
-        if tokens.len() > 60 {
+        if tokens.len() > 60 || self.prompt_len > self.len {
             self.prompt_len = self.len;
         }
         let mut logits = vec![0.0; self.tokenizer.vocabulary_len()];
@@ -40,7 +43,7 @@ impl Engine for Parrot {
         Ok(logits)
     }
     fn truncate(&mut self, len: usize) {
-        self.len = len;
+        (self.len, self.prompt_len) = (len, usize::MAX);
     }
     fn state_bytes_per_token(&self) -> usize {
         0
@@ -53,28 +56,92 @@ impl Engine for Parrot {
     }
 }
 
-#[test]
-fn the_second_of_two_equal_calls_becomes_text() {
+/// A model that says `script` after every prompt.
+fn parrot(script: &str) -> LocalModel {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
-    let script = tokenizer.encode_plain(&call_text("shell", &json!({}))).unwrap();
+    let script = tokenizer.encode_plain(script).unwrap();
     let engine = Parrot { tokenizer: Arc::clone(&tokenizer), script, prompt_len: 0, len: 0 };
     let grammar = CallGrammar::new(&tokenizer).unwrap();
-    let mut model = LocalModel::new(Box::new(engine), tokenizer, grammar);
-    let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
-    let mut request = request("list the files, all of them, and then the folders", &tools, 200);
+    LocalModel::new(Box::new(engine), tokenizer, grammar)
+}
 
+fn tools(names: &[&str]) -> Vec<ToolSpec> {
+    let bare = |name: &&str| tool(name, json!({"type": "object", "properties": {}}));
+    names.iter().map(bare).collect()
+}
+
+/// Adds a call of each tool and its result to a request.
+fn add_calls(request: &mut Request, names: &[&str], is_error: bool, text: &str) {
+    for name in names {
+        let id = format!("c{}", request.messages.len());
+        let call = ToolCall::new(id.as_str(), *name, json!({}));
+        let content = Map::from_iter([("stdout".to_owned(), json!(text))]);
+        let mut result = ToolResult::new(call.id.clone(), call.name.clone(), content);
+        result.is_error = is_error;
+        let call = Message::model(vec![Part::ToolCall(call)]);
+        request.messages.extend([call, Message::tool([result])]);
+    }
+}
+
+#[track_caller]
+fn complete(model: &mut LocalModel, request: &Request) -> (Completion, Kept) {
     let mut kept = Kept::default();
-    let first = model.complete(&request, &CancelFlag::default(), &mut kept).unwrap();
+    (model.complete(request, &CancelFlag::default(), &mut kept).unwrap(), kept)
+}
+
+const TASK: &str = "list the files, all of them, and then the folders";
+
+#[test]
+fn the_second_of_two_equal_calls_becomes_text() {
+    let mut model = parrot(&call_text("shell", &json!({})));
+    let mut request = request(TASK, &tools(&["shell"]), 200);
+    let (first, kept) = complete(&mut model, &request);
     assert_eq!((first.finish_reason, kept.calls), (FinishReason::ToolUse, 1));
 
-    let call = first.parts[0].as_tool_call().unwrap().clone();
-    let content = Map::from_iter([("files".to_owned(), json!("a, b, c"))]);
-    let result = ToolResult::new(call.id, call.name, content);
-    request.messages.extend([Message::model(first.parts), Message::tool([result])]);
-    let mut kept = Kept::default();
-    let second = model.complete(&request, &CancelFlag::default(), &mut kept).unwrap();
+    add_calls(&mut request, &["shell"], false, "a, b, c");
+    let (second, kept) = complete(&mut model, &request);
     assert_eq!((second.finish_reason, kept.calls), (FinishReason::Stop, 0));
     assert!(kept.text.starts_with('o') && kept.log.len() == 1, "{:?} {:?}", kept.text, kept.log);
     assert_eq!(Message::model(second.parts).text(), kept.text);
+}
+
+#[test]
+fn a_failed_call_that_is_made_again_becomes_a_command_and_after_four_failures_text() {
+    let mut model = parrot(&call_text("edit", &json!({})));
+    let mut request = request(TASK, &tools(&["cli_based_tool", "edit", "other"]), 200);
+    add_calls(&mut request, &["edit"], true, "no such text");
+    let (second, _) = complete(&mut model, &request);
+    assert_eq!(second.parts[0].as_tool_call().unwrap().name.as_str(), "cli_based_tool");
+
+    add_calls(&mut request, &["cli_based_tool", "other", "cli_based_tool"], true, "no");
+    let (last, kept) = complete(&mut model, &request);
+    assert_eq!((last.finish_reason, kept.calls), (FinishReason::Stop, 0), "{:?}", last.parts);
+}
+
+#[test]
+fn a_sentence_of_the_examples_is_no_answer() {
+    let (phrase, copied) = example_answers().nth(1).unwrap();
+    let mut model = parrot(copied);
+    let tools = tools(&["cli_based_tool"]);
+    let (plain, kept) = complete(&mut model, &request(TASK, &tools, 200));
+    assert_eq!(kept.log.len(), 1, "{:?}", kept.log);
+    // It reads a prompt in which the sentence is not, and its answer to that counts.
+    assert_eq!((kept.text.as_str(), Message::model(plain.parts).text().as_str()), (copied, copied));
+    let (asked, kept) = complete(&mut model, &request(phrase, &tools, 200));
+    assert!(kept.log.is_empty(), "{:?}", kept.log);
+    assert!(asked.usage.prompt_tokens > 3 * plain.usage.prompt_tokens);
+}
+
+#[test]
+fn of_a_long_result_the_model_reads_head_and_tail() {
+    let mut model = parrot("done");
+    let mut request = request(TASK, &tools(&["shell"]), 200);
+    let mut read = |text: &str| {
+        request.messages.truncate(1);
+        add_calls(&mut request, &["shell"], false, text);
+        complete(&mut model, &request).0.usage.prompt_tokens
+    };
+    let (short, long) = (read("a"), read(&"line\n".repeat(4000)));
+    assert!((700..800).contains(&(long - short)), "{short} {long}");
 }
