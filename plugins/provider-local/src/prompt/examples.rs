@@ -40,11 +40,7 @@ const EXCHANGES: [Exchange; 8] = [
     },
     Exchange {
         phrase: "Append tea to list.txt and commit it.",
-        steps: &[
-            Known::Shell("echo tea >> list.txt && git commit -am 'Add tea'"),
-            Known::Worked("[main 3f1c2d0] Add tea"),
-            Known::Answer("I appended tea to list.txt and committed it."),
-        ],
+        steps: &[Known::Shell("echo tea >> list.txt && git commit -am 'Add tea'")],
     },
     Exchange { phrase: "What is 40 + 2?", steps: &[Known::Shell("echo $((40 + 2))")] },
     Exchange {
@@ -58,8 +54,14 @@ const EXCHANGES: [Exchange; 8] = [
         ],
     },
     Exchange {
-        phrase: "Write yes into out.txt",
-        steps: &[Known::Call("writeNewFile", &[("path", "out.txt"), ("content", "yes\n")])],
+        phrase: "Write up.sh that says yes and run it.",
+        steps: &[
+            Known::Call("writeNewFile", &[("path", "up.sh"), ("content", "echo yes\n")]),
+            Known::Worked("success: true\npath: up.sh"),
+            Known::Shell("sh up.sh"),
+            Known::Worked("yes"),
+            Known::Answer("I wrote up.sh and ran it. It says: yes"),
+        ],
     },
     Exchange {
         phrase: "add in calc.py is wrong. Correct it.",
@@ -186,7 +188,7 @@ mod tests {
         let tools = names.map(|name| tool(name, &["its own"]));
         assert_eq!(phrases(&tools), EXCHANGES.map(|exchange| exchange.phrase));
         // Reading is shown together with changing; alone its own example shows it.
-        let expected = ["Hi", "Write yes into out.txt", "its own"];
+        let expected = ["Hi", "its own"];
         assert_eq!(phrases(&[tools[1].clone(), tools[3].clone()]), expected);
         assert!(phrases(&[]).is_empty());
     }
