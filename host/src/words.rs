@@ -15,7 +15,7 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use tokio::runtime::Handle;
 
-use crate::terminal;
+use crate::terminal::{self, exact_line};
 
 /// What the conversation itself takes behind `/`.
 pub const OWN: [(&str, &str); 9] = [
@@ -34,7 +34,7 @@ pub const OWN: [(&str, &str); 9] = [
 const FILES_MAX: usize = 100;
 
 /// Columns of a word with what it stands for.
-const DISPLAY_COLUMNS: usize = 60;
+const DISPLAY_COLUMNS: usize = 76;
 
 /// Offers words to the line editor, which asks on a thread of its own.
 #[derive(Clone)]
@@ -43,12 +43,19 @@ pub struct Words {
     runtime: Handle,
     /// Whether the editor is about to draw the line because of a key.
     draws: Arc<AtomicBool>,
+    /// Whether the editor draws the line for the last time.
+    is_final: Arc<AtomicBool>,
 }
 
 impl Words {
     /// Makes it on the runtime of the caller.
     pub fn new(completer: WordCompleter) -> Self {
-        Self { completer, runtime: Handle::current(), draws: Arc::default() }
+        Self {
+            completer,
+            runtime: Handle::current(),
+            draws: Arc::default(),
+            is_final: Arc::default(),
+        }
     }
 
     fn choices(&self, typed: &Typed<'_>) -> Vec<WordChoice> {
@@ -115,8 +122,9 @@ fn path(line: &str) -> Option<&str> {
     }
 }
 
-/// Lists the files whose paths begin so. A name with a blank in it would be no word.
-fn files(begun: &str) -> Vec<Pair> {
+/// Lists the files whose paths begin so. A name with a blank in it is a word only between quotes,
+/// which `@` takes.
+fn files(begun: &str, is_mention: bool) -> Vec<Pair> {
     let (folder, name) = begun.split_at(begun.rfind('/').map_or(0, |at| at + 1));
     let at_home = folder.strip_prefix("~/").and_then(|rest| {
         let home = std::env::home_dir()?;
@@ -132,17 +140,20 @@ fn files(begun: &str) -> Vec<Pair> {
     for entry in entries.flatten() {
         let Ok(file) = entry.file_name().into_string() else { continue };
         let is_hidden = file.starts_with('.') && !name.starts_with('.');
-        let is_word = !file.contains(|sign: char| sign.is_whitespace() || sign.is_control());
+        let end = if entry.path().is_dir() { "/" } else { " " };
+        let can_be_quoted = is_mention && end == " " && !file.contains('"');
+        let is_word = !file.contains(char::is_control)
+            && (can_be_quoted || !file.contains(char::is_whitespace));
         if file.starts_with(name) && is_word && !is_hidden {
-            let end = if entry.path().is_dir() { "/" } else { " " };
             found.push((file, end));
         }
     }
     found.sort();
     found.truncate(FILES_MAX);
-    let pair = |(file, end): (String, &str)| Pair {
-        display: format!("{}{}", visible::name(&file), end.trim_end()),
-        replacement: format!("{folder}{file}{end}"),
+    let pair = |(file, end): (String, &str)| {
+        let quote = if file.contains(char::is_whitespace) { "\"" } else { "" };
+        let replacement = format!("{quote}{folder}{file}{quote}{end}");
+        Pair { display: format!("{}{}", visible::name(&file), end.trim_end()), replacement }
     };
     found.into_iter().map(pair).collect()
 }
@@ -158,7 +169,8 @@ impl Completer for Words {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let line = line.get(..pos).unwrap_or_default();
         if let Some(path) = path(line) {
-            return Ok((pos - path.len(), files(path)));
+            let start = pos - path.len();
+            return Ok((start, files(path, line[..start].ends_with('@'))));
         }
         let Some(typed) = read(line) else { return Ok((pos, Vec::new())) };
         let pairs = self.choices(&typed).into_iter().map(|choice| Pair {
@@ -175,31 +187,38 @@ fn display(choice: &WordChoice) -> String {
         return text.into();
     }
     let line = format!("{text}  {}", visible::name(&choice.description));
-    line.chars().take(DISPLAY_COLUMNS).collect()
+    exact_line(&line, DISPLAY_COLUMNS)
 }
 
 impl Hinter for Words {
     type Hint = String;
 }
 
-/// Nothing is highlighted. But it sees the editor draw, and so tells what that has shown.
+/// Fills the row above a draft. It also sees the editor draw, and so tells what that has shown.
 impl Highlighter for Words {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
-        _default: bool,
+        is_own: bool,
     ) -> Cow<'b, str> {
         // Unless a key is the reason, the line is drawn again below what was shown above it.
         match self.draws.swap(false, Relaxed) {
             true => terminal::line_is_drawn(),
             false => terminal::is_shown_above(),
         }
-        Cow::Borrowed(prompt)
+        match prompt.strip_prefix('\n') {
+            // A line that was sent keeps the row empty.
+            Some(rest) if is_own && !self.is_final.load(Relaxed) => {
+                Cow::Owned(format!("{}\n{rest}", terminal::work_row()))
+            }
+            _ => Cow::Borrowed(prompt),
+        }
     }
 
     /// Has every key draw the whole line, so that the reason of each drawing is known.
-    fn highlight_char(&self, _line: &str, _pos: usize, _kind: CmdKind) -> bool {
+    fn highlight_char(&self, _line: &str, _pos: usize, kind: CmdKind) -> bool {
         self.draws.store(true, Relaxed);
+        self.is_final.store(kind == CmdKind::ForcedRefresh, Relaxed);
         true
     }
 }
@@ -261,9 +280,12 @@ mod tests {
         }
         std::fs::create_dir(folder.path().join("novels")).unwrap();
         let begun = format!("{}/", folder.path().display());
-        let offered = |name: &str| -> Vec<String> {
-            files(&format!("{begun}{name}")).into_iter().map(|pair| pair.replacement).collect()
+        let offered_as = |name: &str, is_mention| -> Vec<String> {
+            let files = files(&format!("{begun}{name}"), is_mention);
+            files.into_iter().map(|pair| pair.replacement).collect()
         };
+        let offered = |name| offered_as(name, false);
+        assert_eq!(offered_as("no ", true), [format!("\"{begun}no blanks\" ")]);
         assert_eq!(offered("no"), [format!("{begun}notes.txt "), format!("{begun}novels/")]);
         assert_eq!(offered(".h"), [format!("{begun}.hidden ")]);
         assert_eq!(offered("nothing"), Vec::<String>::new());

@@ -124,8 +124,9 @@ impl People {
             return self.moving.spin_end(coming);
         }
         let text = self.going_on.clone().or_else(|| self.calls.told());
-        if let Some(text) = text {
-            self.moving.spin(&text);
+        match text {
+            Some(text) => self.moving.spin(&text),
+            None => self.moving.rest(),
         }
     }
 
