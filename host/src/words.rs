@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use jaato_runtime::types::hooks::WordChoice;
 use jaato_runtime::{WordCompleter, visible};
@@ -12,7 +12,7 @@ use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
-use rustyline::{Context, Helper};
+use rustyline::{CompletionType, Context, Helper};
 use tokio::runtime::Handle;
 
 use crate::terminal::{self, exact_line};
@@ -36,26 +36,39 @@ const FILES_MAX: usize = 100;
 /// Columns of a word with what it stands for.
 const DISPLAY_COLUMNS: usize = 76;
 
+/// Columns of the prompt.
+const PROMPT_COLUMNS: usize = 2;
+
+/// Empties the row that is two rows above the cursor.
+const EMPTY_ROW_ABOVE: &str = "\u{1b}7\u{1b}[2A\u{1b}[2K\u{1b}8";
+
 /// Offers words to the line editor, which asks on a thread of its own.
 #[derive(Clone)]
 pub struct Words {
     completer: WordCompleter,
     runtime: Handle,
-    /// Whether the editor is about to draw the line because of a key.
-    draws: Arc<AtomicBool>,
-    /// Whether the editor draws the line for the last time.
-    is_final: Arc<AtomicBool>,
+    drawing: Arc<Drawing>,
+}
+
+/// What is known of how the editor draws its line.
+#[derive(Default)]
+struct Drawing {
+    /// Whether it is about to draw because of a key.
+    is_by_key: AtomicBool,
+    /// Whether it draws for the last time.
+    is_last: AtomicBool,
+    /// Whether a row is above the line.
+    has_row: AtomicBool,
+    /// Words of a list that it has not drawn yet.
+    undrawn: AtomicUsize,
+    /// Whether the line above such a list is one row.
+    is_one_row: AtomicBool,
 }
 
 impl Words {
     /// Makes it on the runtime of the caller.
     pub fn new(completer: WordCompleter) -> Self {
-        Self {
-            completer,
-            runtime: Handle::current(),
-            draws: Arc::default(),
-            is_final: Arc::default(),
-        }
+        Self { completer, runtime: Handle::current(), drawing: Arc::default() }
     }
 
     fn choices(&self, typed: &Typed<'_>) -> Vec<WordChoice> {
@@ -167,17 +180,24 @@ impl Completer for Words {
         pos: usize,
         _ctx: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let columns = console::measure_text_width(line) + PROMPT_COLUMNS;
+        let is_one_row = !line.contains('\n') && columns < terminal::size().1;
+        self.drawing.is_one_row.store(is_one_row, Relaxed);
         let line = line.get(..pos).unwrap_or_default();
         if let Some(path) = path(line) {
             let start = pos - path.len();
-            return Ok((start, files(path, line[..start].ends_with('@'))));
+            let files = files(path, line[..start].ends_with('@'));
+            self.drawing.undrawn.store(files.len(), Relaxed);
+            return Ok((start, files));
         }
         let Some(typed) = read(line) else { return Ok((pos, Vec::new())) };
         let pairs = self.choices(&typed).into_iter().map(|choice| Pair {
             display: display(&choice),
             replacement: format!("{} ", choice.text),
         });
-        Ok((pos - typed.begun().len(), pairs.collect()))
+        let pairs: Vec<_> = pairs.collect();
+        self.drawing.undrawn.store(pairs.len(), Relaxed);
+        Ok((pos - typed.begun().len(), pairs))
     }
 }
 
@@ -202,14 +222,16 @@ impl Highlighter for Words {
         is_own: bool,
     ) -> Cow<'b, str> {
         // Unless a key is the reason, the line is drawn again below what was shown above it.
-        match self.draws.swap(false, Relaxed) {
+        match self.drawing.is_by_key.swap(false, Relaxed) {
             true => terminal::line_is_drawn(),
             false => terminal::is_shown_above(),
         }
-        match prompt.strip_prefix('\n') {
+        let line = prompt.strip_prefix('\n').filter(|_| is_own);
+        self.drawing.has_row.store(line.is_some(), Relaxed);
+        match line {
             // A line that was sent keeps the row empty.
-            Some(rest) if is_own && !self.is_final.load(Relaxed) => {
-                Cow::Owned(format!("{}\n{rest}", terminal::work_row()))
+            Some(line) if !self.drawing.is_last.load(Relaxed) => {
+                Cow::Owned(format!("{}\n{line}", terminal::work_row()))
             }
             _ => Cow::Borrowed(prompt),
         }
@@ -217,9 +239,21 @@ impl Highlighter for Words {
 
     /// Has every key draw the whole line, so that the reason of each drawing is known.
     fn highlight_char(&self, _line: &str, _pos: usize, kind: CmdKind) -> bool {
-        self.draws.store(true, Relaxed);
-        self.is_final.store(kind == CmdKind::ForcedRefresh, Relaxed);
+        self.drawing.is_by_key.store(true, Relaxed);
+        self.drawing.is_last.store(kind == CmdKind::ForcedRefresh, Relaxed);
         true
+    }
+
+    /// Empties the row above the line when a list of words begins below. Ends the list with a free
+    /// row, which the editor takes for that row and erases.
+    fn highlight_candidate<'c>(&self, word: &'c str, _kind: CompletionType) -> Cow<'c, str> {
+        let drawing = &self.drawing;
+        if !drawing.has_row.load(Relaxed) {
+            return Cow::Borrowed(word);
+        }
+        let begin = if drawing.is_one_row.swap(false, Relaxed) { EMPTY_ROW_ABOVE } else { "" };
+        let end = if drawing.undrawn.fetch_sub(1, Relaxed) == 1 { "\n" } else { "" };
+        Cow::Owned(format!("{begin}{word}{end}"))
     }
 }
 

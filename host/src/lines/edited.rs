@@ -88,7 +88,7 @@ impl Editors {
 
     /// Returns a text as a draft shows it.
     pub fn folded(&self, text: String) -> String {
-        self.keys.pastes().fold(text)
+        self.keys.pastes().fold_again(text)
     }
 
     /// Opens an editor on a line that is begun already.

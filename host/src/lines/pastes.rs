@@ -10,7 +10,7 @@ const LINES_MIN: usize = 5;
 const CHARS_MIN: usize = 1000;
 
 /// Folded pastes that are kept at once. An older one is forgotten.
-const FOLDED_MAX: usize = 100;
+const FOLDED_MAX: usize = 20;
 
 /// The pastes of a conversation.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Pastes {
     }
 
     /// Returns the label for a long text, and a short text as it is.
-    pub fn fold(&mut self, text: String) -> String {
+    fn fold(&mut self, text: String) -> String {
         let (lines, chars) = (text.lines().count(), text.chars().count());
         let what = match (lines, chars) {
             (LINES_MIN.., _) => format!("{lines} lines"),
@@ -81,20 +81,20 @@ impl Pastes {
         label
     }
 
-    /// Returns the line with the texts instead of their labels; `None` if it has no label. The
-    /// labels are forgotten.
-    pub fn unfold(&mut self, line: &str) -> Option<String> {
+    /// Returns the line with the texts instead of their labels; `None` if it has no label.
+    pub fn unfold(&self, line: &str) -> Option<String> {
         let (mut whole, mut rest) = (String::new(), line);
         while let Some((at, index)) = self.first_label(rest) {
             let (label, text) = &self.folded[index];
             whole = whole + &rest[..at] + text;
             rest = &rest[at + label.len()..];
         }
-        if rest.len() == line.len() {
-            return None;
-        }
-        self.folded.retain(|(label, _)| !line.contains(label));
-        Some(whole + rest)
+        (rest.len() < line.len()).then(|| whole + rest)
+    }
+
+    /// Returns a text that comes back to the draft, with labels instead of what was pasted.
+    pub fn fold_again(&self, text: String) -> String {
+        self.folded.iter().fold(text, |text, (label, paste)| text.replace(paste.trim(), label))
     }
 
     /// Returns where the first label of a line is, and which one it is.
@@ -134,8 +134,9 @@ mod tests {
         let line = "see [pasted 5 lines, 2] and [pasted 5 lines] and [pasted 5 lines]";
         let whole = format!("see {} and {long} and {long}", "[pasted 5 lines]\n".repeat(5));
         assert_eq!(pastes.unfold(line), Some(whole));
-        // A label is used once; what is typed like one is text.
-        assert_eq!(pastes.unfold(line), None);
+        // What is taken back has its label again, and what was typed stays.
+        let typed = "a\nb\nc\nd\ne\n";
+        assert_eq!(pastes.fold_again(format!("{typed}{long}")), format!("{typed}{}\n", labels[0]));
     }
 
     #[test]

@@ -123,6 +123,7 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
         matches!(key, "returncode" | "timed_out" | "timeout_seconds" | FILE_KEY)
             // The mark says it.
             || key == "success" && result[key] == Value::Bool(true)
+            || key == "status" && result[key] == "success"
     };
     // What a tool has shown stands in its result again: in its texts and lists.
     let is_all = !ending.was_shown && !ending.was_told && !result.contains_key("returncode");
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn a_result_is_one_row_and_no_json() {
         let result = json!({
-            "success": true, "task_id": "task_1", "none": null, "empty": "", "tags": ["a", 2],
+            "success": true, "status": "success", "task_id": "task_1", "none": null, "empty": "", "tags": ["a", 2],
             "tasks": [{ "id": 1 }, { "id": 2 }], "progress": { "total": 2, "done": 0 }, "list": [],
         });
         let row = "✓ task_id task_1, tags [a, 2], tasks 2 items, progress (total 2, done 0)";

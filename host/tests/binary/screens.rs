@@ -85,9 +85,16 @@ fn screen_of_signs_and_of_a_paragraph_that_is_being_written() {
     scene.until("and so on · Ctrl-C stops\n> a draft");
     scene.write(b"\x1b[D\x1b[Dx");
     scene.until("and so on · Ctrl-C stops\n> a draxft");
+    // A list of words is above them.
+    scene.write(b"\x05\x15/mo\t");
+    scene.until("> /mode");
+    scene.write(b"\t");
+    scene.until("model  another model answers\n");
+    scene.write(b"l");
+    scene.until("and so on · Ctrl-C stops\n> /model");
     scene.write(b"\x1b");
-    scene.until("cancelled\n\n> a draxft");
-    scene.write(b"\x05\x15/quit\r");
+    scene.until("cancelled\n\n> /model");
+    scene.write(b"\x15/quit\r");
     expect_file!["screens/signs.txt"].assert_eq(&scene.end());
 }
 
