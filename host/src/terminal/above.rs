@@ -95,8 +95,8 @@ pub fn line_begins(has_row: bool) {
     moving::begin_row();
 }
 
-/// Returns what draws the row above a line, which shows the work of the turn; the row is empty if no
-/// turn runs.
+/// Returns what draws the row above a line, which shows the work of the turn; the row is empty if
+/// no turn runs.
 pub fn work_row() -> String {
     moving::work_row("")
 }
