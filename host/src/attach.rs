@@ -10,12 +10,19 @@ use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 use crate::report;
+use crate::terminal::{NAME_COLUMNS, exact_line};
 
 /// What may stand before the `@`.
 const BEGINS: [char; 3] = ['(', '"', '\''];
 
+/// What a name with blanks may be between.
+const QUOTES: [char; 2] = ['"', '\''];
+
 /// What ends a sentence and no file's name.
 const ENDS: [char; 8] = ['.', ',', ';', ':', '!', '?', ')', '"'];
+
+/// Names that a note lists.
+const NAMES_MAX: usize = 3;
 
 /// Attaches these files and those that the text names with `@`, and prints a line for each.
 ///
@@ -23,8 +30,8 @@ const ENDS: [char; 8] = ['.', ',', ';', ':', '!', '?', ')', '"'];
 /// not hidden; for any other file the user has to write `--attach` or `/attach`.
 ///
 /// # Errors
-/// For a file that cannot be attached, or that a rule denies. One named with `@` that is not there
-/// is an ordinary word, and so is one that `@` does not attach.
+/// For a file that cannot be attached, or that a rule denies. One named with `@` that is not there,
+/// or that `@` does not attach, is sent as text, with a note.
 pub async fn beside(
     runtime: &Runtime,
     session: &Session,
@@ -56,6 +63,7 @@ pub async fn beside(
             None => files.push(file),
         }
     }
+    report::problems(unattached(&prompt.text).as_slice());
     let attached = runtime.attach(session.id(), prompt, &files).await;
     let attached = attached.map_err(|error| Failure {
         exit: Exit::Usage,
@@ -113,14 +121,59 @@ pub fn listed(files: &str) -> Vec<PathBuf> {
 /// Lists the files that a text names with `@`, each once.
 pub fn mentioned(text: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = Vec::new();
-    let words = text.split_whitespace().map(|word| word.trim_start_matches(BEGINS));
-    for word in words.filter_map(|word| word.strip_prefix('@')) {
-        let file = [word, word.trim_end_matches(ENDS)].into_iter().find(is_file);
-        if let Some(file) = file.map(PathBuf::from).filter(|file| !files.contains(file)) {
+    for file in names(text).filter_map(file_of) {
+        if !files.contains(&file) {
             files.push(file);
         }
     }
     files
+}
+
+/// Returns a note about the words behind `@` that look like paths and name no file; `None` if there
+/// are none. Such a word is sent as text.
+pub fn unattached(text: &str) -> Option<String> {
+    let is_path = |name: &str| name.contains(['.', '/']) || Path::new(name).is_dir();
+    let mut others: Vec<&str> = Vec::new();
+    for name in names(text).filter(|name| file_of(name).is_none()) {
+        let name = name.trim_end_matches(ENDS);
+        if is_path(name) && !others.contains(&name) {
+            others.push(name);
+        }
+    }
+    let reason = |name: &str| if Path::new(name).is_dir() { "is a folder" } else { "is no file" };
+    let shown = |name: &&str| format!("`@{}` {}", exact_line(name, NAME_COLUMNS), reason(name));
+    let listed: Vec<String> = others.iter().take(NAMES_MAX).map(shown).collect();
+    let more = match others.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let is_any = !listed.is_empty();
+    is_any.then(|| format!("sent as text, without a file: {}{more}", listed.join(", ")))
+}
+
+/// Lists what a text has behind each `@` that begins a word: the rest of the word, or the text in
+/// quotes.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let is_begin = |at: &usize| {
+        let before = text[..*at].trim_end_matches(BEGINS);
+        before.is_empty() || before.ends_with(char::is_whitespace)
+    };
+    let begins = text.match_indices('@').map(|(at, _)| at).filter(is_begin);
+    begins.map(|at| {
+        let rest = &text[at + 1..];
+        let quote = rest.chars().next().filter(|sign| QUOTES.contains(sign));
+        let quoted = quote.and_then(|quote| rest[1..].split_once(quote));
+        match quoted {
+            Some((name, _)) if !name.contains('\n') => name,
+            _ => rest.split(char::is_whitespace).next().unwrap_or_default(),
+        }
+    })
+}
+
+/// Returns the file of a name, which may be the end of a sentence.
+fn file_of(name: &str) -> Option<PathBuf> {
+    let found = [name, name.trim_end_matches(ENDS)].into_iter().find(is_file);
+    found.map(PathBuf::from)
 }
 
 fn is_file(path: &&str) -> bool {
@@ -141,11 +194,26 @@ mod tests {
         assert_eq!(found(format!("what is on @{path}?")), [PathBuf::from(path)]);
         assert_eq!(found(format!("@{path} @{path}")), [PathBuf::from(path)]);
         assert_eq!(found(format!("the moon (@{path})")), [PathBuf::from(path)]);
-        for text in ["mail ann@example.org", "@nobody here", "@", &format!("see {path}")] {
-            assert_eq!(mentioned(text), Vec::<PathBuf>::new(), "{text}");
+        let named = folder.path().join("my moon.png");
+        std::fs::write(&named, "x").unwrap();
+        for quote in QUOTES {
+            let text = format!("see @{quote}{}{quote}, please", named.display());
+            assert_eq!(found(text), std::slice::from_ref(&named));
+        }
+        let see = format!("see {path}");
+        let words =
+            ["mail ann@example.org", "@nobody here", "@", "@@ -1,3 @@", "f(\"@a.b\")", &see];
+        for text in words {
+            assert_eq!((mentioned(text), unattached(text)), (Vec::new(), None), "{text}");
         }
         let folder = folder.path().to_str().unwrap();
-        assert_eq!(found(format!("@{folder}")), Vec::<PathBuf>::new(), "a folder is none");
+        let text = format!("@{folder} and (@nope.py) or @'a b.c', @nope.py.");
+        assert_eq!(mentioned(&text), Vec::<PathBuf>::new(), "a folder is none");
+        let note = format!(
+            "sent as text, without a file: `@{folder}` is a folder, `@nope.py` is no file, \
+             `@a b.c` is no file"
+        );
+        assert_eq!(unattached(&text), Some(note));
     }
 
     #[test]

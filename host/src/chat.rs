@@ -5,6 +5,7 @@
 //! typed while the model works is taken too (`meanwhile`).
 
 mod meanwhile;
+mod model;
 
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ const HELP: &str = "\
 A line that begins with // is sent to the model, with one / less.
 What you type while the model works goes with its next step; /help, /mode, /permissions and /tasks answer at once.
 Alt-Enter, Ctrl-J, or a \\ before Enter make a new line; Up and Ctrl-R find what you typed before, unless a blank begins it.
-Esc or Ctrl-C stops an answer; while it stops, a second Ctrl-C ends jaato. Commands:";
+Esc or Ctrl-C stops an answer; while it stops, a second Ctrl-C ends jaato. At the prompt Ctrl-C drops the line. Commands:";
 
 /// What to do where a message begins with a path.
 const SLASH_HINT: &str =
@@ -193,8 +194,9 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                 turn.end();
             }
             Wish::Model(name) => {
-                exits.command(change_model(&runtime, &mut session, &args.session, name));
-                view.settle().await;
+                let changed =
+                    model::change(&runtime, &mut session, (&args.session, &view), name).await;
+                exits.command(changed.unwrap_or_else(|failure| told(&failure)));
             }
             Wish::Mode(name) => {
                 exits.command(answered(permissions::mode(&session.handle(), name)));
@@ -295,20 +297,6 @@ fn wish(line: &str) -> Wish<'_> {
             (name, rest) => Wish::Command(name, rest.trim()),
         },
     }
-}
-
-/// Lets another model answer from here on, or says which one does.
-fn change_model(runtime: &Runtime, session: &mut Session, args: &SessionArgs, name: &str) -> Exit {
-    if name.is_empty() {
-        let model = session.facts().model;
-        report::remark(&format!("{}; `/model NAME` changes it", visible::name(&model)));
-        return Exit::Done;
-    }
-    let changed = args
-        .request
-        .options()
-        .and_then(|request| runtime.change_model(session, name, &request).map_err(Failure::from));
-    changed.map_or_else(|failure| told(&failure), |()| Exit::Done)
 }
 
 /// Tells what became of a command about the session.

@@ -7,6 +7,7 @@
 mod edited;
 mod history;
 mod keys;
+mod pastes;
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, Read as _};
@@ -28,6 +29,8 @@ use crate::words::Words;
 
 /// What stands before what is typed.
 const PROMPT: &str = "> ";
+/// The same while a turn runs, with a row above it that shows the work.
+const PROMPT_AT_WORK: &str = "\n> ";
 /// Longest line, in bytes: it must cross to the provider with everything else.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -240,7 +243,7 @@ impl Edited {
     /// Has the next line begin with this text, too.
     fn begin_with(&mut self, text: String) {
         if !text.is_empty() {
-            self.begun.push(text);
+            self.begun.push(self.editors.folded(text));
         }
     }
 
@@ -281,7 +284,8 @@ impl Edited {
         } else {
             beside.view.open_question().await
         };
-        self.open(begun, Screen { open, place, view: Arc::clone(beside.view) })?;
+        let view = Arc::clone(beside.view);
+        self.open(begun, Screen { open, place, view, is_at_work: false })?;
         Ok(None)
     }
 
@@ -295,10 +299,10 @@ impl Edited {
         if !terminal::errors_are_terminal() {
             return std::future::pending().await;
         }
-        let begun = self.take_begun();
+        let (begun, view) = (self.take_begun(), Arc::clone(beside.view));
         if !begun.is_empty() {
-            let open = beside.view.open_line().await;
-            return self.open(begun, Screen { open, place, view: Arc::clone(beside.view) });
+            let open = view.open_line().await;
+            return self.open(begun, Screen { open, place, view, is_at_work: true });
         }
         let prompt = PromptBeside::show(PROMPT).map_err(gone)?;
         beside.view.go_on();
@@ -309,9 +313,9 @@ impl Edited {
             () = place.wanted() => return Ok(()),
             () = continued(&mut self.continued) => return Ok(()),
         }
-        let open = beside.view.open_line().await;
+        let open = view.open_line().await;
         drop(prompt);
-        self.open(String::new(), Screen { open, place, view: Arc::clone(beside.view) })
+        self.open(String::new(), Screen { open, place, view, is_at_work: true })
     }
 
     fn open(&mut self, begun: String, screen: Screen) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use jaato_runtime::types::hooks::WordChoice;
 use jaato_runtime::{WordCompleter, visible};
@@ -12,10 +12,10 @@ use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
-use rustyline::{Context, Helper};
+use rustyline::{CompletionType, Context, Helper};
 use tokio::runtime::Handle;
 
-use crate::terminal;
+use crate::terminal::{self, exact_line};
 
 /// What the conversation itself takes behind `/`.
 pub const OWN: [(&str, &str); 9] = [
@@ -34,21 +34,41 @@ pub const OWN: [(&str, &str); 9] = [
 const FILES_MAX: usize = 100;
 
 /// Columns of a word with what it stands for.
-const DISPLAY_COLUMNS: usize = 60;
+const DISPLAY_COLUMNS: usize = 76;
+
+/// Columns of the prompt.
+const PROMPT_COLUMNS: usize = 2;
+
+/// Empties the row that is two rows above the cursor.
+const EMPTY_ROW_ABOVE: &str = "\u{1b}7\u{1b}[2A\u{1b}[2K\u{1b}8";
 
 /// Offers words to the line editor, which asks on a thread of its own.
 #[derive(Clone)]
 pub struct Words {
     completer: WordCompleter,
     runtime: Handle,
-    /// Whether the editor is about to draw the line because of a key.
-    draws: Arc<AtomicBool>,
+    drawing: Arc<Drawing>,
+}
+
+/// What is known of how the editor draws its line.
+#[derive(Default)]
+struct Drawing {
+    /// Whether it is about to draw because of a key.
+    is_by_key: AtomicBool,
+    /// Whether it draws for the last time.
+    is_last: AtomicBool,
+    /// Whether a row is above the line.
+    has_row: AtomicBool,
+    /// Words of a list that it has not drawn yet.
+    undrawn: AtomicUsize,
+    /// Whether the line above such a list is one row.
+    is_one_row: AtomicBool,
 }
 
 impl Words {
     /// Makes it on the runtime of the caller.
     pub fn new(completer: WordCompleter) -> Self {
-        Self { completer, runtime: Handle::current(), draws: Arc::default() }
+        Self { completer, runtime: Handle::current(), drawing: Arc::default() }
     }
 
     fn choices(&self, typed: &Typed<'_>) -> Vec<WordChoice> {
@@ -115,8 +135,9 @@ fn path(line: &str) -> Option<&str> {
     }
 }
 
-/// Lists the files whose paths begin so. A name with a blank in it would be no word.
-fn files(begun: &str) -> Vec<Pair> {
+/// Lists the files whose paths begin so. A name with a blank in it is a word only between quotes,
+/// which `@` takes.
+fn files(begun: &str, is_mention: bool) -> Vec<Pair> {
     let (folder, name) = begun.split_at(begun.rfind('/').map_or(0, |at| at + 1));
     let at_home = folder.strip_prefix("~/").and_then(|rest| {
         let home = std::env::home_dir()?;
@@ -132,17 +153,20 @@ fn files(begun: &str) -> Vec<Pair> {
     for entry in entries.flatten() {
         let Ok(file) = entry.file_name().into_string() else { continue };
         let is_hidden = file.starts_with('.') && !name.starts_with('.');
-        let is_word = !file.contains(|sign: char| sign.is_whitespace() || sign.is_control());
+        let end = if entry.path().is_dir() { "/" } else { " " };
+        let can_be_quoted = is_mention && end == " " && !file.contains('"');
+        let is_word = !file.contains(char::is_control)
+            && (can_be_quoted || !file.contains(char::is_whitespace));
         if file.starts_with(name) && is_word && !is_hidden {
-            let end = if entry.path().is_dir() { "/" } else { " " };
             found.push((file, end));
         }
     }
     found.sort();
     found.truncate(FILES_MAX);
-    let pair = |(file, end): (String, &str)| Pair {
-        display: format!("{}{}", visible::name(&file), end.trim_end()),
-        replacement: format!("{folder}{file}{end}"),
+    let pair = |(file, end): (String, &str)| {
+        let quote = if file.contains(char::is_whitespace) { "\"" } else { "" };
+        let replacement = format!("{quote}{folder}{file}{quote}{end}");
+        Pair { display: format!("{}{}", visible::name(&file), end.trim_end()), replacement }
     };
     found.into_iter().map(pair).collect()
 }
@@ -156,16 +180,24 @@ impl Completer for Words {
         pos: usize,
         _ctx: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let columns = console::measure_text_width(line) + PROMPT_COLUMNS;
+        let is_one_row = !line.contains('\n') && columns < terminal::size().1;
+        self.drawing.is_one_row.store(is_one_row, Relaxed);
         let line = line.get(..pos).unwrap_or_default();
         if let Some(path) = path(line) {
-            return Ok((pos - path.len(), files(path)));
+            let start = pos - path.len();
+            let files = files(path, line[..start].ends_with('@'));
+            self.drawing.undrawn.store(files.len(), Relaxed);
+            return Ok((start, files));
         }
         let Some(typed) = read(line) else { return Ok((pos, Vec::new())) };
         let pairs = self.choices(&typed).into_iter().map(|choice| Pair {
             display: display(&choice),
             replacement: format!("{} ", choice.text),
         });
-        Ok((pos - typed.begun().len(), pairs.collect()))
+        let pairs: Vec<_> = pairs.collect();
+        self.drawing.undrawn.store(pairs.len(), Relaxed);
+        Ok((pos - typed.begun().len(), pairs))
     }
 }
 
@@ -175,32 +207,53 @@ fn display(choice: &WordChoice) -> String {
         return text.into();
     }
     let line = format!("{text}  {}", visible::name(&choice.description));
-    line.chars().take(DISPLAY_COLUMNS).collect()
+    exact_line(&line, DISPLAY_COLUMNS)
 }
 
 impl Hinter for Words {
     type Hint = String;
 }
 
-/// Nothing is highlighted. But it sees the editor draw, and so tells what that has shown.
+/// Fills the row above a draft. It also sees the editor draw, and so tells what that has shown.
 impl Highlighter for Words {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
-        _default: bool,
+        is_own: bool,
     ) -> Cow<'b, str> {
         // Unless a key is the reason, the line is drawn again below what was shown above it.
-        match self.draws.swap(false, Relaxed) {
+        match self.drawing.is_by_key.swap(false, Relaxed) {
             true => terminal::line_is_drawn(),
             false => terminal::is_shown_above(),
         }
-        Cow::Borrowed(prompt)
+        let line = prompt.strip_prefix('\n').filter(|_| is_own);
+        self.drawing.has_row.store(line.is_some(), Relaxed);
+        match line {
+            // A line that was sent keeps the row empty.
+            Some(line) if !self.drawing.is_last.load(Relaxed) => {
+                Cow::Owned(format!("{}\n{line}", terminal::work_row()))
+            }
+            _ => Cow::Borrowed(prompt),
+        }
     }
 
     /// Has every key draw the whole line, so that the reason of each drawing is known.
-    fn highlight_char(&self, _line: &str, _pos: usize, _kind: CmdKind) -> bool {
-        self.draws.store(true, Relaxed);
+    fn highlight_char(&self, _line: &str, _pos: usize, kind: CmdKind) -> bool {
+        self.drawing.is_by_key.store(true, Relaxed);
+        self.drawing.is_last.store(kind == CmdKind::ForcedRefresh, Relaxed);
         true
+    }
+
+    /// Empties the row above the line when a list of words begins below. Ends the list with a free
+    /// row, which the editor takes for that row and erases.
+    fn highlight_candidate<'c>(&self, word: &'c str, _kind: CompletionType) -> Cow<'c, str> {
+        let drawing = &self.drawing;
+        if !drawing.has_row.load(Relaxed) {
+            return Cow::Borrowed(word);
+        }
+        let begin = if drawing.is_one_row.swap(false, Relaxed) { EMPTY_ROW_ABOVE } else { "" };
+        let end = if drawing.undrawn.fetch_sub(1, Relaxed) == 1 { "\n" } else { "" };
+        Cow::Owned(format!("{begin}{word}{end}"))
     }
 }
 
@@ -261,9 +314,12 @@ mod tests {
         }
         std::fs::create_dir(folder.path().join("novels")).unwrap();
         let begun = format!("{}/", folder.path().display());
-        let offered = |name: &str| -> Vec<String> {
-            files(&format!("{begun}{name}")).into_iter().map(|pair| pair.replacement).collect()
+        let offered_as = |name: &str, is_mention| -> Vec<String> {
+            let files = files(&format!("{begun}{name}"), is_mention);
+            files.into_iter().map(|pair| pair.replacement).collect()
         };
+        let offered = |name| offered_as(name, false);
+        assert_eq!(offered_as("no ", true), [format!("\"{begun}no blanks\" ")]);
         assert_eq!(offered("no"), [format!("{begun}notes.txt "), format!("{begun}novels/")]);
         assert_eq!(offered(".h"), [format!("{begun}.hidden ")]);
         assert_eq!(offered("nothing"), Vec::<String>::new());

@@ -9,6 +9,7 @@ use jaato_registry::Status;
 use jaato_services::KeyInfo;
 use jaato_types::{Error, ErrorKind, ModelId, ModelInfo, PluginName};
 
+use crate::about_models;
 use crate::host::Host;
 use crate::runtime::Runtime;
 
@@ -78,6 +79,22 @@ impl Runtime {
         let (entry, configured): (_, Option<Arc<str>>) =
             self.host().plugin_of(&registry, name, None)?;
         self.models_of(entry, configured, wait).await
+    }
+
+    /// Returns true if a provider lists a model, by its name or by one that only adds a date or a
+    /// version. A provider that lists no model may have any.
+    ///
+    /// # Errors
+    /// As [`Runtime::models_of_provider`].
+    pub async fn lists_model(&self, model: &ModelId, wait: Duration) -> Result<bool, Error> {
+        let (provider, name) = model.split().unwrap_or_default();
+        let infos = self.models_of_provider(provider, wait).await?;
+        let adds = |info: &ModelInfo| {
+            let rest = info.name.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['-', '@', ':']))
+        };
+        let is_listed = about_models::find(&infos, model).is_some() || infos.iter().any(adds);
+        Ok(infos.is_empty() || is_listed)
     }
 }
 

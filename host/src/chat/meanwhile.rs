@@ -186,6 +186,8 @@ impl<'a> Meanwhile<'a> {
                     self.waits(&text).await;
                 } else {
                     self.say("queued, goes with the next step: ", &text).await;
+                    let note = attach::unattached(message);
+                    self.aside(|| report::problems(note.as_slice())).await;
                 }
             }
             Wish::Help => self.aside(|| help(self.runtime)).await,

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::history::{HISTORY_LINES_MAX, HistoryFile};
 use super::keys::{Keys, StopTurn};
-use super::{Line, PROMPT, failed};
+use super::{Line, PROMPT, PROMPT_AT_WORK, failed};
 use crate::ask::ForLines;
 use crate::exit::Failure;
 use crate::terminal::{self, CtrlC, OpenQuestion, Printer};
@@ -44,6 +44,8 @@ pub struct Screen {
     pub place: ForLines,
     /// Shows what goes on when it ends.
     pub view: Arc<View>,
+    /// Whether a turn runs.
+    pub is_at_work: bool,
 }
 
 /// An editor that is open.
@@ -84,6 +86,11 @@ impl Editors {
         Ok(Box::new(editor))
     }
 
+    /// Returns a text as a draft shows it.
+    pub fn folded(&self, text: String) -> String {
+        self.keys.pastes().fold_again(text)
+    }
+
     /// Opens an editor on a line that is begun already.
     pub fn open(
         self: &Arc<Self>,
@@ -105,7 +112,7 @@ impl Editors {
         screen: Screen,
         send: UnboundedSender<Result<Line, Failure>>,
     ) -> Option<Box<Editor>> {
-        let Screen { open, place, view } = screen;
+        let Screen { open, place, view, is_at_work } = screen;
         if let Some(open) = &open
             && let Some(printer) = printer(&mut editor)
         {
@@ -113,7 +120,8 @@ impl Editors {
         }
         // A person may take their time: the wait must not hold up signals.
         let keys = self.keys.clone();
-        let mut reading = tokio::task::spawn_blocking(move || self.read(editor, begun, &send));
+        let mut reading =
+            tokio::task::spawn_blocking(move || self.read(editor, begun, is_at_work, &send));
         let mut ticks = tokio::time::interval(SHOWN_EVERY);
         let editor = loop {
             tokio::select! {
@@ -124,7 +132,7 @@ impl Editors {
         };
         if let Some(open) = open.as_ref().filter(|_| keys.is_escaped()) {
             // Nothing was typed there. A terminal that is gone needs nothing.
-            let _ = open.erase_rows(1);
+            let _ = open.erase_rows(1 + usize::from(is_at_work));
         }
         drop(open);
         // Ctrl-C stops what follows. A terminal that is gone shows so to whoever reads next.
@@ -138,21 +146,25 @@ impl Editors {
         &self,
         mut editor: Box<Editor>,
         mut begun: String,
+        is_at_work: bool,
         send: &UnboundedSender<Result<Line, Failure>>,
     ) -> Box<Editor> {
         self.keys.begin();
+        let prompt = if is_at_work { PROMPT_AT_WORK } else { PROMPT };
         loop {
-            terminal::line_begins();
-            let read = editor.readline_with_initial(PROMPT, (&std::mem::take(&mut begun), ""));
+            terminal::line_begins(is_at_work);
+            let read = editor.readline_with_initial(prompt, (&std::mem::take(&mut begun), ""));
             terminal::line_ends();
             let (line, may_have_more) = match read {
+                Ok(line) if self.keys.is_dropped() => (Ok(Line::Dropped(line)), false),
                 Ok(line) => {
                     let line = self.keys.without_continuations(line);
-                    self.history.keep(&mut editor, &line);
-                    (Ok(Line::Text(line)), true)
-                }
-                Err(ReadlineError::Interrupted) => {
-                    (Ok(Line::Dropped(self.keys.take_dropped())), false)
+                    let whole = self.keys.pastes().unfold(&line);
+                    // A long paste is not kept: Up would show all of it.
+                    if whole.is_none() {
+                        self.history.keep(&mut editor, &line);
+                    }
+                    (Ok(Line::Text(whole.unwrap_or(line))), true)
                 }
                 Err(ReadlineError::Eof) => (Ok(Line::End), false),
                 Err(error) => {

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustyline::{
     Cmd, ConditionalEventHandler, Event, EventContext, KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
 
+use super::pastes::Pastes;
 use crate::{platform, terminal};
 
 /// Bytes of a key that is no character, at most.
@@ -20,6 +21,7 @@ pub type StopTurn = Arc<dyn Fn() -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct Keys {
     seen: Arc<Mutex<Seen>>,
+    pastes: Arc<Mutex<Pastes>>,
     stop_turn: StopTurn,
 }
 
@@ -29,8 +31,8 @@ struct Seen {
     typed_ahead: usize,
     /// Bytes of the keys that came since, about.
     bytes: usize,
-    /// The line that Ctrl-C ended.
-    dropped: String,
+    /// Ctrl-C ended the line.
+    is_dropped: bool,
     /// What stood there, each time that a backslash before Enter made a new line.
     continued: Vec<String>,
     /// Esc ended a line in which nothing was typed.
@@ -40,7 +42,7 @@ struct Seen {
 impl Keys {
     /// Makes one whose Esc stops the turn.
     pub fn new(stop_turn: StopTurn) -> Self {
-        Self { seen: Arc::default(), stop_turn }
+        Self { seen: Arc::default(), pastes: Arc::default(), stop_turn }
     }
 
     /// Looks at what was typed ahead: an editor begins.
@@ -55,9 +57,14 @@ impl Keys {
         seen.bytes < seen.typed_ahead
     }
 
-    /// Takes the line that Ctrl-C ended.
-    pub fn take_dropped(&self) -> String {
-        std::mem::take(&mut self.seen.lock().dropped)
+    /// Returns true if Ctrl-C ended the line.
+    pub fn is_dropped(&self) -> bool {
+        self.seen.lock().is_dropped
+    }
+
+    /// Returns the pastes.
+    pub fn pastes(&self) -> MutexGuard<'_, Pastes> {
+        self.pastes.lock()
     }
 
     /// Takes the backslashes out of a line that made new lines of it; others are meant.
@@ -112,6 +119,10 @@ impl ConditionalEventHandler for Keys {
         // A line end that was typed before the editor began was made of an Enter by the terminal.
         let is_typed_ahead = self.has_more();
         self.note(key);
+        let cmd = self.pastes().take(key, context.line(), context.pos());
+        if cmd.is_some() {
+            return cmd;
+        }
         match key {
             KeyEvent(KeyCode::Enter, Modifiers::NONE) => Some(self.enter(context)),
             KeyEvent(KeyCode::Char('J'), Modifiers::CTRL) if is_typed_ahead => {
@@ -132,9 +143,10 @@ impl ConditionalEventHandler for Keys {
                 Some(Cmd::AcceptLine)
             }
             KeyEvent(KeyCode::Char('C'), Modifiers::CTRL) => {
-                self.seen.lock().dropped = context.line().to_owned();
+                self.seen.lock().is_dropped = true;
                 terminal::line_ends();
-                Some(Cmd::Interrupt)
+                // And no `Cmd::Interrupt`, after which the editor does not draw the line again.
+                Some(Cmd::AcceptLine)
             }
             KeyEvent(KeyCode::Char('D'), Modifiers::CTRL) if context.line().is_empty() => {
                 terminal::line_ends();

@@ -19,6 +19,8 @@ use crate::terminal::{
 
 /// The word that declines a form.
 const DECLINE: &str = "/decline";
+/// The word that goes back to the field before.
+const BACK: &str = "<";
 /// The word that chooses nothing, where several may be chosen.
 const NONE: &str = "none";
 
@@ -29,6 +31,8 @@ enum Given {
     Value(Value),
     /// An optional field was left empty.
     Nothing,
+    /// The user goes back to the field before.
+    Back,
     /// The user declined the form.
     Declined,
 }
@@ -42,25 +46,34 @@ pub async fn ask(
     asked: &FormQuestion<'_>,
     before: Before<'_>,
 ) -> io::Result<FormAnswer> {
-    let mut values = BTreeMap::new();
-    for (at, field) in asked.form.fields.iter().enumerate() {
-        // What is typed between two fields was meant for the form, and not for the next message.
-        let before = if at == 0 { before } else { Before::Dropped };
+    let (mut values, mut before) = (BTreeMap::new(), before);
+    let mut at = 0;
+    while let Some(field) = asked.form.fields.get(at) {
+        // After the user has gone back, Enter keeps the answer that was given.
+        let default = values.get(&field.name).or(field.default.as_ref()).cloned();
+        let field = &FormField { default, ..field.clone() };
         let question = question_of(asked, at, field);
         let reply = match field.kind {
             FieldKind::Secret => ask_secret(&open, question, before, field).await?,
             _ => {
-                let read = |line: &str| read_line(field, line);
-                let fold = |given: &Given| Some(folded(asked, field, given));
+                let read = |line: &str| read_line(field, at == 0, line);
+                let fold = |given: &Given| folded(asked, field, given);
                 terminal::ask(Arc::clone(&open), question, before, read, fold).await?
             }
         };
+        // What is typed between two fields was meant for the form, and not for the next message.
+        before = Before::Dropped;
         match reply {
             Reply::Answer(Given::Value(value)) => _ = values.insert(field.name.clone(), value),
-            Reply::Answer(Given::Nothing) => {}
+            Reply::Answer(Given::Nothing) => _ = values.remove(&field.name),
+            Reply::Answer(Given::Back) => {
+                at -= 1;
+                continue;
+            }
             Reply::Answer(Given::Declined) => return Ok(FormAnswer::declined()),
             Reply::Nobody(reason) => return Ok(FormAnswer::nobody(reason)),
         }
+        at += 1;
     }
     Ok(FormAnswer::answered(values))
 }
@@ -125,23 +138,24 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog
         details: Vec::new(),
         notes,
         answers: Vec::new(),
-        prompt: prompt_of(field),
+        prompt: prompt_of(field, at == 0),
         begun: String::new(),
         manner: Manner::Words,
     }
 }
 
-/// Makes the row that an answered field folds to.
-fn folded(asked: &FormQuestion<'_>, field: &FormField, given: &Given) -> Text {
+/// Makes the row that an answered field folds to; `None` if the user goes back.
+fn folded(asked: &FormQuestion<'_>, field: &FormField, given: &Given) -> Option<Text> {
     let text = if field.text.is_empty() { &field.name } else { &field.text };
     let answer = match given {
         Given::Value(Value::String(text)) => text.clone(),
         Given::Value(value) => value.to_string(),
         Given::Nothing => "nothing".to_owned(),
+        Given::Back => return None,
         Given::Declined => "declined".to_owned(),
     };
     let row = format!("{}: {} → {answer}", asked.plugin, text.trim());
-    Text::new().dim(&exact_line(&row, terminal::size().1.saturating_sub(1)))
+    Some(Text::new().dim(&exact_line(&row, terminal::size().1.saturating_sub(1))))
 }
 
 /// Returns an option as text: its label, its value if that differs from label and number, and its
@@ -157,7 +171,7 @@ fn shown(option: &FieldOption, number: &str) -> String {
 }
 
 /// Says what can be typed, in jaato's own words.
-fn prompt_of(field: &FormField) -> String {
+fn prompt_of(field: &FormField, is_first: bool) -> String {
     let numbers = |value: &Value| {
         let is = |option: &FieldOption| value.as_str() == Some(&option.value);
         field.options.iter().position(is).map(|at| (at + 1).to_string())
@@ -181,16 +195,21 @@ fn prompt_of(field: &FormField) -> String {
         (None, _) if field.is_optional => " (Enter leaves it out)".to_owned(),
         (None, _) => String::new(),
     };
-    format!("{what}{enter}; {DECLINE} declines:")
+    let back = if is_first { String::new() } else { format!("{BACK} goes back, ") };
+    format!("{what}{enter}; {back}{DECLINE} declines:")
 }
 
 /// Reads the user's line for a field.
 ///
 /// # Errors
 /// Says what is wanted.
-fn read_line(field: &FormField, line: &str) -> Result<Given, String> {
+fn read_line(field: &FormField, is_first: bool, line: &str) -> Result<Given, String> {
     if line.ends_with(CTRL_C) || line == DECLINE {
         return Ok(Given::Declined);
+    }
+    if line == BACK {
+        let wrong = || "this is the first field".to_owned();
+        return if is_first { Err(wrong()) } else { Ok(Given::Back) };
     }
     if line.is_empty() {
         return match (&field.default, field.kind) {
@@ -270,7 +289,7 @@ mod tests {
 
     #[track_caller]
     fn check(field: &FormField, line: &str, expected: Result<Given, &str>) {
-        assert_eq!(read_line(field, line), expected.map_err(str::to_owned), "{line:?}");
+        assert_eq!(read_line(field, true, line), expected.map_err(str::to_owned), "{line:?}");
     }
 
     fn value(value: Value) -> Result<Given, &'static str> {
@@ -329,6 +348,8 @@ mod tests {
         check(&text, "/show me", value(json!("/show me")));
         check(&text, "/decline", Ok(Given::Declined));
         check(&text, "half\u{3}", Ok(Given::Declined));
+        check(&text, "<", Err("this is the first field"));
+        assert_eq!(read_line(&text, false, "<"), Ok(Given::Back));
         check(&text, "", Err("it needs an answer; /decline declines"));
         text.is_optional = true;
         check(&text, "", Ok(Given::Nothing));

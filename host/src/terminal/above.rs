@@ -4,7 +4,16 @@
 //! waits: the next one when the last is shown. What it has not shown when the line ends is written
 //! behind the line, by whoever closes the [`OpenQuestion`](super::OpenQuestion).
 
+use std::time::{Duration, Instant};
+
+use super::moving;
 use super::writer::held;
+
+/// How often the row above the line is looked at.
+const ROW_LOOKED_AT_EVERY: Duration = Duration::from_millis(250);
+
+/// Has the editor draw its line again: the cursor goes up, and the line end down again.
+const DRAW_AGAIN: &str = "\u{1b}[A\n";
 
 /// Hands a text to the editor.
 pub type Printer = Box<dyn FnMut(String) + Send>;
@@ -15,6 +24,8 @@ pub(super) struct Above {
     phase: Phase,
     /// What the editor has been given and has not shown.
     sent: Option<Vec<u8>>,
+    /// The row above the line, as it was given last, and when.
+    row: Option<(String, Instant)>,
 }
 
 /// How far the editor is with a line.
@@ -36,7 +47,18 @@ impl std::fmt::Debug for Above {
 
 impl Above {
     pub(super) fn new(printer: Printer) -> Self {
-        Self { printer, phase: Phase::Over, sent: None }
+        Self { printer, phase: Phase::Over, sent: None, row: None }
+    }
+
+    /// Returns true if the row above the line has another text than at the last look.
+    fn row_changes(&mut self) -> bool {
+        let Some((shown, looked_at)) = &mut self.row else { return false };
+        if looked_at.elapsed() < ROW_LOOKED_AT_EVERY {
+            return false;
+        }
+        *looked_at = Instant::now();
+        let text = moving::work_text();
+        std::mem::replace(shown, text.clone()) != text
     }
 
     /// What the editor was given in vain.
@@ -54,15 +76,29 @@ pub fn show_above() {
         return;
     }
     let lines = held.take_lines();
-    if let Some(above) = held.above.as_mut().filter(|_| !lines.is_empty()) {
-        (above.printer)(String::from_utf8_lossy(&lines).into_owned());
+    let Some(above) = held.above.as_mut() else { return };
+    let row_changes = above.row_changes();
+    if row_changes || !lines.is_empty() {
+        let text =
+            if lines.is_empty() { DRAW_AGAIN.into() } else { String::from_utf8_lossy(&lines) };
+        (above.printer)(text.into_owned());
         above.sent = Some(lines);
     }
 }
 
-/// Says that the editor begins a line.
-pub fn line_begins() {
-    with(|above| above.phase = Phase::Begins);
+/// Says that the editor begins a line, and whether there is a row above it that shows the work.
+pub fn line_begins(has_row: bool) {
+    with(|above| {
+        above.phase = Phase::Begins;
+        above.row = has_row.then(|| (String::new(), Instant::now()));
+    });
+    moving::begin_row();
+}
+
+/// Returns what draws the row above a line, which shows the work of the turn; the row is empty if
+/// no turn runs.
+pub fn work_row() -> String {
+    moving::work_row("")
 }
 
 /// Says that the editor has drawn its line: where it has just begun it, it reads keys from here on.

@@ -30,6 +30,7 @@ mod writer;
 
 pub use above::{
     Printer, is_given_in_vain, is_shown_above, line_begins, line_ends, line_is_drawn, show_above,
+    work_row,
 };
 pub use answer::{Answer, Output};
 pub use idle::{IdlePrompt, Keys, PromptBeside};

@@ -1,15 +1,21 @@
 //! What moves on the terminal: a spinner, or a bar.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use console::measure_text_width;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 
-use super::{one_line, writer};
+use super::{Text, can_edit, one_line, writer};
 
 /// How often a spinner turns.
 const TICK: Duration = Duration::from_millis(120);
+
+/// The pictures of a spinner.
+const PICTURES: [char; 8] = ['⠋', '⠙', '⠚', '⠒', '⠂', '⠒', '⠓', '⠉'];
 
 /// Stands behind a spinner where there is room.
 const STOPS: &str = "Ctrl-C stops";
@@ -29,16 +35,116 @@ const BYTES_MIN: u64 = 1_000_000;
 /// What stands before a spinner: the prompt, where something may be typed.
 static STANDS_BEFORE: Mutex<&str> = Mutex::new("");
 
-/// Has a text stand before spinners, from the next text of one on.
+/// The work that continues, which a spinner or the row above a draft shows.
+static WORK: Mutex<Option<Work>> = Mutex::new(None);
+
+/// The columns of the row that shows the work, as it was drawn last.
+static DRAWN_COLUMNS: AtomicUsize = AtomicUsize::new(0);
+
+/// Work that continues.
+#[derive(Debug)]
+struct Work {
+    since: Instant,
+    text: String,
+    fitted: fn(&str, usize) -> String,
+}
+
+/// Has a text stand before spinners.
 pub(super) fn stand_behind(prompt: &'static str) {
     *STANDS_BEFORE.lock() = prompt;
 }
 
-/// A spinner or a bar. It draws on a thread of its own, so none is there while a question is open.
+/// Returns what draws the row that shows the work, behind a prompt, in place of the row that was
+/// drawn last. The row is empty if nothing continues.
+pub(super) fn work_row(before: &str) -> String {
+    let columns = writer::size().1.max(1);
+    let row = WORK.lock().as_ref().map(|work| work.row(columns.saturating_sub(before.len())));
+    let row = row.unwrap_or_default();
+    let styled = Text::new().dim(&row).styled(|| console::Style::new().for_stderr());
+    let erased = erased(before.len() + measure_text_width(&row), columns);
+    format!("{erased}{before}{styled}")
+}
+
+/// Notes that no row is drawn yet.
+pub(super) fn begin_row() {
+    DRAWN_COLUMNS.store(0, Relaxed);
+}
+
+/// Returns the text of the row that shows the work, without its picture.
+pub(super) fn work_text() -> String {
+    let columns = writer::size().1;
+    let row = WORK.lock().as_ref().map(|work| work.row(columns)).unwrap_or_default();
+    row.chars().skip(1).collect()
+}
+
+/// Returns what erases the row that was drawn last, and notes the width of the one that comes. A
+/// terminal that was made narrower has broken the row; xterm has cut it.
+fn erased(next: usize, columns: usize) -> String {
+    let drawn = DRAWN_COLUMNS.swap(next, Relaxed);
+    let is_cut = std::env::var_os("XTERM_VERSION").is_some();
+    match if is_cut { 0 } else { drawn.saturating_sub(1) / columns } {
+        0 => "\r\u{1b}[J".to_owned(),
+        above => format!("\r\u{1b}[{above}A\u{1b}[J"),
+    }
+}
+
+impl Work {
+    fn row(&self, columns: usize) -> String {
+        let taken = self.since.elapsed();
+        let room = columns.saturating_sub(SPINNER_COLUMNS);
+        let text = match room.checked_sub(STOPS.len() + 3) {
+            Some(room) if room >= TEXT_COLUMNS_MIN => {
+                format!("{} · {STOPS}", (self.fitted)(&self.text, room))
+            }
+            Some(_) | None => (self.fitted)(&self.text, room),
+        };
+        let turns = usize::try_from(taken.as_millis() / TICK.as_millis()).unwrap_or_default();
+        let picture = PICTURES[turns % PICTURES.len()];
+        let row = format!("{picture} {:#} {text}", HumanDuration(taken));
+        one_line(&row, columns.saturating_sub(1))
+    }
+}
+
+/// A row that is drawn again and again, on a thread of its own. Dropping it erases the row.
+#[derive(Debug)]
+struct Spinner {
+    ends: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Spinner {
+    fn begin() -> Self {
+        let (ends, ended) = channel();
+        let turn = move || {
+            begin_row();
+            loop {
+                writer::draw_moving(&work_row(*STANDS_BEFORE.lock()));
+                if ended.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+            }
+            writer::draw_moving(&erased(0, writer::size().1.max(1)));
+        };
+        let thread = std::thread::Builder::new().name("jaato-spinner".into()).spawn(turn);
+        Self { ends: Some(ends), thread: thread.ok() }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.ends.take();
+        // A thread that panicked draws no more.
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A spinner or a bar. Both draw on threads of their own, so none is there while a question is
+/// open.
 #[derive(Debug, Default)]
 pub struct Moving {
-    shown: Option<ProgressBar>,
-    /// When what goes on began: a spinner that comes back counts on.
+    spinner: Option<Spinner>,
+    bar: Option<ProgressBar>,
+    /// When the work began: a spinner that comes back continues to count.
     since: Option<Instant>,
 }
 
@@ -60,45 +166,32 @@ impl Moving {
     }
 
     fn turn(&mut self, text: &str, fitted: fn(&str, usize) -> String) {
-        if writer::question_is_open() || self.is_bar() {
+        if self.bar.is_some() {
             return;
         }
-        let before = *STANDS_BEFORE.lock();
-        let room = writer::size().1.saturating_sub(SPINNER_COLUMNS + before.len());
-        let text = match room.checked_sub(STOPS.len() + 3) {
-            Some(room) if room >= TEXT_COLUMNS_MIN => {
-                format!("{} · {STOPS}", fitted(text, room))
-            }
-            Some(_) | None => fitted(text, room),
-        };
         let since = *self.since.get_or_insert_with(Instant::now);
-        let moving = self.shown.get_or_insert_with(|| {
-            let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let template = "{prefix}{spinner:.dim} {elapsed:.dim} {msg:.dim}";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                spinner.set_style(style);
-            }
-            spinner.enable_steady_tick(TICK);
-            spinner.with_elapsed(since.elapsed())
-        });
-        moving.set_prefix(before);
-        moving.set_message(text);
+        *WORK.lock() = Some(Work { since, text: text.to_owned(), fitted });
+        if !writer::question_is_open() && can_edit() {
+            self.spinner.get_or_insert_with(Spinner::begin);
+        }
+    }
+
+    /// Notes that nothing goes on.
+    pub fn rest(&mut self) {
+        self.spinner = None;
+        *WORK.lock() = None;
     }
 
     /// Tells whether a bar of this length is shown.
     pub fn is_bar_of(&self, total: u64) -> bool {
-        self.shown.as_ref().is_some_and(|moving| moving.length() == Some(total))
+        self.bar.as_ref().is_some_and(|bar| bar.length() == Some(total))
     }
 
     /// Takes a bar away: something else goes on.
     pub fn end_bar(&mut self) {
-        if self.is_bar() {
+        if self.bar.is_some() {
             self.still();
         }
-    }
-
-    fn is_bar(&self) -> bool {
-        self.shown.as_ref().is_some_and(|moving| moving.length().is_some())
     }
 
     /// Shows how far something is.
@@ -117,9 +210,9 @@ impl Moving {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
-            self.shown = Some(bar);
+            self.bar = Some(bar);
         }
-        if let Some(bar) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.set_message(one_line(label, LABEL_COLUMNS));
             bar.set_position(done);
         }
@@ -127,8 +220,9 @@ impl Moving {
 
     /// Takes away what moves.
     pub fn still(&mut self) {
-        if let Some(moving) = self.shown.take() {
-            moving.finish_and_clear();
+        self.spinner = None;
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
         }
     }
 }
@@ -154,6 +248,14 @@ fn end_of(text: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_is_erased_whole_after_the_terminal_was_made_narrower() {
+        begin_row();
+        assert_eq!(erased(92, 100), "\r\u{1b}[J");
+        assert_eq!(erased(20, 30), "\r\u{1b}[3A\u{1b}[J");
+        assert_eq!(erased(92, 100), "\r\u{1b}[J");
+    }
 
     #[test]
     fn of_a_text_that_grows_the_end_is_shown() {

@@ -185,6 +185,15 @@ fn write(channel: Channel, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Draws a row that moves, unless a question is open.
+pub(super) fn draw_moving(text: &str) {
+    let held = held();
+    if held.is_none() && !has_given_up() {
+        // A terminal that is gone shows nothing.
+        let _ = write_now(Channel::Errors, text.as_bytes());
+    }
+}
+
 fn write_now(channel: Channel, bytes: &[u8]) -> io::Result<()> {
     match channel {
         Channel::Output if platform::output_was_closed() => Err(Errno::EBADF.into()),

@@ -20,6 +20,8 @@ const FIRST_LINES_MAX: usize = 12;
 const LAST_LINES_MAX: usize = 8;
 /// Bytes of a line. The rest of a longer one is not shown.
 const LINE_BYTES_MAX: usize = 4096;
+/// The same where lines are folded: a few rows.
+const FOLDED_LINE_BYTES_MAX: usize = 400;
 /// Columns of what runs, in the line that moves.
 const WHAT_COLUMNS: usize = 30;
 /// Calls that are told apart. The output of more is shown as that of their plugin.
@@ -66,8 +68,8 @@ struct Open {
     text: String,
     /// Something of it is shown.
     is_shown: bool,
-    /// Found no room.
-    is_cut: bool,
+    /// Characters that found no room.
+    cut: usize,
     /// A `\r` came last: what comes next ends the line, or replaces it.
     is_at_return: bool,
     /// It was begun anew.
@@ -136,9 +138,14 @@ impl Calls {
         running.output.open_line()
     }
 
+    /// Returns true if a call goes on in the background.
+    pub fn is_in_background(&self, id: &CallId) -> bool {
+        self.find(id).is_some_and(|running| running.is_task)
+    }
+
     /// Notes that a call has its result. One that goes on in the background has not ended.
     pub fn end_call(&mut self, id: &CallId) -> Ended {
-        if self.find(id).is_some_and(|running| running.is_task) {
+        if self.is_in_background(id) {
             return Ended::default();
         }
         self.end(id)
@@ -188,7 +195,8 @@ impl Fold {
             let has_room = !is_folded || self.first_lines < FIRST_LINES_MAX;
             let waits = is_folded && !(is_task && has_room);
             if waits || self.open.is_anew || self.open.is_at_return {
-                self.open.push(line);
+                let max = if is_folded { FOLDED_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
+                self.open.push(line, max);
             } else {
                 shown.push_str(line);
                 self.open.is_shown |= !line.is_empty();
@@ -219,8 +227,8 @@ impl Fold {
             return String::new();
         }
         self.open.is_shown |= !self.open.text.is_empty();
-        let cut = if std::mem::take(&mut self.open.is_cut) { "…" } else { "" };
-        std::mem::take(&mut self.open.text) + cut
+        let cut = cut_note(std::mem::take(&mut self.open.cut));
+        std::mem::take(&mut self.open.text) + &cut
     }
 
     fn lines(&self) -> usize {
@@ -248,16 +256,16 @@ impl Fold {
 }
 
 impl Open {
-    fn push(&mut self, piece: &str) {
-        if piece.is_empty() || self.is_cut && !self.is_at_return {
+    fn push(&mut self, piece: &str, bytes_max: usize) {
+        if piece.is_empty() {
             return;
         }
         if self.is_at_return {
             *self = Self { is_shown: self.is_shown, is_anew: true, ..Self::default() };
         }
-        let room = LINE_BYTES_MAX.saturating_sub(self.text.len());
-        let fits = &piece[..piece.floor_char_boundary(room)];
-        self.is_cut |= fits.len() < piece.len();
+        let room = if self.cut == 0 { bytes_max.saturating_sub(self.text.len()) } else { 0 };
+        let (fits, rest) = piece.split_at(piece.floor_char_boundary(room));
+        self.cut += rest.chars().count();
         self.text.push_str(fits);
     }
 
@@ -265,9 +273,13 @@ impl Open {
     /// what was shown.
     fn end(self) -> String {
         let row = if self.is_shown && self.is_anew { "\n" } else { "" };
-        let cut = if self.is_cut { "…" } else { "" };
-        format!("{row}{}{cut}", self.text)
+        format!("{row}{}{}", self.text, cut_note(self.cut))
     }
+}
+
+/// Says how much of a line is not shown.
+fn cut_note(chars: usize) -> String {
+    if chars == 0 { String::new() } else { format!(" … {} more", counted(chars, "character")) }
 }
 
 #[cfg(test)]
@@ -325,10 +337,10 @@ mod tests {
         let id = CallId::from("a");
         calls.output(&id, &"\n".repeat(12));
         for _ in 0..3 {
-            assert_eq!(calls.output(&id, &"é".repeat(LINE_BYTES_MAX / 3)), "");
+            assert_eq!(calls.output(&id, &"é".repeat(100)), "");
         }
         let Ended { rest, .. } = calls.end_call(&id);
-        assert_eq!(rest, "é".repeat(LINE_BYTES_MAX / 2) + "…\n");
+        assert_eq!(rest, "é".repeat(200) + " … 100 characters more\n");
     }
 
     #[test]

@@ -124,8 +124,9 @@ impl People {
             return self.moving.spin_end(coming);
         }
         let text = self.going_on.clone().or_else(|| self.calls.told());
-        if let Some(text) = text {
-            self.moving.spin(&text);
+        match text {
+            Some(text) => self.moving.spin(&text),
+            None => self.moving.rest(),
         }
     }
 
@@ -400,6 +401,10 @@ impl People {
                     self.denied.swap_remove(at);
                     return self.output(&source, &ended.rest);
                 }
+                if self.calls.is_in_background(call_id) && !is_error {
+                    // The row of the task has said it.
+                    return Ok(());
+                }
                 let ending = ending(result, *is_error, &ended, *duration_ms);
                 self.ended(&source, &ended, ending)
             }
@@ -437,20 +442,12 @@ impl People {
                 self.dim_line(&format!("{} answers from here on{not_sent}", named(model)))
             }
             Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
-            Event::TaskStarted { task_id, call_id, name, source, by } => {
-                let label = self.calls.label(call_id, source);
+            Event::TaskStarted { task_id, call_id, source, .. } => {
+                let source = self.calls.label(call_id, source);
                 let so_far = self.calls.is_task(call_id);
-                self.output(&label, &so_far)?;
-                let (source, name) = (named(source), named(name.as_str()));
-                match by {
-                    None => self.dim_line(&format!("{source}: {name} goes on in the background")),
-                    Some(by) => {
-                        let (by, task_id) = (named(by), named(task_id));
-                        self.dim_line(&format!(
-                            "{by} has started {name} of {source} in the background: {task_id}"
-                        ))
-                    }
-                }
+                self.output(&source, &so_far)?;
+                let text = format!("runs in the background as {}", named(task_id));
+                self.line(&label(&source).dim(&text))
             }
             Event::TaskFinished { call_id, source, result, is_error, duration_ms, .. } => {
                 let source = self.calls.label(call_id, source);

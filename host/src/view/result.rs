@@ -16,8 +16,8 @@ const DURATION_MIN_MS: u64 = 1000;
 /// Names the file with the whole of an output that is cut.
 const FILE_KEY: &str = "output_file";
 
-/// Keys of a result under which a change or a plan stands that was told.
-const CHANGE_KEYS: [&str; 11] = [
+/// Keys of a result that repeat a change or a plan that was told.
+const CHANGE_KEYS: [&str; 17] = [
     "path",
     "diff",
     "changes",
@@ -29,6 +29,12 @@ const CHANGE_KEYS: [&str; 11] = [
     "title",
     "status",
     "steps",
+    "step_id",
+    "sequence",
+    "description",
+    "progress",
+    "confirmed",
+    "message",
 ];
 
 /// A line of what is told.
@@ -94,6 +100,11 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
         (None, None) => String::new(),
     };
     let (first, more) = rest(ending);
+    let is_known = is_well && first.is_empty() && more.is_empty() && duration.is_empty();
+    if ending.was_told && !ending.was_shown && code.is_empty() && is_known {
+        // The row of the change or of the plan has said it.
+        return Vec::new();
+    }
     let mut lines = vec![Line::new(look, format!("{mark}{code}{duration}{first}"), Fit::Cut)];
     lines.extend(more.into_iter().map(|line| Line::new(Look::Dim, line, Fit::Cut)));
     if let Some(file) = ending.result.get(FILE_KEY).and_then(Value::as_str) {
@@ -112,27 +123,53 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
         matches!(key, "returncode" | "timed_out" | "timeout_seconds" | FILE_KEY)
             // The mark says it.
             || key == "success" && result[key] == Value::Bool(true)
+            || key == "status" && result[key] == "success"
     };
-    if !ending.was_shown && !ending.was_told && !result.contains_key("returncode") {
-        return (format!(" {}", Value::Object(result.clone())), Vec::new());
-    }
     // What a tool has shown stands in its result again: in its texts and lists.
-    let is_short = |value: &Value| match value {
-        Value::Bool(_) | Value::Number(_) => true,
-        Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => false,
-    };
+    let is_all = !ending.was_shown && !ending.was_told && !result.contains_key("returncode");
+    let is_short = |value: &Value| is_all || matches!(value, Value::Bool(_) | Value::Number(_));
     // What a change was told with; all else of its result is news.
-    let is_change = |key: &str| CHANGE_KEYS.contains(&key);
-    let is_news = |key: &str| ending.was_told && !ending.was_shown && !is_change(key);
-    let is_shown = |key: &str, value: &Value| !is_told(key) && (is_short(value) || is_news(key));
+    let is_change = |key: &str| ending.was_told && CHANGE_KEYS.contains(&key);
+    let is_news = ending.was_told && !ending.was_shown;
+    let is_shown =
+        |key: &str, value: &Value| !is_told(key) && !is_change(key) && (is_news || is_short(value));
     let parts = result.iter().filter(|(key, value)| is_shown(key, value));
-    let parts: Vec<String> = parts.map(|(key, value)| format!(" {key} {value}")).collect();
-    (parts.join(","), Vec::new())
+    let parts = pairs(parts);
+    (if parts.is_empty() { parts } else { format!(" {parts}") }, Vec::new())
+}
+
+/// Writes values with their names in one row; values that say nothing are left out.
+fn pairs<'a>(parts: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
+    let parts = parts.filter_map(|(key, value)| Some(format!("{key} {}", in_a_row(value)?)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Writes a value in one row; `None` if it says nothing.
+fn in_a_row(value: &Value) -> Option<String> {
+    let is_plain = |item: &Value| !matches!(item, Value::Array(_) | Value::Object(_));
+    match value {
+        Value::Null => None,
+        Value::String(text) => (!text.trim().is_empty()).then(|| text.trim().to_owned()),
+        Value::Array(items) if items.iter().all(is_plain) => {
+            let items: Vec<String> = items.iter().filter_map(in_a_row).collect();
+            (!items.is_empty()).then(|| format!("[{}]", items.join(", ")))
+        }
+        Value::Array(items) => Some(counted(items.len(), "item")),
+        Value::Object(content) => {
+            (!content.is_empty()).then(|| format!("({})", pairs(content.iter())))
+        }
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+    }
 }
 
 fn text_lines(text: &str) -> (String, Vec<String>) {
     let mut lines = text.lines();
     let first = lines.next().map(|line| format!(" {line}")).unwrap_or_default();
+    let mut behind = lines.clone();
+    if behind.next() == Some("") {
+        // A head, behind which all is the text of a file or a page.
+        return (format!("{first} … {} more", counted(behind.count(), "line")), Vec::new());
+    }
     let mut more: Vec<String> = lines.by_ref().take(TEXT_LINES_MAX - 1).map(indented).collect();
     match lines.count() {
         0 => {}
@@ -220,8 +257,19 @@ mod tests {
     fn what_was_shown_is_not_shown_again() {
         let result = json!({ "matches": ["a.rs:1"], "total": 1, "note": "…" });
         assert_eq!(told(result.clone(), false, true), ["✓ total 1"]);
-        let whole = r#"✓ {"matches":["a.rs:1"],"total":1,"note":"…"}"#;
-        assert_eq!(told(result, false, false), [whole]);
+        assert_eq!(told(result, false, false), ["✓ matches [a.rs:1], total 1, note …"]);
+    }
+
+    #[test]
+    fn a_result_is_one_row_and_no_json() {
+        let result = json!({
+            "success": true, "status": "success", "task_id": "task_1", "none": null, "empty": "", "tags": ["a", 2],
+            "tasks": [{ "id": 1 }, { "id": 2 }], "progress": { "total": 2, "done": 0 }, "list": [],
+        });
+        let row = "✓ task_id task_1, tags [a, 2], tasks 2 items, progress (total 2, done 0)";
+        assert_eq!(told(result, false, false), [row]);
+        let file = json!({ "result": "path: a.py | lines: 30\n\n  def f(): pass\n  f()" });
+        assert_eq!(told(file, false, false), ["✓ path: a.py | lines: 30 … 2 lines more"]);
     }
 
     #[test]
@@ -232,7 +280,9 @@ mod tests {
         let Value::Object(result) = result else { panic!("no object") };
         let (is_error, was_shown, was_told) = (false, false, true);
         let ending = Ending { result: &result, is_error, was_shown, was_told, duration_ms: None };
-        assert_eq!(lines(ending)[0].text, r#"✓ lines 3, mended ["b.rs"]"#);
+        assert_eq!(lines(ending)[0].text, "✓ lines 3, mended [b.rs]");
+        let Value::Object(result) = json!({ "path": "a.rs" }) else { panic!("no object") };
+        assert!(lines(Ending { result: &result, ..ending }).is_empty(), "it was told");
     }
 
     #[test]

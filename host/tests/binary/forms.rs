@@ -90,6 +90,9 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
         running.wait_for_text("not in the list");
         answer(&mut running, "2\n");
         answer(&mut running, "3, 1\n");
+        // Back, where Enter keeps the answer.
+        answer(&mut running, "<\n");
+        answer(&mut running, "\n");
         answer(&mut running, "\n");
         answer(&mut running, "hush\r");
         let output = running.wait_with_open_input().code(0);

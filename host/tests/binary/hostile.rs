@@ -150,7 +150,7 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
           fixture-probe │   hint: restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`
         [environment] get_environment cwd
-          environment │ ✓ {"cwd":"$HOUSE/workspace"}
+          environment │ ✓ cwd $HOUSE/workspace
     "#]].assert_eq(&output.to_string());
     wait_for_misdeeds(&house, 3);
     house.wait_for_log("its blocking work belongs on the pool; it is disabled");

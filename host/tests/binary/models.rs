@@ -78,10 +78,13 @@ fn another_model_goes_on_with_the_conversation() {
     let house = house!(furnish);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     let words = ["chat", "--model", "openai/first"];
-    let input = "hello\n/model\n/model openai/second\n/model nobody/x\nagain\n";
+    server.set_models(Answer::status(200).body(r#"{"data": [{"id": "second-2026"}]}"#));
+    let input = "hello\n/model\n/model openai/none\n/model openai/second\n/model nobody/x\nagain\n";
     let output = at(&house, &server, &words).input(input).run();
     assert!(output.stderr.contains("openai/second answers from here on"), "{output}");
     assert!(output.stderr.contains("no plugin offers the provider `nobody`"), "{output}");
+    assert!(output.stderr.contains("note: `openai` does not list `openai/none`"), "{output}");
+    assert!(!output.stderr.contains("list `openai/second`"), "{output}");
     let asked: Vec<Value> = server.asked().iter().map(|asked| asked.json()).collect();
     assert_eq!((&asked[0]["model"], &asked[1]["model"]), (&json!("first"), &json!("second")));
     let messages = asked[1]["messages"].as_array().unwrap();

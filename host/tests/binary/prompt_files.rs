@@ -69,8 +69,10 @@ fn a_model_that_sees_no_images_gets_words_and_the_person_a_line() {
 fn a_text_is_put_into_the_prompt_and_a_word_that_names_no_file_stays_one() {
     let house = house!(furnish);
     put(&house, "notes.png", b"buy milk");
-    let content = asked(&house, &["do as @notes.png says, @nobody"]).to_string();
-    for part in ["The file `notes.png`:", "buy milk", "@nobody"] {
+    house.write("workspace/my notes.txt", "sell honey");
+    let content =
+        asked(&house, &["do as @notes.png and @\"my notes.txt\" say, @nobody"]).to_string();
+    for part in ["The file `notes.png`:", "buy milk", "sell honey", "@nobody"] {
         assert!(content.contains(part), "{content}");
     }
     // What is piped in may be anybody's: it names no files.

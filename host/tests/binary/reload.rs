@@ -226,7 +226,7 @@ fn a_call_in_flight_ends_on_the_edition_on_which_it_began() {
         let mut chat = Chat(chat.start());
         chat.say("go", "done");
         let stderr = chat.end(&house);
-        assert!(stderr.contains("{\"ended_on\":\"ONE\"}"), "{stderr}");
+        assert!(stderr.contains("✓ ended_on ONE"), "{stderr}");
     }
 }
 

@@ -45,7 +45,7 @@ fn the_answer_alone_is_on_standard_output() {
     let mut lines = output.stderr.lines();
     expect!["[environment] get_environment os"].assert_eq(lines.next().unwrap());
     let result = lines.next().unwrap();
-    assert!(result.starts_with("  environment │ ✓ {\"type\":\"linux\""), "{output}");
+    assert!(result.starts_with("  environment │ ✓ type linux"), "{output}");
     assert_eq!(lines.next(), None, "{output}");
     house.nothing_lives();
 }

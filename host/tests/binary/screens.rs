@@ -80,9 +80,21 @@ fn screen_of_signs_and_of_a_paragraph_that_is_being_written() {
     // Whole rows stand there before the paragraph ends; the last one moves.
     scene.until("one two three four five six seven eight nine ten eleven twelve one two");
     scene.until("and so on");
+    // A draft is below the row that shows the work.
+    scene.write(b"a draft");
+    scene.until("and so on · Ctrl-C stops\n> a draft");
+    scene.write(b"\x1b[D\x1b[Dx");
+    scene.until("and so on · Ctrl-C stops\n> a draxft");
+    // A list of words is above them.
+    scene.write(b"\x05\x15/mo\t");
+    scene.until("> /mode");
+    scene.write(b"\t");
+    scene.until("model  another model answers\n");
+    scene.write(b"l");
+    scene.until("and so on · Ctrl-C stops\n> /model");
     scene.write(b"\x1b");
-    scene.until("cancelled");
-    scene.write(b"/quit\r");
+    scene.until("cancelled\n\n> /model");
+    scene.write(b"\x15/quit\r");
     expect_file!["screens/signs.txt"].assert_eq(&scene.end());
 }
 

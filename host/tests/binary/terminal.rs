@@ -174,6 +174,14 @@ fn a_workspace_is_asked_about_once() {
     running.wait_with_open_input().code(0);
     let prompt = house.run(&["run", "--show-prompt"]).code(0);
     assert!(prompt.stdout.contains("Always rhyme."), "{prompt}");
+    // So is a change of what was trusted.
+    house.write("workspace/AGENTS.md", "Never rhyme.");
+    let mut running = on_terminal(&house, "run --yes go", as_it_is).unwrap();
+    running.wait_for_text("changed since you trusted it");
+    running.wait_for_question();
+    running.write(b"y\n");
+    running.wait_with_open_input().code(0);
+    assert!(house.run(&["run", "--show-prompt"]).code(0).stdout.contains("Never rhyme."));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What a person types at the terminal: while the model works, over lines, stops and conversations.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
@@ -248,7 +249,7 @@ fn ctrl_z_leaves_what_is_half_typed_and_the_editor_whole() {
     running.wait_for_text("well");
     quits(running, &house);
     for file in ["stopped", "ended"] {
-        let settings = std::fs::read_to_string(house.workspace().join(file)).unwrap();
+        let settings = fs::read_to_string(house.workspace().join(file)).unwrap();
         assert!(settings.contains(" icanon ") && settings.contains(" echo "), "{settings}");
     }
 }
@@ -275,7 +276,7 @@ fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
     running.wait_for_text("again");
     quits(running, &house);
     let file = history_of(&house);
-    let kept = std::fs::read_to_string(&file).unwrap();
+    let kept = fs::read_to_string(&file).unwrap();
     assert!(kept.contains("the moon\\nis full") && !kept.contains("hidden"), "{kept}");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
@@ -306,7 +307,7 @@ fn two_conversations_at_once_lose_no_line_of_each_other() {
     other.write(b"/quit\r");
     other.wait_with_open_input();
     house.nothing_lives();
-    let kept = std::fs::read_to_string(history_of(&house)).unwrap();
+    let kept = fs::read_to_string(history_of(&house)).unwrap();
     for line in &expected {
         assert_eq!(kept.lines().filter(|kept| kept == line).count(), 1, "{line}: {kept}");
     }
@@ -316,7 +317,7 @@ fn two_conversations_at_once_lose_no_line_of_each_other() {
 fn a_history_that_cannot_be_kept_is_told_once_and_costs_nothing() {
     let house = house!();
     house.script(&json!({ "answers": [says("one"), says("two")] }));
-    std::fs::create_dir_all(house.home().join(".local/share/jaato/chat-history")).unwrap();
+    fs::create_dir_all(house.home().join(".local/share/jaato/chat-history")).unwrap();
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
     for (line, answer) in [("a\r", "one"), ("b\r", "two")] {
         running.wait_for_text("> ");
@@ -344,6 +345,33 @@ fn alt_enter_ctrl_j_and_a_backslash_make_a_new_line() {
     running.write(b"\r");
     running.wait_for_text("counted");
     quits(running, &house);
+}
+
+#[test]
+fn a_long_paste_is_a_label_in_the_draft_and_is_sent_whole() {
+    let house = house!();
+    let answers = [told("prompt", "see line 0\nline 1\n", says("seen")), says("well")];
+    house.script(&json!({ "answers": answers }));
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("> ");
+    let lines: Vec<String> = (0..200).map(|number| format!("line {number}")).collect();
+    let paste = format!("\x1b[200~{}\x1b[201~", lines.join("\r"));
+    running.write(paste.as_bytes());
+    running.wait_for_text("> [pasted 200 lines]");
+    // Backspace deletes the label whole.
+    running.write(b"\x7fsee ");
+    running.write(paste.as_bytes());
+    running.wait_for_text("> see [pasted 200 lines]");
+    running.write(b", please\r");
+    running.wait_for_text("seen");
+    // A short one stays as it is.
+    running.write(b"\x1b[200~two\rlines\x1b[201~");
+    running.wait_for_text("lines");
+    running.write(b"\r");
+    running.wait_for_text("well");
+    let shown = quits(running, &house);
+    assert!(!shown.contains("line 57"), "{shown}");
+    assert!(!fs::read_to_string(history_of(&house)).unwrap().contains("pasted"), "{shown}");
 }
 
 #[test]

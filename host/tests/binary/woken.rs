@@ -61,7 +61,7 @@ fn an_idle_conversation_is_woken_and_the_prompt_comes_back() {
         running.write(b"/help\r");
         running.wait_for_text("/again");
         let shown = ends(running, &house);
-        for what in ["has started tell_model of ", "the tea draws"] {
+        for what in ["runs in the background as task_1", "the tea draws"] {
             assert!(shown.contains(what), "{shown}");
         }
     }

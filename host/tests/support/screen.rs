@@ -197,8 +197,8 @@ fn without_chance(text: &str) -> String {
     text
 }
 
-/// Begins a duration in a JSON result.
-const WAITED: &str = "\"waited_ms\":";
+/// Begins a duration in a result.
+const WAITED: &str = "waited_ms ";
 
 /// Writes durations alike.
 fn alike(text: &str) -> String {

@@ -142,7 +142,10 @@ impl Typing {
             Self::Lines(_) if !typed::is_typed()? => Ok(None),
             Self::Lines(_) => {
                 let line = typed::read_line()?;
-                let text = || Typed::Line(String::from_utf8_lossy(&line).into_owned());
+                // Ctrl-L and its like are no part of an answer.
+                let is_text = |sign: &char| !sign.is_control() || *sign == CTRL_C;
+                let text = String::from_utf8_lossy(&line);
+                let text = || Typed::Line(text.chars().filter(is_text).collect());
                 Ok(Some(if line.is_empty() { Typed::Ended } else { text() }))
             }
         }

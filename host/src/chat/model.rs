@@ -1,0 +1,51 @@
+//! `/model` of a conversation: shows the model, or lets another one answer.
+
+use std::time::Duration;
+
+use jaato_runtime::session_loop::Session;
+use jaato_runtime::types::ModelId;
+use jaato_runtime::{Runtime, visible};
+
+use crate::args::SessionArgs;
+use crate::exit::{Exit, Failure};
+use crate::report;
+use crate::view::View;
+
+/// How long a provider may take to list its models.
+const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// Lets another model answer from here on, or says which one does. A note says if its provider does
+/// not list it, or if that cannot be checked: a list may lack models that the provider has.
+///
+/// # Errors
+/// For a name that stands for no model, and for a model that cannot be used.
+pub async fn change(
+    runtime: &Runtime,
+    session: &mut Session,
+    (args, view): (&SessionArgs, &View),
+    name: &str,
+) -> Result<Exit, Failure> {
+    if name.is_empty() {
+        let model = session.facts().model;
+        report::remark(&format!("{}; `/model NAME` changes it", visible::name(&model)));
+        return Ok(Exit::Done);
+    }
+    runtime.change_model(session, name, &args.request.options()?)?;
+    let model = runtime.model_by_name(name)?.model;
+    view.settle().await;
+    report::problems(unlisted(runtime, &model).await.as_slice());
+    Ok(Exit::Done)
+}
+
+async fn unlisted(runtime: &Runtime, model: &ModelId) -> Option<String> {
+    let shown = visible::name(model.as_str());
+    let provider = visible::name(model.split()?.0);
+    match runtime.lists_model(model, LIST_WAIT).await {
+        Ok(true) => None,
+        Ok(false) => Some(format!(
+            "`{provider}` does not list `{shown}`, so the next request may fail\n\
+             hint: `jaato provider models {provider}` lists its models"
+        )),
+        Err(error) => Some(format!("`{shown}` is not checked: {error}")),
+    }
+}
