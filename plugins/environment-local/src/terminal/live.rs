@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,8 @@ struct Shared {
     /// Bytes that were read. Locked while they are, so that nobody sees a byte neither waiting nor
     /// counted.
     shown_bytes: Mutex<u64>,
+    /// How many there were when something was typed last.
+    typed_at: AtomicU64,
     /// What was seen of it, and what looks keep.
     seen: Mutex<(Seen, Memory)>,
     /// Whether more is printed than is read at a time.
@@ -108,8 +110,8 @@ pub(super) fn halves(
     home: Home,
 ) -> (LocalTerminal, LocalTerminalEvents) {
     let (shown_bytes, seen) = (Mutex::default(), Mutex::default());
-    let is_flood = AtomicBool::new(false);
-    let shared = Arc::new(Shared { pty, readiness, shown_bytes, seen, is_flood });
+    let (typed_at, is_flood) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+    let shared = Arc::new(Shared { pty, readiness, shown_bytes, typed_at, seen, is_flood });
     let events = LocalTerminalEvents {
         shared: Arc::clone(&shared),
         program: events,
@@ -331,7 +333,8 @@ impl Shared {
 
 impl LocalTerminal {
     async fn put(&self, bytes: &[u8], until: Option<Instant>) -> Result<usize> {
-        let Shared { pty, readiness, seen, .. } = &*self.shared;
+        let Shared { pty, readiness, seen, shown_bytes, typed_at, .. } = &*self.shared;
+        typed_at.store(*shown_bytes.lock(), Relaxed);
         let taken = self.typing.put((pty, readiness), &self.home, bytes, until).await?;
         seen.lock().0.typed(&bytes[..taken]);
         Ok(taken)
@@ -407,6 +410,7 @@ impl Shared {
             foreground,
             reads_lines: modes.reads_lines,
             echoes: modes.echoes,
+            is_answered: shown_bytes != self.typed_at.load(Relaxed),
         };
         let mut seen = self.seen.lock();
         let (seen, memory) = &mut *seen;

@@ -15,6 +15,10 @@ const PROCESSES_MAX: usize = 256;
 /// key, so that behind a prompt it counts as a wait all the same.
 const WORK_MS: u64 = 150;
 
+/// The same where nothing was shown since something was typed: no longer than a pause, since the
+/// prompt that the cursor stands behind is that of before.
+const UNANSWERED_WORK_MS: u64 = 100;
+
 /// What was found so far, of the processes in the foreground.
 pub(super) struct Group<'a> {
     pub(super) terminal: &'a Terminal,
@@ -81,7 +85,8 @@ impl<'a> Group<'a> {
                 let is_woken = self.is_woken(process, thread) || process.run_of(thread) != run;
                 if works || is_woken {
                     // What that one comes to may be what this one waits for.
-                    (found, takes_ms) = (Evidence::ForAWhile, Some(WORK_MS));
+                    let work = if self.terminal.is_answered { WORK_MS } else { UNANSWERED_WORK_MS };
+                    (found, takes_ms) = (Evidence::ForAWhile, Some(work));
                 }
             }
             let waiter = Waiter { pid: process.pid, thread, run, takes_ms };
