@@ -37,7 +37,7 @@ pub struct Terminal {
     pub reads_lines: bool,
     /// Whether what is typed is shown.
     pub echoes: bool,
-    /// Whether something was shown since somebody typed there.
+    /// Whether something was shown since somebody typed there, or that is long ago.
     pub is_answered: bool,
 }
 
