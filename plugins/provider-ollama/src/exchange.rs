@@ -20,8 +20,8 @@ use crate::state::{KEY, Ollama};
 /// decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// Wait for the next word of a server that fetches a model. It tells of its progress several times a
-/// second; only over the checksum of a file, of up to some hundred GB, it is silent for minutes.
+/// Wait for the next word of a server that fetches a model. It tells of its progress several times
+/// a second; only over the checksum of a file, of up to some hundred GB, it is silent for minutes.
 const PULL_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// Wait for what a server knows without work, for which a person sits and waits.

@@ -82,8 +82,8 @@ pub(super) fn has_type_lists(schema: &Value) -> bool {
     }
 }
 
-/// Writes a schema without lists of types. `null` goes: what may be null may be left out. Of several
-/// others each is one of `anyOf`.
+/// Writes a schema without lists of types. `null` goes: what may be null may be left out. Of
+/// several others each is one of `anyOf`.
 pub(super) fn single_typed(schema: &Value) -> Value {
     match schema {
         Value::Object(words) => {
