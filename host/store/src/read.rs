@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use crate::record::Record;
@@ -35,6 +36,10 @@ impl Reader {
     /// # Errors
     /// `NotFound` where there is none yet.
     pub fn open(path: &Path) -> io::Result<Self> {
+        // One would be waited for until somebody writes to it.
+        if path.metadata().is_ok_and(|found| found.file_type().is_fifo()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe"));
+        }
         let file = File::open(path)?;
         if file.metadata()?.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());

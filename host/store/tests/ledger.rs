@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::support::{Writer, line, record, records_of, turn_end};
-use jaato_store::{Ledger, LedgerError, LedgerFile, RECORDS_WAITING_MAX};
+use jaato_store::{Ledger, LedgerError, LedgerFile, RECORDS_WAITING_MAX, Reader};
 
 #[test]
 fn a_new_ledger_is_the_users_alone_and_so_is_its_folder() {
@@ -20,6 +20,14 @@ fn a_new_ledger_is_the_users_alone_and_so_is_its_folder() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     assert_eq!(records_of(&path), [1, 2]);
+}
+
+#[test]
+fn a_named_pipe_is_not_waited_for_to_be_read() {
+    let root = tempfile::tempdir().unwrap();
+    let pipe = root.path().join("ledger.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(Reader::open(&pipe).unwrap_err().to_string(), "it is a named pipe");
 }
 
 #[track_caller]

@@ -63,8 +63,10 @@ impl PermissionAsker for Nobody {
     }
 }
 
-/// Notes what is typed, as a terminal that has room for so much and shows it, or does not.
+/// Notes what is typed, as a terminal that has room for so much, shows it, or does not, and says
+/// how much it took, or does not.
 struct Noted {
+    answers: Mutex<bool>,
     bytes: Mutex<Vec<u8>>,
     room: Mutex<usize>,
     shows: Mutex<bool>,
@@ -72,8 +74,8 @@ struct Noted {
 
 impl Default for Noted {
     fn default() -> Self {
-        let (room, shows) = (Mutex::new(usize::MAX), Mutex::new(true));
-        Self { bytes: Mutex::default(), room, shows }
+        let (room, shows, answers) = (Mutex::new(usize::MAX), Mutex::new(true), Mutex::new(true));
+        Self { answers, bytes: Mutex::default(), room, shows }
     }
 }
 
@@ -89,6 +91,9 @@ impl SessionTerminals for Noted {
         let taken = bytes.len().min(*room);
         *room -= taken;
         self.bytes.lock().extend(&bytes[..taken]);
+        if !*self.answers.lock() {
+            return std::future::pending().boxed();
+        }
         std::future::ready(Ok(taken)).boxed()
     }
 
@@ -233,9 +238,15 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     }
     assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 1 });
     assert_eq!(next().await, TerminalNews::Typed { terminal: 1, bytes: 3 });
+    // That somebody types is known before the program has it.
+    *bench.noted.answers.lock() = false;
+    let typing = bench.board.type_into(&shown, b"d".to_vec(), TYPE_MAX);
+    assert!(typing.now_or_never().is_none());
+    assert_eq!(next().await, TerminalNews::Typed { terminal: 1, bytes: 0 });
+    *bench.noted.answers.lock() = true;
     drop(first);
     assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 0 });
-    assert_eq!(*bench.noted.bytes.lock(), b"abc");
+    assert_eq!(*bench.noted.bytes.lock(), b"abcd");
     // Another plugin of the session learns nothing.
     let mut others = bench.board.news(&bench.session, &PluginName::from("tool-y")).unwrap();
     bench.board.type_into(&shown, b"d".to_vec(), TYPE_MAX).await.unwrap();

@@ -33,6 +33,8 @@ pub struct Fragment<'a> {
     pub name: &'a str,
     /// A piece of the arguments' JSON.
     pub arguments: &'a str,
+    /// What the provider wants back with the call, whole.
+    pub signature: &'a str,
 }
 
 impl Fragment<'_> {
@@ -57,6 +59,7 @@ struct Growing {
     id: String,
     name: String,
     arguments: String,
+    signature: String,
     progress: Progress,
 }
 
@@ -102,7 +105,8 @@ impl Fragments {
         }
         let mut taken = Vec::new();
         for (number, fragment) in list.iter().enumerate() {
-            self.bytes += fragment.id.len() + fragment.name.len() + fragment.arguments.len();
+            let Fragment { id, name, arguments, signature, .. } = fragment;
+            self.bytes += id.len() + name.len() + arguments.len() + signature.len();
             if self.bytes > ARGUMENTS_BYTES_MAX {
                 return Err(too_much(&format!("{ARGUMENTS_BYTES_MAX} bytes of tool calls")));
             }
@@ -137,8 +141,9 @@ impl Fragments {
         };
         if let Some(place) = by_id() {
             let call = &self.calls[place];
-            // A server that repeats a call repeats it as it was; another one has other arguments.
-            let is_whole_again = fragment.is_whole() && fragment.arguments != call.arguments;
+            // A server that repeats a call repeats it as it was.
+            let is_other = fragment.name != call.name || fragment.arguments != call.arguments;
+            let is_whole_again = fragment.is_whole() && is_other;
             let is_another =
                 (call.index != fragment.index || is_whole_again) && call.is_before(fragment.name);
             if call.index == fragment.index && fragment.is_whole() && !is_whole_again {
@@ -193,7 +198,8 @@ impl Fragments {
             }
             seen.push(id.clone());
             let arguments = arguments_of(call.arguments);
-            calls.push(ToolCall::new(id, call.name, arguments));
+            let signature = (!call.signature.is_empty()).then_some(call.signature);
+            calls.push(ToolCall { signature, ..ToolCall::new(id, call.name, arguments) });
         }
         calls
     }
@@ -219,6 +225,9 @@ impl Growing {
         let may_grow = self.arguments.is_empty() || self.name.is_empty();
         if self.name != fragment.name && may_grow {
             self.name.push_str(fragment.name);
+        }
+        if self.signature.is_empty() {
+            self.signature.push_str(fragment.signature);
         }
         self.arguments.push_str(fragment.arguments);
         self.progress.follow(fragment.arguments);

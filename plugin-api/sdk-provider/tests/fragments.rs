@@ -11,7 +11,7 @@ type Piece<'a> = (Option<u64>, &'a str, &'a str, &'a str);
 fn check(pieces: &[Piece<'_>], expected: &[&str]) {
     let mut fragments = Fragments::new();
     for &(index, id, name, arguments) in pieces {
-        fragments.push(&Fragment { index, id, name, arguments }).unwrap();
+        fragments.push(&Fragment { index, id, name, arguments, ..Fragment::default() }).unwrap();
     }
     let calls = fragments.finish();
     let shown: Vec<_> =
@@ -93,6 +93,23 @@ fn a_name_may_come_in_pieces() {
 }
 
 #[test]
+fn a_whole_call_with_the_id_of_another_is_the_same_one_only_if_nothing_differs() {
+    for index in [None, ZERO] {
+        let one = (index, "a", "one", "{\"x\":1}");
+        check(&[one, one], &["a one {\"x\":1}"]);
+        check(
+            &[one, (index, "a", "one", "{\"x\":2}")],
+            &["a one {\"x\":1}", "call-1 one {\"x\":2}"],
+        );
+        check(
+            &[(index, "a", "one", "{}"), (index, "a", "two", "{}")],
+            &["a one {}", "call-1 two {}"],
+        );
+    }
+    check(&[(None, "", "one", "{}"), (None, "", "one", "{}")], &["call-0 one {}", "call-1 one {}"]);
+}
+
+#[test]
 fn no_arguments_are_an_empty_object() {
     check(
         &[(ZERO, "a", "one", ""), (ONE, "b", "two", " \n"), (Some(2), "c", "three", "null")],
@@ -152,7 +169,13 @@ fn braces_in_texts_do_not_end_arguments() {
 fn check_lists(lists: &[&[Piece<'_>]], expected: &[&str]) {
     let mut fragments = Fragments::new();
     for list in lists {
-        let piece = |&(index, id, name, arguments)| Fragment { index, id, name, arguments };
+        let piece = |&(index, id, name, arguments)| Fragment {
+            index,
+            id,
+            name,
+            arguments,
+            ..Fragment::default()
+        };
         fragments.push_list(&list.iter().map(piece).collect::<Vec<_>>()).unwrap();
     }
     let shown: Vec<_> = fragments
@@ -191,7 +214,9 @@ fn the_last_call_of_an_answer_that_reached_its_limit_has_no_empty_arguments() {
     let cut = |pieces: &[Piece<'_>]| {
         let mut fragments = Fragments::new();
         for &(index, id, name, arguments) in pieces {
-            fragments.push(&Fragment { index, id, name, arguments }).unwrap();
+            fragments
+                .push(&Fragment { index, id, name, arguments, ..Fragment::default() })
+                .unwrap();
         }
         let calls = fragments.finish_cut();
         calls.iter().map(|call| call.arguments.to_string()).collect::<Vec<_>>()
@@ -225,7 +250,7 @@ fn the_number_of_calls_is_bounded() {
     let mut fragments = Fragments::new();
     let mut push = |number: usize| {
         let id = format!("id-{number}");
-        fragments.push(&Fragment { index: None, id: &id, name: "one", arguments: "{}" })
+        fragments.push(&Fragment { id: &id, name: "one", arguments: "{}", ..Fragment::default() })
     };
     assert!((0..CALLS_MAX).all(|number| push(number) == Ok(true)));
     assert_eq!(push(CALLS_MAX).unwrap_err().kind, ErrorKind::LimitReached);

@@ -264,7 +264,8 @@ pub enum TerminalNews {
     Typed {
         /// The terminal's number.
         terminal: u64,
-        /// How many bytes of those that the terminal showed: 0 where it hides what is typed.
+        /// How many bytes of those that the terminal showed: 0 where it hides what is typed, and
+        /// where how much it took is not known yet. The rest is told later.
         bytes: u64,
     },
     /// Something that this side does not know; it is passed over.

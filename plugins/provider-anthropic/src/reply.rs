@@ -154,7 +154,13 @@ impl Reply {
                 // At its start it is empty, but where an answer comes at once.
                 let input = block["input"].as_object().filter(|input| !input.is_empty());
                 let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
-                self.fragment(Fragment { index: Some(index), id, name, arguments: &arguments })?;
+                self.fragment(Fragment {
+                    index: Some(index),
+                    id,
+                    name,
+                    arguments: &arguments,
+                    ..Fragment::default()
+                })?;
                 deltas.push(Delta::text(""));
                 Block::Call
             }

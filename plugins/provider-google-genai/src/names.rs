@@ -17,15 +17,30 @@ pub(crate) fn written(name: &str) -> Cow<'_, str> {
     Cow::Owned(mark.chars().chain(rest).collect())
 }
 
-/// Lists the tools whose names are written differently: as written, and as they are.
-pub(crate) fn changed(tools: &[ToolSpec]) -> Vec<(String, String)> {
-    let names = tools.iter().map(|tool| tool.name.as_str());
-    names
-        .filter_map(|name| match written(name) {
-            Cow::Owned(written) => Some((written, name.to_owned())),
-            Cow::Borrowed(_) => None,
-        })
-        .collect()
+/// What Gemini models at times put before a name: the module in which they were shown functions.
+const MODULE: &str = "default_api";
+
+/// The names of a request's tools.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// As written, and as they are.
+    names: Vec<(String, String)>,
+}
+
+impl Names {
+    /// Takes the tools of a request.
+    pub(crate) fn of(tools: &[ToolSpec]) -> Self {
+        let names = tools.iter().map(|tool| tool.name.as_str());
+        let both = names.map(|name| (written(name).into_owned(), name.to_owned()));
+        Self { names: both.collect() }
+    }
+
+    /// Finds the name of the tool that a model calls so; what is no tool's stays as it is.
+    pub(crate) fn own<'a>(&'a self, called: &'a str) -> &'a str {
+        let find = |called: &str| self.names.iter().find(|(written, _)| written == called);
+        let inside = || find(called.strip_prefix(MODULE)?.strip_prefix(['.', ':'])?);
+        find(called).or_else(inside).map_or(called, |(_, own)| own)
+    }
 }
 
 #[cfg(test)]
@@ -45,7 +60,18 @@ mod tests {
             assert_eq!(written(name), expected, "{name}");
         }
         let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
-        let expected = vec![("_7up".to_owned(), "7up".to_owned())];
-        assert_eq!(changed(&[tool("look"), tool("7up")]), expected);
+        let names = Names::of(&[tool("look"), tool("7up"), tool("default_api.own")]);
+        for (called, expected) in [
+            ("look", "look"),
+            ("_7up", "7up"),
+            ("default_api.look", "look"),
+            ("default_api:_7up", "7up"),
+            ("default_api.own", "default_api.own"),
+            ("default_api.moon", "default_api.moon"),
+            ("default_apilook", "default_apilook"),
+            ("moon", "moon"),
+        ] {
+            assert_eq!(names.own(called), expected);
+        }
     }
 }

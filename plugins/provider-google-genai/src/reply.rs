@@ -13,7 +13,7 @@ use jaato_plugin_sdk_provider::{
     failure,
 };
 
-use crate::names;
+use crate::names::Names;
 use crate::reason::{self, Ended};
 use crate::refusal::{self, CHECK_URL};
 use crate::usage::Counted;
@@ -31,8 +31,7 @@ const MARKS: [&str; 2] = ["thought", "thoughtSignature"];
 #[derive(Debug)]
 pub struct Reply {
     url: String,
-    /// Tools whose names are written differently: as written, and as they are.
-    names: Vec<(String, String)>,
+    names: Names,
     answer: Answer,
     /// They are given at the end: what a filter stops is not run.
     calls: Vec<ToolCall>,
@@ -54,7 +53,7 @@ impl Reply {
     pub fn new(url: &str, tools: &[ToolSpec]) -> Self {
         Self {
             url: url.to_owned(),
-            names: names::changed(tools),
+            names: Names::of(tools),
             answer: Answer::new(),
             calls: Vec::new(),
             bytes: 0,
@@ -163,8 +162,7 @@ impl Reply {
             return Err(failure::of_too_much(&format!("{CALLS_MAX} tool calls")));
         }
         self.count(call.to_string().len())?;
-        let is_it = |(written, _): &&(String, String)| written == name;
-        let name = self.names.iter().find(is_it).map_or(name, |(_, own)| own.as_str());
+        let name = self.names.own(name);
         let arguments = match &call["args"] {
             Value::Null => json!({}),
             given => given.clone(),

@@ -3,11 +3,16 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use crate::support::{Quirks, request, write_model};
 use jaato_plugin_sdk::types::{Delta, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 use provider_local::catalog::DEFAULT_MODEL;
+
+/// How long a check may take: a model without optimization reads a history that is larger than a
+/// frame in seconds, and in minutes on a machine that has other work.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 jaato_plugin_testkit::conformance!(provider_local: provider; |suite| suite.with_host(prepare));
 
@@ -18,7 +23,7 @@ fn prepare(host: FakeHost) -> FakeHost {
         let path = write_model(folder.path(), Quirks::default());
         (folder, path)
     });
-    host.with_asset(DEFAULT_MODEL, path)
+    host.with_asset(DEFAULT_MODEL, path).with_patience(PATIENCE)
 }
 
 fn host() -> FakeHost {

@@ -11,7 +11,7 @@ use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, is_success, refusal};
 use jaato_plugin_sdk_provider::{Lines, failure, yield_now};
 
 use crate::endpoint::{NamedBy, Server};
-use crate::pull::{Pull, not_pulled};
+use crate::pull::{AGAIN, Pull, not_pulled};
 use crate::refusal::{refused, unreached};
 use crate::reply::Reply;
 use crate::state::{KEY, Ollama};
@@ -19,6 +19,10 @@ use crate::state::{KEY, Ollama};
 /// Wait for an answer to begin or go on: a model may have to be loaded. A session's own patience
 /// decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// Wait for the next word of a server that fetches a model. It tells of its progress several times
+/// a second; only over the checksum of a file, of up to some hundred GB, it is silent for minutes.
+const PULL_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// Wait for what a server knows without work, for which a person sits and waits.
 const LOOK_WAIT: Duration = Duration::from_secs(10);
@@ -38,6 +42,8 @@ pub(crate) enum Purpose {
     Look,
     /// To let it work.
     Work,
+    /// To let it fetch a model.
+    Pull,
 }
 
 /// Sends a request: a `POST` where there is a body, else a `GET`.
@@ -55,6 +61,7 @@ pub(crate) async fn send(
     let wait = match purpose {
         Purpose::Look => LOOK_WAIT,
         Purpose::Work => WAIT,
+        Purpose::Pull => PULL_WAIT,
     };
     let mut request = cx.http(method, server.url(path)).timeout(wait);
     request = request.header("accept", "application/x-ndjson, application/json");
@@ -145,16 +152,17 @@ pub(crate) async fn pull(
     body: Vec<u8>,
 ) -> Result<()> {
     let url = server.url("pull");
-    let sent = send(cx, server, "pull", Purpose::Work, Some(body)).await;
+    let sent = send(cx, server, "pull", Purpose::Pull, Some(body)).await;
     let mut response = sent.map_err(|error| not_sent(cx, server, error))?;
     if !is_success(&response) {
         let refusal = refusal(cx, &url, response).await;
         return Err(not_pulled(refused(refusal, model)));
     }
     let (mut lines, mut pull) = (Lines::new(LINE_BYTES_MAX), Pull::new(&url, model));
-    while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
+    let stopped = |error| failure::of_exchange(error).with_hint(AGAIN);
+    while let Some(piece) = response.next().await.map_err(stopped)? {
         for line in lines.push(&piece)? {
-            if let Some(delta) = pull.line(&line)? {
+            for delta in pull.line(&line)? {
                 cx.emit(&delta);
             }
         }

@@ -14,6 +14,9 @@ const NAME_BYTES_MAX: usize = 350 + 3 * 80;
 /// Most files of a model. Models have a dozen; more is a server that does not stop.
 const FILES_MAX: usize = 4096;
 
+/// What helps against a fetch that stopped.
+pub(crate) const AGAIN: &str = "pull it again: the server goes on where it was";
+
 /// The server's word for the end.
 const SUCCESS: &str = "success";
 
@@ -62,14 +65,22 @@ impl Pull {
         }
     }
 
-    /// Takes a line and gives what is to be shown of it.
+    /// Takes a line and gives what is to be shown of it. Some gateways put several objects on one.
     ///
     /// # Errors
     /// When the server reports one, or the line is none of its own.
-    pub fn line(&mut self, line: &[u8]) -> Result<Option<Delta>> {
-        let line: Value = serde_json::from_slice(line).map_err(|_| refusal::foreign(&self.url))?;
+    pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+        let mut deltas = Vec::new();
+        for object in serde_json::Deserializer::from_slice(line).into_iter::<Value>() {
+            let object = object.map_err(|_| refusal::foreign(&self.url))?;
+            deltas.extend(self.object(&object)?);
+        }
+        Ok(deltas)
+    }
+
+    fn object(&mut self, line: &Value) -> Result<Option<Delta>> {
         if !line["error"].is_null() {
-            return Err(not_pulled(failure::of_report(&self.url, &line)));
+            return Err(not_pulled(failure::of_report(&self.url, line)));
         }
         let status = line["status"].as_str().ok_or_else(|| refusal::foreign(&self.url))?;
         if status == SUCCESS {
@@ -107,9 +118,7 @@ impl Pull {
             return Ok(());
         }
         let text = format!("`{}` stopped before it had the model", failure::shown_url(&self.url));
-        Err(Error::new(ErrorKind::Provider, text)
-            .temporary()
-            .with_hint("pull it again: the server goes on where it was"))
+        Err(Error::new(ErrorKind::Provider, text).temporary().with_hint(AGAIN))
     }
 }
 

@@ -41,6 +41,8 @@ fn the_server_is_asked_by_the_name_and_has_the_model_then() {
     talk.host.instance().unwrap().pull_model(IN_LIBRARY).result.unwrap();
     let sent = talk.host.http_requests().pop().unwrap();
     assert_eq!(sent.head.url, "http://gpu-box:11434/api/pull");
+    // A server that says nothing is given up.
+    assert_eq!(sent.head.timeout_ms, Some(15 * 60 * 1000));
     let body: Value = serde_json::from_slice(&sent.body).unwrap();
     assert_eq!(body, json!({ "model": IN_LIBRARY, "stream": true }));
     let models = talk.host.instance().unwrap().models().unwrap();
@@ -101,5 +103,8 @@ fn a_server_that_says_nonsense_is_told_of() {
     }
     // Numbers that cannot be are shown as far as they can.
     let odd = "{\"status\":\"a\",\"digest\":\"a\",\"total\":1,\"completed\":18446744073709551615}";
-    assert_eq!(line(odd), Ok::<_, Error>(Some(Delta::progress("fetching a", 1, 1))));
+    assert_eq!(line(odd), Ok::<_, Error>(vec![Delta::progress("fetching a", 1, 1)]));
+    let several = "{\"status\":\"one\"}{\"status\":\"two\"} {\"status\":\"success\"}";
+    assert_eq!(line(several), Ok(vec![Delta::notice("one"), Delta::notice("two")]));
+    assert!(line("{\"status\":\"one\"} moon").is_err());
 }

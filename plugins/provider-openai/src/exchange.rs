@@ -21,7 +21,10 @@ pub(crate) async fn refused(
     let mut refusal = exchange::refusal(cx, url, response).await;
     let (status, body) = (refusal.status, &refusal.body);
     let key = presets::variable_of(config.base_url.trim(), KEY);
-    let hint = hint(url, status, body).or_else(|| chat::hint(status, body, refusal.had_key, &key));
+    let of_azure = endpoint::dialect(&config.base_url, config.dialect) == Dialect::Azure;
+    let azures = (of_azure && status == 401 && refusal.had_key).then(|| azure_key_hint(&key));
+    let hint = azures.or_else(|| hint(url, status, body));
+    let hint = hint.or_else(|| chat::hint(status, body, refusal.had_key, &key));
     let may_pass = is_broken_call(status, body);
     let is_too_long = is_silent_overflow(config, status, body);
     if let Some(hint) = hint {
@@ -47,6 +50,15 @@ fn is_silent_overflow(config: &Config, status: u16, body: &[u8]) -> bool {
 /// the request were wrong: the next attempt may be better.
 fn is_broken_call(status: u16, body: &[u8]) -> bool {
     status == 400 && String::from_utf8_lossy(body).contains("tool_use_failed")
+}
+
+/// Says what to do about a key that Azure refuses: below `/openai/v1` it takes one as a bearer,
+/// elsewhere in a header of its own alone.
+fn azure_key_hint(key: &str) -> String {
+    format!(
+        "check the key in `{key}`; older endpoints of Azure take it in a header of its own: set \
+         `key_header = \"api-key\"` in the provider's section"
+    )
 }
 
 /// Says what to do about what only this plugin's settings can mend.

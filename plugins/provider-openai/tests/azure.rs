@@ -52,6 +52,17 @@ fn the_older_form_of_a_deployment_is_asked_by_chat_completions() {
 }
 
 #[test]
+fn a_key_that_is_refused_may_belong_into_a_header_of_its_own() {
+    let base = "https://moon.openai.azure.com/openai/deployments/d?api-version=2024-10-21";
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": base }))
+        .with_http(|_| Ok(FakeHttpAnswer::status(401).with_credential()));
+    let request = Request::new("d", vec![Message::user("hi")]);
+    let hint = host.complete(&request).result.unwrap_err().hint.unwrap();
+    assert!(hint.contains("`key_header = \"api-key\"`"), "{hint}");
+}
+
+#[test]
 fn what_the_filter_stops_is_told() {
     let body = r#"{"error":{"message":"The response was filtered due to the prompt triggering
         content management policy.","type":null,"param":"prompt","code":"content_filter","status":400,

@@ -128,3 +128,31 @@ fn a_refused_key_of_a_server_that_is_known_by_a_name_is_its_own() {
     let error = host.complete(&request()).result.unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("check the key in `GROQ_API_KEY`"));
 }
+
+#[test]
+fn lists_of_types_are_left_out_for_a_server_that_refuses_them_from_then_on() {
+    let refusal = "Unknown name \"type\": Proto field is not repeating, cannot start list.";
+    let refusal = json!([{ "error": { "code": 400, "message": refusal } }]).to_string();
+    let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": "https://h/v1beta/openai" }))
+        .with_http(move |request| {
+            let is_refused = String::from_utf8_lossy(&request.body).contains(r#""type":["#);
+            Ok(match is_refused {
+                true => FakeHttpAnswer::status(400).body(refusal.clone()),
+                false => FakeHttpAnswer::status(200).body(answer),
+            })
+        });
+    let mut request = request();
+    request.tools[0].parameters = json!({
+        "type": "object", "properties": { "at": { "type": ["string", "null"] } },
+    });
+    let instance = host.instance().unwrap();
+    for requests in [2, 3] {
+        assert!(instance.complete(&request).result.is_ok());
+        assert_eq!(host.http_requests().len(), requests);
+    }
+    let body: Value = serde_json::from_slice(&host.http_requests()[2].body).unwrap();
+    let at = &body["tools"][0]["function"]["parameters"]["properties"]["at"];
+    assert_eq!(at, &json!({ "type": "string" }));
+}

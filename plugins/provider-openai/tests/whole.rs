@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Completion, FinishReason, Message, Part, Request, Usage};
+use jaato_plugin_sdk::types::{Completion, FinishReason, Message, Part, Request, ToolCall, Usage};
 use jaato_plugin_sdk_provider::Events;
 use jaato_plugin_sdk_provider::chat::{Habits, Quirks, Reply, body};
 use jaato_plugin_sdk_provider::shown::Blobs;
@@ -58,6 +58,40 @@ fn sent_back(completion: Completion) -> Value {
 fn call(index: u64, id: &str, arguments: &str) -> Value {
     json!({ "index": index, "id": id, "type": "function",
         "function": { "name": "run", "arguments": arguments } })
+}
+
+#[test]
+fn what_a_server_signs_a_call_with_goes_back_with_it() {
+    let google = json!({ "google": { "thought_signature": "c2ln" } });
+    let gateway = json!({ "thought_signature": "c2ln" });
+    let first = json!({ "index": 0, "id": "a", "type": "function", "extra_content": google,
+        "function": { "name": "run", "arguments": "{" } });
+    let rest = json!({ "index": 0, "extra_content": {}, "function": { "arguments": "}" } });
+    let mut one = call(0, "a", "{}");
+    one["extra_content"] = google.clone();
+    let mut two = call(1, "b", "{}");
+    two["provider_specific_fields"] = gateway.clone();
+    let lists = [json!([first]), json!([rest]), json!([two]), json!([call(2, "c", "{}")])];
+    let pieces = lists.map(|list| json!({ "tool_calls": list }));
+    let whole = json!({ "content": null, "tool_calls": [one, two, call(2, "c", "{}")] });
+    let sent = sent_back(check(&pieces, whole, "tool_calls"));
+    let expected = [
+        json!({ "id": "a", "type": "function", "extra_content": google,
+            "function": { "name": "run", "arguments": "{}" } }),
+        json!({ "id": "b", "type": "function", "provider_specific_fields": gateway,
+            "function": { "name": "run", "arguments": "{}" } }),
+        json!({ "id": "c", "type": "function",
+            "function": { "name": "run", "arguments": "{}" } }),
+    ];
+    assert_eq!(sent["tool_calls"], json!(expected));
+    // What another protocol signed is nothing to this one.
+    for signature in ["c2ln", "{\"role\":\"user\"}", "[1]"] {
+        let signed = Part::ToolCall(ToolCall::new("a", "run", json!({}))).signed(signature);
+        let request = Request::new("m", vec![Message::model(vec![signed])]);
+        let body = body(&request, &Quirks::COMMON, Habits::default(), &Blobs::new()).unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["messages"][0]["tool_calls"][0].as_object().unwrap().len(), 3);
+    }
 }
 
 #[test]

@@ -65,6 +65,21 @@ fn typed(host: &FakeHost, arguments: Value) -> String {
 }
 
 #[test]
+fn a_named_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
+    for name in ["memories.lock", "memories.sqlite"] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("workspace")).unwrap();
+        let pipe = folder.path().join("workspace").join(name);
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let memory =
+            json!({ "content": "it is far", "description": "about the moon", "tags": ["moon"] });
+        let error = refused(&host_in(folder.path()), "store_memory", memory);
+        assert_eq!(error.kind, ErrorKind::Io);
+        assert!(error.message.contains("it is not a regular file"), "{error}");
+    }
+}
+
+#[test]
 fn the_files_are_the_users_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();

@@ -5,6 +5,7 @@
 
 use std::io::ErrorKind::WouldBlock;
 use std::io::{self, Write as _};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -75,7 +76,7 @@ impl Link {
     /// Sends a message whose payload is `head` and `frame`; false when the other end is gone.
     pub fn send(&self, kind: Kind, flag: Flag, id: u64, head: &[u8], frame: &[u8]) -> bool {
         let header = Header { kind, flag, id, length: head.len() + frame.len() }.write();
-        let mut out = self.out.lock();
+        let out = self.out.lock();
         if out.closed {
             return false;
         }
@@ -86,7 +87,8 @@ impl Link {
                 Ok(written) => sent = written,
                 Err(error) if error.kind() == WouldBlock => {}
                 Err(_) => {
-                    out.closed = true;
+                    drop(out);
+                    self.fail();
                     return false;
                 }
             }
@@ -126,11 +128,19 @@ impl Link {
         self.waiting.notify_one();
     }
 
+    /// Closes this end because the other cannot be written to. Who reads here finds the end too:
+    /// an answer to what was not sent would be waited for in vain.
+    fn fail(&self) {
+        self.close();
+        // A socket that is not connected any more has ended already.
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+
     /// Writes what waits, until the other end is gone or this one is closed; true if the other end
     /// was given up because it does not read.
     pub async fn write_waiting(&self) -> bool {
         if self.write_on().await.is_err() {
-            self.close();
+            self.fail();
         }
         self.out.lock().given_up
     }
@@ -294,6 +304,7 @@ fn fill(buffer: &mut Vec<u8>, handed_out: &mut usize, socket: &UnixStream) -> io
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::sync::Arc;
 
     use super::*;
@@ -342,6 +353,27 @@ mod tests {
         drop(host);
         let error = Reader::default().next(&worker).await.unwrap_err();
         assert_eq!(error.0, "the end after 20 bytes of a message");
+    }
+
+    #[tokio::test]
+    async fn an_end_that_cannot_be_written_to_is_not_read_any_more() {
+        let (host, worker) = pair();
+        worker.socket.shutdown(Shutdown::Read).unwrap();
+        assert!(!host.send(Kind::Call, Flag::Frame, 1, b"", b"{}"));
+        assert!(Reader::default().next(&host).await.unwrap().is_none());
+        // The same where it is found out later.
+        let (host, worker) = pair();
+        let writing = tokio::spawn({
+            let host = Arc::clone(&host);
+            async move { host.write_waiting().await }
+        });
+        assert!(host.send(Kind::Call, Flag::Frame, 1, b"", &vec![0; 8 * 1024 * 1024]));
+        worker.socket.shutdown(Shutdown::Read).unwrap();
+        // Room for more wakes who writes.
+        let mut taken = vec![0; 8 * 1024 * 1024];
+        while (&worker.socket).read(&mut taken).unwrap() > 0 {}
+        assert!(Reader::default().next(&host).await.unwrap().is_none());
+        assert!(!writing.await.unwrap());
     }
 
     #[tokio::test]

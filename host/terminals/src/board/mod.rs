@@ -275,6 +275,11 @@ impl Terminals {
         let state = sessions.state(&shown.session, shown.number).await;
         let is_shown = state.is_ok_and(|state| state.echoes == Some(true));
         let length = bytes.len();
+        // The plugin learns of it before the program can answer: what that shows may come sooner
+        // than the word of how much was taken.
+        for news in self.readers(shown) {
+            news.typed(shown.number, 0);
+        }
         let taken = sessions.write(&shown.session, shown.number, bytes, longest).await?;
         if taken > 0 {
             let told = if is_shown { taken as u64 } else { 0 };

@@ -91,8 +91,9 @@ pub(crate) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
     }
     let bytes = secret.bytes().to_vec();
     drop(secret);
-    let written = asked.board.write(&asked.session, asked.ask.terminal, bytes);
-    asked.until_over(written).await??;
+    // Not only until the terminal is over: a program that reads its answer may end before this side
+    // learns that it was taken.
+    asked.board.write(&asked.session, asked.ask.terminal, bytes).await?;
     ending.outcome = SecretOutcome::Typed;
     Ok(TerminalAsked::Typed)
 }

@@ -186,6 +186,58 @@ fn a_page_is_told_as_what_it_is_and_not_asked_for_again() {
 }
 
 #[test]
+fn a_server_that_speaks_another_protocol_is_named_at_once_and_with_a_hint() {
+    /// The first event of an answer of each vendor.
+    const FIRST: [(&str, &str); 4] = [
+        ("OpenAI's chat completions", r#"{"choices":[{"index":0,"delta":{"content":"hi"}}]}"#),
+        ("OpenAI's Responses", r#"{"type":"response.created","response":{"id":"r"}}"#),
+        ("Anthropic's Messages", r#"{"type":"message_start","message":{"id":"m"}}"#),
+        ("Google's generateContent", r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]}}]}"#),
+    ];
+    for provider in &PROVIDERS {
+        let mut refused = 0;
+        for (name, event) in FIRST {
+            let Some(house) = provider.house() else { return };
+            let vendor = provider.vendor([text("never")]);
+            let server = provider.serve(&vendor, move |_| {
+                let events = format!("data: {event}\n\ndata: [DONE]\n\n");
+                Answer::stream(vec![Step::Bytes(events.into_bytes())])
+            });
+            provider.lead(&house, &server);
+            let output = provider.hello(&house).run();
+            // Its own protocol, of which the answer has a word or no end.
+            if !output.stdout.trim().is_empty() || output.stderr.contains("trying again") {
+                continue;
+            }
+            assert_eq!(output.code, 5, "{}: {output}", provider.name);
+            refused += 1;
+            assert!(output.stderr.contains("\nhint: "), "{}: {output}", provider.name);
+            let is_named = output.stderr.contains(&format!("answers by {name}"));
+            assert!(is_named || provider.name == "ollama", "{}: {output}", provider.name);
+        }
+        let expected = if provider.name == "ollama" { FIRST.len() } else { FIRST.len() - 1 };
+        assert_eq!(refused, expected, "{}", provider.name);
+    }
+}
+
+#[test]
+fn a_refusal_whose_words_do_not_come_is_told_by_its_status() {
+    static STALLED: [Fault; 1] = [|_| {
+        let begin = b"{\"error\":{\"message\":\"over".to_vec();
+        Answer::status(500).then(Step::Bytes(begin)).then(Step::Hang)
+    }];
+    for provider in &PROVIDERS {
+        let Some((output, server)) = run_with(provider, &STALLED, "attempts_max = 1\n") else {
+            return;
+        };
+        assert_eq!(output.code, 5, "{}: {output}", provider.name);
+        let is_told = output.stderr.contains("500 (internal server error)");
+        assert!(is_told, "{}: {output}", provider.name);
+        server.wait_until_gone();
+    }
+}
+
+#[test]
 fn an_answer_without_an_end_is_given_up_at_a_bound() {
     static ENDLESS: [(&str, [Fault; 1]); 4] = [
         (
@@ -243,6 +295,7 @@ fn a_redirect_to_another_server_takes_no_key_along() {
             provider.lead(&house, &server);
             let output = provider.hello(&house).run().code(5);
             assert!(output.stderr.contains("error: "), "{}: {output}", provider.name);
+            assert!(output.stderr.contains("\nhint: "), "{}: {output}", provider.name);
             let astray = other.asked().into_iter().chain(other.looked());
             for asked in astray {
                 let is_key = |(_, value): &(String, String)| value.contains(SECRET);

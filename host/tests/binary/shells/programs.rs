@@ -178,6 +178,20 @@ while True:
     threading.Thread(target=work, args=[sys.stdin.readline().strip()]).start()
 \"";
 
+/// The same of one that reads keys: while it works, the cursor stands behind the prompt of before.
+const WORKS_BEHIND_ITS_PROMPT: &str = "python3 -c \"
+import os, select, threading, time, tty
+def work(key):
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end: pass
+    os.write(1, key + b' is done\\n> ')
+tty.setcbreak(0)
+os.write(1, b'> ')
+while True:
+    select.select([0], [], [])
+    threading.Thread(target=work, args=[os.read(0, 9)]).start()
+\"";
+
 #[test]
 fn a_program_that_works_in_a_thread_beside_its_loop_is_waited_for() {
     let steps = [
@@ -186,6 +200,7 @@ fn a_program_that_works_in_a_thread_beside_its_loop_is_waited_for() {
         Type("three\n", "three is done\n"),
     ];
     check(WORKS_BESIDE_ITS_LOOP, "ready\n", &steps);
+    check(WORKS_BEHIND_ITS_PROMPT, "> ", &[Type("a", "a is done\n> "), Type("b", "b is done\n> ")]);
 }
 
 #[test]

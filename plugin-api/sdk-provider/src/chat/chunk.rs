@@ -1,7 +1,8 @@
 //! Where servers put what a chunk says. Pure.
 
 use crate::Fragment;
-use jaato_plugin_sdk::serde_json::Value;
+use jaato_plugin_sdk::serde_json::{self, Map, Value};
+use jaato_plugin_sdk::types::ToolCall;
 
 /// Tells whether a chunk reports an error: in a field of that name, or because it says something
 /// and holds nothing of an answer.
@@ -28,17 +29,46 @@ pub(crate) fn choice_of(chunk: &Value) -> Option<&Value> {
     }
 }
 
-pub(crate) fn fragment<'a>(
-    call: &'a Value,
-    function: &'a Value,
-    arguments: &'a str,
-) -> Fragment<'a> {
-    let text = |value: &'a Value| value.as_str().unwrap_or_default();
-    let (index, id, name) = (call["index"].as_u64(), text(&call["id"]), text(&function["name"]));
-    Fragment { index, id, name, arguments }
+/// A call's fields that its server wants back: Google's endpoint and LiteLLM put the signature of a
+/// Gemini model's thought there, and refuse the conversation without it.
+const KEPT: [&str; 2] = ["extra_content", "provider_specific_fields"];
+
+/// What a piece of a call says, in texts of its own.
+pub(crate) struct Said {
+    arguments: String,
+    signature: String,
 }
 
-pub(crate) fn arguments_of(function: &Value) -> String {
+impl Said {
+    pub(crate) fn of(call: &Value, function: &Value) -> Self {
+        let kept = KEPT.iter().filter_map(|key| Some((*key, call.get(*key)?)));
+        let kept = kept.filter(|(_, value)| value.as_object().is_some_and(|it| !it.is_empty()));
+        let kept: Map<_, _> = kept.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        let signature =
+            if kept.is_empty() { String::new() } else { Value::Object(kept).to_string() };
+        Self { arguments: arguments_of(function), signature }
+    }
+
+    pub(crate) fn fragment<'a>(&'a self, call: &'a Value, function: &'a Value) -> Fragment<'a> {
+        let text = |value: &'a Value| value.as_str().unwrap_or_default();
+        Fragment {
+            index: call["index"].as_u64(),
+            id: text(&call["id"]),
+            name: text(&function["name"]),
+            arguments: &self.arguments,
+            signature: &self.signature,
+        }
+    }
+}
+
+/// Reads the fields of a call that go back with it. A signature of another protocol holds none.
+pub(crate) fn kept_of(call: &ToolCall) -> impl Iterator<Item = (String, Value)> {
+    let signature = call.signature.as_deref().unwrap_or_default();
+    let kept: Map<String, Value> = serde_json::from_str(signature).unwrap_or_default();
+    kept.into_iter().filter(|(key, _)| KEPT.contains(&key.as_str()))
+}
+
+fn arguments_of(function: &Value) -> String {
     match &function["arguments"] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),

@@ -3,6 +3,7 @@
 use jaato_plugin_sdk::types::{Message, Part, Request, Role};
 
 use super::refusal::Wish;
+use super::schema::has_type_lists;
 
 /// Where what is said behind tool results goes: outcomes of tasks, what the person says meanwhile,
 /// and what tools attached.
@@ -30,6 +31,16 @@ pub enum ReasoningSent {
     Nowhere,
 }
 
+/// How tools say what their arguments are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Schemas {
+    /// As the tools have it.
+    #[default]
+    AsTheyAre,
+    /// With one type for each value, for servers that refuse lists of types.
+    SingleTyped,
+}
+
 /// How a server wants to be asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Habits {
@@ -37,12 +48,17 @@ pub struct Habits {
     pub outcomes: Outcomes,
     /// Which messages have reasoning.
     pub reasoning: ReasoningSent,
+    /// How tools say what their arguments are.
+    pub schemas: Schemas,
 }
 
 impl Habits {
     /// Those of nearly every server.
-    pub const COMMON: Self =
-        Self { outcomes: Outcomes::AsUser, reasoning: ReasoningSent::AsItCame };
+    pub const COMMON: Self = Self {
+        outcomes: Outcomes::AsUser,
+        reasoning: ReasoningSent::AsItCame,
+        schemas: Schemas::AsTheyAre,
+    };
 
     /// Follows a refusal; `None` where that would change nothing of the request.
     pub fn follow(self, wish: Wish, request: &Request) -> Option<Self> {
@@ -50,11 +66,13 @@ impl Habits {
             Wish::ResultsLast => Self { outcomes: Outcomes::InLastResult, ..self },
             Wish::Reasoning => Self { reasoning: ReasoningSent::Everywhere, ..self },
             Wish::NoReasoning => Self { reasoning: ReasoningSent::Nowhere, ..self },
+            Wish::SingleTypes => Self { schemas: Schemas::SingleTyped, ..self },
         };
         let has_answer = || request.messages.iter().any(|it| it.role == Role::Model);
         let may_help = match wish {
             Wish::ResultsLast => tells_outcomes(request),
             Wish::Reasoning | Wish::NoReasoning => has_answer(),
+            Wish::SingleTypes => request.tools.iter().any(|it| has_type_lists(&it.parameters)),
         };
         (may_help && other != self).then_some(other)
     }

@@ -4,6 +4,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult};
 
+use super::chunk::kept_of;
 use super::content::{Content, words};
 use super::details::{self, DETAILS};
 use super::habits::{Habits, Outcomes, ReasoningSent, says_behind};
@@ -107,11 +108,15 @@ fn call(call: &ToolCall, quirks: &Quirks) -> Value {
         object @ Value::Object(_) => object.to_string(),
         other => json!({ INVALID_ARGUMENTS: other }).to_string(),
     };
-    json!({
+    let mut written = json!({
         "id": quirks.call_ids.written(call.id.as_str()),
         "type": "function",
         "function": { "name": plain_name(call.name.as_str()), "arguments": arguments },
-    })
+    });
+    for (key, value) in kept_of(call) {
+        written[key] = value;
+    }
+    written
 }
 
 /// A message of results: one for each, then what else it says and shows.

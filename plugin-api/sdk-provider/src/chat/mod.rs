@@ -31,7 +31,7 @@ mod usage;
 mod wrapped;
 
 pub use content::{BLOB_BYTES_MAX, FILE_NAME, data_url, wanted_blobs};
-pub use habits::{Habits, Outcomes, ReasoningSent, says_behind, tells_outcomes};
+pub use habits::{Habits, Outcomes, ReasoningSent, Schemas, says_behind, tells_outcomes};
 pub use ids::{CallIds, plain_name};
 pub use messages::{INVALID_ARGUMENTS, whose};
 pub use quirks::{Quirks, is_of_family};

@@ -40,6 +40,8 @@ pub enum Wish {
     Reasoning,
     /// No such field, as Groq and Mistral.
     NoReasoning,
+    /// One type for each value in the schemas of tools, as Google.
+    SingleTypes,
 }
 
 /// Reads what a server wants differently out of its refusal.
@@ -50,6 +52,9 @@ pub fn wish(status: u16, body: &[u8]) -> Option<Wish> {
     }
     if has_one(&words, &WRONG_ORDER) {
         return Some(Wish::ResultsLast);
+    }
+    if has_one(&words, &LIST_OF_TYPES) {
+        return Some(Wish::SingleTypes);
     }
     if !words.contains(REASONING) {
         return None;
@@ -81,6 +86,9 @@ const WRONG_ORDER: [&str; 4] = [
     "invalid_request_message_order",
     "roles must alternate",
 ];
+
+/// What they say of a list of types in a schema: Google itself, and gateways to it.
+const LIST_OF_TYPES: [&str; 2] = ["proto field is not repeating", "'type_unspecified'"];
 
 /// What they say of a setting that they do not take.
 const UNSUPPORTED: [&str; 8] = [
@@ -204,6 +212,18 @@ mod tests {
             assert_eq!(wish(401, body.as_bytes()), None, "{body}");
         }
         assert_eq!(wish(400, b"bad request"), None);
+    }
+
+    #[test]
+    fn a_list_of_types_that_is_refused_is_known_by_its_words() {
+        for body in [
+            r#"[{"error":{"message":"Unknown name \"type\" at 'tools[0].function_declarations[0].\
+               parameters.properties[1].value': Proto field is not repeating, cannot start list."}}]"#,
+            "parameters.properties.a.type Input should be 'TYPE_UNSPECIFIED', 'STRING' or 'NULL'",
+        ] {
+            assert_eq!(wish(400, body.as_bytes()), Some(Wish::SingleTypes), "{body}");
+        }
+        assert_eq!(wish(400, b"unknown type"), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 
-use super::chunk::{arguments_of, choice_of, fragment, is_report, is_said};
+use super::chunk::{Said, choice_of, is_report, is_said};
 use super::details::Details;
 use super::think::{Piece, ThinkTags};
 use super::wrapped::unwrapped;
@@ -237,17 +237,13 @@ impl Reply {
         let calls = piece["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
         // What calls were before there could be several.
         let legacy = piece.get("function_call").filter(|call| call.is_object());
-        let arguments: Vec<String> =
-            calls.iter().map(|call| arguments_of(&call["function"])).collect();
-        let mut fragments: Vec<_> = calls
-            .iter()
-            .zip(&arguments)
-            .map(|(call, arguments)| fragment(call, &call["function"], arguments))
-            .collect();
-        let legacy_arguments = legacy.map(arguments_of).unwrap_or_default();
-        if let Some(call) = legacy {
-            let index = Some(0);
-            fragments.push(Fragment { index, ..fragment(&Value::Null, call, &legacy_arguments) });
+        let said: Vec<_> = calls.iter().map(|call| Said::of(call, &call["function"])).collect();
+        let each = calls.iter().zip(&said);
+        let mut fragments: Vec<_> =
+            each.map(|(call, said)| said.fragment(call, &call["function"])).collect();
+        let legacy_said = legacy.map(|call| Said::of(call, call));
+        if let (Some(call), Some(said)) = (legacy, &legacy_said) {
+            fragments.push(Fragment { index: Some(0), ..said.fragment(&Value::Null, call) });
         }
         let says = |one: &Fragment<'_>| !(one.name.is_empty() && one.arguments.is_empty());
         if deltas.is_empty() && fragments.iter().any(says) {

@@ -10,9 +10,10 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{Request, ToolSpec};
 
-use super::habits::Habits;
+use super::habits::{Habits, Schemas};
 use super::messages::messages;
 use super::quirks::Quirks;
+use super::schema::single_typed;
 use super::settings::settings;
 use crate::exchange;
 use crate::shown::Blobs;
@@ -31,7 +32,7 @@ pub fn body(request: &Request, quirks: &Quirks, habits: Habits, blobs: &Blobs) -
         stream: streams,
         stream_options: asks_for_usage.then_some(StreamOptions { include_usage: true }),
         settings: settings(request, quirks),
-        tools: request.tools.iter().map(tool).collect(),
+        tools: request.tools.iter().map(|spec| tool(spec, habits.schemas)).collect(),
         messages: messages(request, quirks, habits, blobs)?,
     };
     exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
@@ -58,13 +59,17 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-fn tool(spec: &ToolSpec) -> Value {
+fn tool(spec: &ToolSpec, schemas: Schemas) -> Value {
+    let parameters = match schemas {
+        Schemas::AsTheyAre => spec.parameters.clone(),
+        Schemas::SingleTyped => single_typed(&spec.parameters),
+    };
     json!({
         "type": "function",
         "function": {
             "name": spec.name,
             "description": spec.description,
-            "parameters": spec.parameters,
+            "parameters": parameters,
         },
     })
 }

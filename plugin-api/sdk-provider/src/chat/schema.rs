@@ -1,6 +1,7 @@
-//! Whether servers hold an answer to its schema word by word. Pure.
+//! Whether servers hold an answer to its schema word by word, and schemas for servers that know one
+//! type for each value. Pure.
 
-use jaato_plugin_sdk::serde_json::Value;
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
 /// How deep a schema may be that is held to word by word.
 const STRICT_DEPTH_MAX: usize = 10;
@@ -70,11 +71,66 @@ fn is_closed(schema: &Value) -> bool {
     !is_object || (schema["additionalProperties"] == false && has_all())
 }
 
+/// Tells whether a schema gives a list of types anywhere.
+pub(super) fn has_type_lists(schema: &Value) -> bool {
+    match schema {
+        Value::Object(words) => {
+            words.get("type").is_some_and(Value::is_array) || words.values().any(has_type_lists)
+        }
+        Value::Array(list) => list.iter().any(has_type_lists),
+        _ => false,
+    }
+}
+
+/// Writes a schema without lists of types. `null` goes: what may be null may be left out. Of
+/// several others each is one of `anyOf`.
+pub(super) fn single_typed(schema: &Value) -> Value {
+    match schema {
+        Value::Object(words) => {
+            let each = words.iter().map(|(word, value)| (word.clone(), single_typed(value)));
+            let mut written: Map<String, Value> = each.collect();
+            if let Some(Value::Array(names)) = words.get("type") {
+                let names: Vec<&Value> = names.iter().filter(|name| *name != "null").collect();
+                written.remove("type");
+                if let [only] = names.as_slice() {
+                    written.insert("type".to_owned(), (*only).clone());
+                } else if !written.contains_key("anyOf") {
+                    let any: Vec<Value> =
+                        names.iter().map(|name| json!({ "type": name })).collect();
+                    written.insert("anyOf".to_owned(), any.into());
+                }
+            }
+            Value::Object(written)
+        }
+        Value::Array(list) => list.iter().map(single_typed).collect(),
+        other => other.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use jaato_plugin_sdk::serde_json::json;
-
     use super::*;
+
+    #[test]
+    fn a_list_of_types_is_one_type_or_any_of_several() {
+        let schema = json!({ "type": "object", "required": ["type"], "properties": {
+            "type": { "type": ["string", "null"], "enum": ["a"] },
+            "list": { "type": "array", "items": { "type": ["integer", "string", "null"] } },
+            "any": { "type": ["integer", "null"], "anyOf": [{ "minimum": 1 }] },
+        } });
+        assert!(has_type_lists(&schema));
+        let written = single_typed(&schema);
+        let expected = json!({ "type": "object", "required": ["type"], "properties": {
+            "type": { "type": "string", "enum": ["a"] },
+            "list": { "type": "array", "items": {
+                "anyOf": [{ "type": "integer" }, { "type": "string" }],
+            } },
+            "any": { "type": "integer", "anyOf": [{ "minimum": 1 }] },
+        } });
+        assert_eq!(written, expected);
+        assert!(!has_type_lists(&written));
+        assert_eq!(single_typed(&written), written);
+    }
 
     fn of(properties: Value, required: Value) -> Value {
         json!({ "type": "object", "properties": properties, "required": required,

@@ -49,6 +49,9 @@ const DRAIN_GRACE: Duration = Duration::from_millis(20);
 /// lost.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
+/// How long a program that works is taken to work on what was typed, while it shows nothing.
+const UNANSWERED_MAX: Duration = Duration::from_secs(2);
+
 /// What both halves share.
 struct Shared {
     pty: Arc<Pty>,
@@ -56,6 +59,8 @@ struct Shared {
     /// Bytes that were read. Locked while they are, so that nobody sees a byte neither waiting nor
     /// counted.
     shown_bytes: Mutex<u64>,
+    /// When something was typed last, and how many there were then.
+    typed: Mutex<Option<(Instant, u64)>>,
     /// What was seen of it, and what looks keep.
     seen: Mutex<(Seen, Memory)>,
     /// Whether more is printed than is read at a time.
@@ -108,8 +113,8 @@ pub(super) fn halves(
     home: Home,
 ) -> (LocalTerminal, LocalTerminalEvents) {
     let (shown_bytes, seen) = (Mutex::default(), Mutex::default());
-    let is_flood = AtomicBool::new(false);
-    let shared = Arc::new(Shared { pty, readiness, shown_bytes, seen, is_flood });
+    let (typed, is_flood) = (Mutex::default(), AtomicBool::new(false));
+    let shared = Arc::new(Shared { pty, readiness, shown_bytes, typed, seen, is_flood });
     let events = LocalTerminalEvents {
         shared: Arc::clone(&shared),
         program: events,
@@ -331,7 +336,9 @@ impl Shared {
 
 impl LocalTerminal {
     async fn put(&self, bytes: &[u8], until: Option<Instant>) -> Result<usize> {
-        let Shared { pty, readiness, seen, .. } = &*self.shared;
+        let Shared { pty, readiness, seen, shown_bytes, typed, .. } = &*self.shared;
+        let before = *shown_bytes.lock();
+        *typed.lock() = Some((Instant::now(), before));
         let taken = self.typing.put((pty, readiness), &self.home, bytes, until).await?;
         seen.lock().0.typed(&bytes[..taken]);
         Ok(taken)
@@ -378,6 +385,12 @@ impl Shared {
         if self.pty.is_closed() { Err(closed()) } else { Ok(&self.pty) }
     }
 
+    /// Tells whether something was shown since something was typed, or that is long ago.
+    fn is_answered(&self, shown_bytes: u64) -> bool {
+        let typed = *self.typed.lock();
+        typed.is_none_or(|(at, before)| shown_bytes != before || at.elapsed() > UNANSWERED_MAX)
+    }
+
     fn state(&self, program: u32) -> Result<TerminalState> {
         let pty = self.open()?;
         let modes = pty.modes().map_err(|error| lost(&error))?;
@@ -407,6 +420,7 @@ impl Shared {
             foreground,
             reads_lines: modes.reads_lines,
             echoes: modes.echoes,
+            is_answered: self.is_answered(shown_bytes),
         };
         let mut seen = self.seen.lock();
         let (seen, memory) = &mut *seen;

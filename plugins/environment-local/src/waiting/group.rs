@@ -75,13 +75,19 @@ impl<'a> Group<'a> {
                 continue;
             };
             let run = process.run_of(thread);
-            if found == Evidence::Reading && !is_read(doing) {
+            if found != Evidence::Relaying && !is_read(doing) {
                 let works = process.works_beside(thread);
                 // One that has just come to its end has woken this thread, which may not run yet.
                 let is_woken = self.is_woken(process, thread) || process.run_of(thread) != run;
+                if (works || is_woken) && !self.terminal.is_answered {
+                    // The prompt that the cursor stands behind is that of before.
+                    self.is_running = true;
+                    continue;
+                }
                 if works || is_woken {
                     // What that one comes to may be what this one waits for.
-                    (found, takes_ms) = (Evidence::ForAWhile, Some(WORK_MS));
+                    let takes = takes_ms.unwrap_or(WORK_MS).min(WORK_MS);
+                    (found, takes_ms) = (Evidence::ForAWhile, Some(takes));
                 }
             }
             let waiter = Waiter { pid: process.pid, thread, run, takes_ms };

@@ -37,6 +37,8 @@ pub struct Terminal {
     pub reads_lines: bool,
     /// Whether what is typed is shown.
     pub echoes: bool,
+    /// Whether something was shown since somebody typed there, or that is long ago.
+    pub is_answered: bool,
 }
 
 /// Looks who waits. The memory is the terminal's, from look to look.

@@ -1,6 +1,7 @@
 //! A lock between processes, by a file that says nothing.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,6 +34,11 @@ impl Drop for Locked {
 
 /// Locks a file, which is made where it is missing.
 pub fn lock(path: &Path) -> Result<Locked, HistoryError> {
+    // A named pipe would be waited for until somebody reads it.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        let odd = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        return Err(HistoryError::io("open", path)(odd));
+    }
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path);
     let file = file.map_err(HistoryError::io("open", path))?;

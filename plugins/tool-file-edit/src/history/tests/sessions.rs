@@ -50,6 +50,15 @@ fn done(history: &History, files: Vec<FileStep>) -> ChangeId {
 }
 
 #[test]
+fn a_named_pipe_in_place_of_the_lock_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    let pipe = place.folder.path().join("journal.lock");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let error = place.history.changes(1).unwrap_err();
+    assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
+}
+
+#[test]
 fn each_file_is_the_users_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
