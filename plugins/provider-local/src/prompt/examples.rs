@@ -30,10 +30,14 @@ enum Known {
     Answer(&'static str),
 }
 
-/// The first exchange keeps the model from calling a tool for every "hello".
-const EXCHANGES: [Exchange; 8] = [
+/// Two of them keep the model from calling a tool for a greeting or for what it knows.
+const EXCHANGES: [Exchange; 9] = [
     Exchange { phrase: "Hi", steps: &[Known::Answer("Hi! What can I do for you?")] },
     Exchange { phrase: "Which file has the word cat?", steps: &[Known::Shell("grep -rl cat .")] },
+    Exchange {
+        phrase: "How many days has a week?",
+        steps: &[Known::Answer("A week has seven days.")],
+    },
     Exchange {
         phrase: "Make a folder img, move a.png into it and delete old.log",
         steps: &[Known::Shell("mkdir -p img && mv a.png img/ && rm old.log")],
@@ -42,7 +46,7 @@ const EXCHANGES: [Exchange; 8] = [
         phrase: "Append tea to list.txt and commit it.",
         steps: &[Known::Shell("echo tea >> list.txt && git commit -am 'Add tea'")],
     },
-    Exchange { phrase: "What is 40 + 2?", steps: &[Known::Shell("echo $((40 + 2))")] },
+    Exchange { phrase: "Which system runs here?", steps: &[Known::Shell("uname -a")] },
     Exchange {
         phrase: "Show the end of app.log",
         steps: &[
@@ -188,7 +192,7 @@ mod tests {
         let tools = names.map(|name| tool(name, &["its own"]));
         assert_eq!(phrases(&tools), EXCHANGES.map(|exchange| exchange.phrase));
         // Reading is shown together with changing; alone its own example shows it.
-        let expected = ["Hi", "its own"];
+        let expected = ["Hi", "How many days has a week?", "its own"];
         assert_eq!(phrases(&[tools[1].clone(), tools[3].clone()]), expected);
         assert!(phrases(&[]).is_empty());
     }
@@ -196,9 +200,9 @@ mod tests {
     #[test]
     fn other_tools_show_more_of_their_examples_if_they_are_few() {
         let tools = [tool("a", &["a1", "a2", "a3"]), tool("b", &["b1", "b2", "b3"])];
-        assert_eq!(phrases(&tools), ["Hi", "a1", "b1", "a2", "b2"]);
+        assert_eq!(phrases(&tools), ["Hi", "How many days has a week?", "a1", "b1", "a2", "b2"]);
         let names: Vec<String> = (0..12).map(|index| format!("t{index}")).collect();
         let tools: Vec<ToolSpec> = names.iter().map(|name| tool(name, &[name, "more"])).collect();
-        assert_eq!(phrases(&tools).len(), 1 + CALLS_MAX);
+        assert_eq!(phrases(&tools).len(), 2 + CALLS_MAX);
     }
 }
