@@ -1,7 +1,8 @@
 //! Whole tasks in small git repositories, done by the real default model with every shipped plugin
 //! in place. A task is right if its effect and the final answer are.
 //!
-//! `whole_tasks.json` has two sets. The prompt was tuned on one; the other was held out.
+//! `whole_tasks.json` has two sets. The prompt was tuned on one; the other was held out. A task is of
+//! `one` step, of `two` steps, or `talk` if no tool is needed.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -10,7 +11,7 @@ use std::fs;
 use std::process::{self, Stdio};
 
 use jaato_types::{Envelope, Event};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::house;
 use crate::real_model::{link_weights, real_weights};
@@ -19,26 +20,6 @@ use crate::support::{House, fixtures, library_name, skip};
 /// Right tasks of a hundred that are expected, by group: a little less than the README's figures,
 /// as another processor rounds otherwise and may take another word.
 const RIGHT_MIN: [(&str, usize); 2] = [("one", 70), ("two", 40)];
-
-#[derive(Deserialize)]
-struct Set {
-    /// Lines of a shell script that makes the repository.
-    setup: Vec<String>,
-    tasks: Vec<Task>,
-}
-
-#[derive(Deserialize)]
-struct Task {
-    id: String,
-    /// `one` step, `two` steps, or `talk` if no tool is needed.
-    group: String,
-    task: String,
-    /// What the script of this task adds to the set's.
-    #[serde(default)]
-    more: String,
-    /// A shell command that succeeds if the effect and `$ANSWER` are right.
-    check: String,
-}
 
 #[test]
 fn whole_tasks_that_the_prompt_was_tuned_on_are_done_by_a_real_model() {
@@ -73,15 +54,15 @@ fn score(name: &str) {
         house.ship(&file.path());
     }
     let model = link_weights(&house, &weights);
-    let mut sets: BTreeMap<String, Set> =
-        serde_json::from_str(include_str!("whole_tasks.json")).unwrap();
-    let set = sets.remove(name).unwrap();
+    let sets: Value = serde_json::from_str(include_str!("whole_tasks.json")).unwrap();
+    let set = &sets[name];
+    let setup: Vec<&str> = list(&set["setup"]).iter().map(text).collect();
     let only = std::env::var("WHOLE_TASKS").unwrap_or_default();
-    let is_meant = |task: &&Task| only.is_empty() || only.split(',').any(|id| id == task.id);
+    let is_meant = |task: &&Value| only.is_empty() || only.split(',').any(|id| task["id"] == id);
     let mut scores: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for task in set.tasks.iter().filter(is_meant) {
-        let is_right = is_done(&house, model, &set.setup, task);
-        let (right, all) = scores.entry(task.group.as_str()).or_default();
+    for task in list(&set["tasks"]).iter().filter(is_meant) {
+        let is_right = is_done(&house, model, &setup.join("\n"), task);
+        let (right, all) = scores.entry(text(&task["group"])).or_default();
         *right += usize::from(is_right);
         *all += 1;
     }
@@ -93,13 +74,25 @@ fn score(name: &str) {
     house.nothing_lives();
 }
 
-fn is_done(house: &House, model: &str, setup: &[String], task: &Task) -> bool {
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+/// Does a task: `task` in the repository that the lines of `setup` and the task's `more` make. Its
+/// `check` is a shell command that succeeds if the effect and `$ANSWER` are right.
+fn is_done(house: &House, model: &str, setup: &str, task: &Value) -> bool {
     let workspace = house.workspace();
     fs::remove_dir_all(&workspace).unwrap();
     fs::create_dir(&workspace).unwrap();
-    let script = format!("{}\n{}\n", setup.join("\n"), task.more);
-    assert!(shell(house, &script, ""), "the repository of `{}` cannot be made", task.id);
-    let words = ["run", "--yes", "--offline", "--model", model, "--output", "json", &task.task];
+    let id = text(&task["id"]);
+    let script = format!("{setup}\n{}\n", task["more"].as_str().unwrap_or_default());
+    assert!(shell(house, &script, ""), "the repository of `{id}` cannot be made");
+    let words =
+        ["run", "--yes", "--offline", "--model", model, "--output", "json", text(&task["task"])];
     let output = house.command(&words).patient().run();
     let mut calls = Vec::new();
     let mut answer = String::new();
@@ -112,8 +105,8 @@ fn is_done(house: &House, model: &str, setup: &[String], task: &Task) -> bool {
             _ => {}
         }
     }
-    let is_right = shell(house, &task.check, &answer);
-    println!("{} {}: {calls:?} = {answer:?}", if is_right { "right" } else { "WRONG" }, task.id);
+    let is_right = shell(house, text(&task["check"]), &answer);
+    println!("{} {id}: {calls:?} = {answer:?}", if is_right { "right" } else { "WRONG" });
     is_right
 }
 

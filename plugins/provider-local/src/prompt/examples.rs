@@ -1,7 +1,7 @@
 //! Example exchanges that show a small model when to call, how to go on, and when to talk.
 //!
-//! Exchanges of this file show several calls, a failed one and an answer. They appear if the request
-//! has their tools. Any other tool is shown by the examples that its plugin gives.
+//! Exchanges of this file show several calls, a failed one and an answer. They appear if the
+//! request has their tools. Any other tool is shown by the examples that its plugin gives.
 
 use jaato_plugin_sdk::types::ToolSpec;
 use serde_json::{Map, Value, json};
