@@ -1,8 +1,8 @@
 //! Whole tasks in small git repositories, done by the real default model with every shipped plugin
 //! in place. A task is right if its effect and the final answer are.
 //!
-//! `whole_tasks.json` has two sets. The prompt was tuned on one; the other was held out. A task is of
-//! `one` step, of `two` steps, or `talk` if no tool is needed.
+//! `whole_tasks.json` has two sets. The prompt was tuned on one; the other was held out. A task is
+//! of `one` step, of `two` steps, or `talk` if no tool is needed.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
