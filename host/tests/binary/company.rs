@@ -34,7 +34,10 @@ fn text(text: &str) -> Value {
 /// events.
 fn play(house: &House, words: &[&str]) -> Vec<Value> {
     let run = [&["run", "--output", "json", "--yes", "go"], words].concat();
-    house.run(&run).code(0).json_lines()
+    let events = house.run(&run).json_lines();
+    let last = &events[events.len() - 1];
+    assert_eq!((&last["event"], &last["outcome"]), (&json!("turn_finished"), &json!("done")));
+    events
 }
 
 /// The result of the first call of that tool.

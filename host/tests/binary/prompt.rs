@@ -8,8 +8,9 @@ use serde_json::json;
 use crate::house;
 use crate::support::{elf, fixture, fixtures};
 
-/// The promise of the design for all tools that are shipped, before the embedded model.
-const DEFAULT_PREFIX_TOKENS_MAX: usize = 700;
+/// The most that comes before the embedded model's task, as its tools are declared: its provider
+/// writes them shorter.
+const DEFAULT_PREFIX_TOKENS_MAX: usize = 750;
 /// The same for others.
 const CLOUD_PREFIX_TOKENS_MAX: usize = 3000;
 
@@ -194,13 +195,12 @@ fn what_stands_before_the_task_is_bounded_with_every_plugin() {
 
     let local = ["run", "--show-prompt", "--model", "local/qwen2.5-coder-1.5b"];
     let small = house.run(&local).silent().stdout;
-    for tool in ["cli_based_tool", "readFile", "get_environment", "list_tools"] {
+    for tool in ["cli_based_tool", "readFile", "updateFile", "writeNewFile", "list_tools"] {
         assert!(small.contains(&format!("--- tool {tool} ")), "{tool}: {small}");
     }
-    for tool in ["createPlan", "updateFile", "apply_patch", "grep_content"] {
+    for tool in ["createPlan", "get_environment", "apply_patch", "grep_content"] {
         assert!(!has(&small, tool), "{tool}: {small}");
     }
-    assert!(!small.contains("Change files with"), "{small}");
     let tokens = total(&small);
     assert!((100..=DEFAULT_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {small}");
 

@@ -24,7 +24,8 @@ fn keep(house: &House, command: &str, folder: &Path) -> String {
     let asked: Value = serde_json::from_str(&asked).unwrap();
     let answer = json!({ "call_id": asked["call_id"], "decision": "allow_always", "pattern": 0 });
     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
-    running.finish().code(0).stdout
+    // A command that is not there makes the run fail; what is kept is the same.
+    running.finish().stdout
 }
 
 /// What the rules decide about a command in a folder.

@@ -108,7 +108,7 @@ fn five_deaths_are_enough() {
         return;
     };
     let start = Instant::now();
-    house.run(&["run", "--yes", "go"]).code(0);
+    house.run(&["run", "--yes", "go"]).code(1);
     // It waited before each worker but the first two: 100, 200 and 400 ms.
     assert!(start.elapsed() >= Duration::from_millis(700), "{:?}", start.elapsed());
 }
@@ -173,7 +173,7 @@ fn a_memory_hog_from_elsewhere_meets_its_limit() {
     let hog = json!({ "steps": [die("hog")] });
     let told = json!({ "tool_result": "was ended by signal 6 (abort)" });
     house.script(&json!({ "answers": [hog, { "expect": told, "steps": [{ "text": "done" }] }] }));
-    house.run(&["run", "--yes", "go"]).code(0);
+    house.run(&["run", "--yes", "go"]).code(1);
 }
 
 #[test]

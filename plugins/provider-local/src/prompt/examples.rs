@@ -191,8 +191,8 @@ mod tests {
         let names = [SHELL, "readFile", "updateFile", "writeNewFile"];
         let tools = names.map(|name| tool(name, &["its own"]));
         assert_eq!(phrases(&tools), EXCHANGES.map(|exchange| exchange.phrase));
-        // Reading is shown together with changing; alone its own example shows it.
-        let expected = ["Hi", "How many days has a week?", "its own"];
+        // Reading is shown together with changing, writing together with running.
+        let expected = ["Hi", "How many days has a week?", "its own", "its own"];
         assert_eq!(phrases(&[tools[1].clone(), tools[3].clone()]), expected);
         assert!(phrases(&[]).is_empty());
     }
