@@ -5,7 +5,7 @@ use std::fmt::Write;
 use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result, Role, ToolSpec};
 use serde_json::{Value, json};
 
-use super::examples::{Step, example_exchanges};
+use super::examples::{SHELL, Step, example_exchanges};
 use super::result::{cut, failed, plain};
 use crate::grammar::call_text;
 use crate::repeat::FAILURES_MAX;
@@ -53,7 +53,10 @@ pub fn render(
     examples: Examples,
     tokenizer: &Tokenizer,
 ) -> Result<Prompt> {
-    let mut writer = Writer { tokenizer, tokens: Vec::new(), task: String::new(), failures: 0 };
+    let shows_answers =
+        examples == Examples::Shown && tools.iter().any(|tool| tool.name.as_str() == SHELL);
+    let mut writer =
+        Writer { tokenizer, tokens: Vec::new(), task: String::new(), failures: 0, shows_answers };
     writer.open("system")?;
     // The host's text is not ours: plain. Only the frame around the tools holds control tokens.
     let system = request.system.trim();
@@ -84,6 +87,8 @@ struct Writer<'a> {
     task: String,
     /// Calls that failed in a row since then.
     failures: usize,
+    /// Whether the examples show an answer after a result: otherwise it is asked for in words.
+    shows_answers: bool,
 }
 
 impl Writer<'_> {
@@ -141,7 +146,8 @@ impl Writer<'_> {
     /// rest of it by then.
     fn next(&self) -> String {
         let ask = match self.failures {
-            0 => "Make the next call, or answer if all is done.",
+            0 if self.shows_answers => "Make the next call, or answer if all is done.",
+            0 => "Answer the task with this result, or make the next call.",
             1..FAILURES_MAX => "Make another call, or answer with what failed.",
             _ => "It did not work. Answer with what failed.",
         };
