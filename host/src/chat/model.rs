@@ -14,11 +14,11 @@ use crate::view::View;
 /// How long a provider may take to list its models.
 const LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// Lets another model answer from here on, or says which one does. A note says if its provider does
+/// Changes the model, or says which one answers. A note says if its provider does
 /// not list it, or if that cannot be checked: a list may lack models that the provider has.
 ///
 /// # Errors
-/// For a name that stands for no model, and for a model that cannot be used.
+/// For a name without a model, and for a model that cannot be used.
 pub async fn change(
     runtime: &Runtime,
     session: &mut Session,

@@ -104,7 +104,7 @@ impl Pastes {
     }
 }
 
-/// Returns the character that a key of a paste stands for. Control characters are dropped.
+/// Returns the character of a key in a paste. Control characters are dropped.
 fn char_of(key: KeyEvent) -> Option<char> {
     match key {
         KeyEvent(KeyCode::Char('J'), Modifiers::CTRL) => Some('\n'),

@@ -176,7 +176,7 @@ impl Moving {
         }
     }
 
-    /// Notes that nothing goes on.
+    /// Notes that no work continues.
     pub fn rest(&mut self) {
         self.spinner = None;
         *WORK.lock() = None;

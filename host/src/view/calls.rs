@@ -138,7 +138,7 @@ impl Calls {
         running.output.open_line()
     }
 
-    /// Returns true if a call goes on in the background.
+    /// Returns true if a call runs in the background.
     pub fn is_in_background(&self, id: &CallId) -> bool {
         self.find(id).is_some_and(|running| running.is_task)
     }

@@ -36,7 +36,7 @@ impl Reader {
     /// # Errors
     /// `NotFound` where there is none yet.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // One would be waited for until somebody writes to it.
+        // Opening it would block until another process writes to it.
         if path.metadata().is_ok_and(|found| found.file_type().is_fifo()) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe"));
         }

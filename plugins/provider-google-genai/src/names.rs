@@ -35,7 +35,7 @@ impl Names {
         Self { names: both.collect() }
     }
 
-    /// Finds the name of the tool that a model calls so; what is no tool's stays as it is.
+    /// Returns the name of the tool that a model means; an unknown name stays as it is.
     pub(crate) fn own<'a>(&'a self, called: &'a str) -> &'a str {
         let find = |called: &str| self.names.iter().find(|(written, _)| written == called);
         let inside = || find(called.strip_prefix(MODULE)?.strip_prefix(['.', ':'])?);

@@ -12,11 +12,8 @@ use crate::prompt::failed;
 /// Times that the same call may be made in a turn if calls between worked.
 const TIMES_MAX: usize = 2;
 
-/// After so many failed calls in a row the model has to say what failed.
-pub const FAILURES_MAX: usize = 4;
-
-/// Tells whether the same call was made since the user said something and no other call worked
-/// after it, or was made often.
+/// Returns true if the same call was made in this turn and no other call worked after it, or if it
+/// was made often.
 pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Value>) -> bool {
     let turn = turn(messages);
     let (mut times, mut last, mut may_differ) = (0, None, false);

@@ -15,7 +15,7 @@ const NAME_BYTES_MAX: usize = 350 + 3 * 80;
 const FILES_MAX: usize = 4096;
 
 /// What helps against a fetch that stopped.
-pub(crate) const AGAIN: &str = "pull it again: the server goes on where it was";
+pub(crate) const AGAIN: &str = "pull it again: the server continues where it stopped";
 
 /// The server's word for the end.
 const SUCCESS: &str = "success";

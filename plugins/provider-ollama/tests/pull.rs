@@ -78,7 +78,7 @@ fn half_a_fetch_is_none_and_may_go_on_later() {
         .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(body)));
     let error = host.instance().unwrap().pull_model("a").result.unwrap_err();
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
-    assert!(error.hint.unwrap().contains("goes on where it was"));
+    assert!(error.hint.unwrap().contains("continues where it stopped"));
 }
 
 #[test]

@@ -225,7 +225,7 @@ impl From<rusqlite::Error> for WorkError {
 
 /// Opens a file, which is made for this user alone if it is missing.
 fn open_private(path: &Path) -> std::io::Result<File> {
-    // A named pipe would be waited for until somebody reads it.
+    // Opening a named pipe would block until another process reads it.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         let kind = std::io::ErrorKind::InvalidInput;
         return Err(std::io::Error::new(kind, "it is not a regular file"));

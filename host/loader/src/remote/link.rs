@@ -128,11 +128,11 @@ impl Link {
         self.waiting.notify_one();
     }
 
-    /// Closes this end because the other cannot be written to. Who reads here finds the end too:
-    /// an answer to what was not sent would be waited for in vain.
+    /// Closes this end because the other cannot be written to. Reading ends too: an answer to what
+    /// was not sent never comes.
     fn fail(&self) {
         self.close();
-        // A socket that is not connected any more has ended already.
+        // Fails only for a socket that is no longer connected.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 

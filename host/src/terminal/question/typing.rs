@@ -142,7 +142,7 @@ impl Typing {
             Self::Lines(_) if !typed::is_typed()? => Ok(None),
             Self::Lines(_) => {
                 let line = typed::read_line()?;
-                // Ctrl-L and its like are no part of an answer.
+                // An answer has no control characters, such as Ctrl-L.
                 let is_text = |sign: &char| !sign.is_control() || *sign == CTRL_C;
                 let text = String::from_utf8_lossy(&line);
                 let text = || Typed::Line(text.chars().filter(is_text).collect());

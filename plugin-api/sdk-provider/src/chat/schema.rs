@@ -71,7 +71,7 @@ fn is_closed(schema: &Value) -> bool {
     !is_object || (schema["additionalProperties"] == false && has_all())
 }
 
-/// Tells whether a schema gives a list of types anywhere.
+/// Returns true if a schema has a list of types anywhere.
 pub(super) fn has_type_lists(schema: &Value) -> bool {
     match schema {
         Value::Object(words) => {

@@ -1,4 +1,4 @@
-//! Example exchanges that show a small model when to call, how to go on, and when to talk.
+//! Example exchanges that show a small model when to call, how to use a result, and when to talk.
 //!
 //! Exchanges of this file show several calls, a failed one and an answer. They appear if the
 //! request has their tools. Any other tool is shown by the examples that its plugin gives.
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// Most calls that are shown; each costs some 40 tokens of every prompt.
 const CALLS_MAX: usize = 10;
 
-/// Calls that are shown at least, if the tools have so many examples: after a single one the
+/// The fewest calls that are shown, if the tools have enough examples: after a single one the
 /// model answers without a call.
 const CALLS_MIN: usize = 4;
 
@@ -103,7 +103,7 @@ pub(super) fn example_exchanges<'a>(tools: &[&'a ToolSpec]) -> Vec<(&'a str, Vec
         known.iter().map(|it| (it.phrase, it.steps.iter().map(Known::step).collect())).collect();
     let others: Vec<&ToolSpec> = tools.iter().copied().filter(|tool| !shows(tool)).collect();
     let calls = known.iter().flat_map(|exchange| exchange.steps).filter_map(Known::tool);
-    // Behind the plain exchange: talk at the end, and the model talks where it should call.
+    // They come last: after talk at the end, the model talks where it should call.
     exchanges.extend(of_specs(&others, calls.count()));
     exchanges
 }

@@ -10,5 +10,5 @@ mod tools;
 
 pub use examples::{SHELL, example_answers};
 pub use render::{Examples, Prompt, render};
-pub use result::{RESULT_TOKENS_MAX, failed};
+pub use result::{FAILURES_MAX, RESULT_TOKENS_MAX, failed};
 pub use tools::shown_tools;

@@ -6,9 +6,8 @@ use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result,
 use serde_json::{Value, json};
 
 use super::examples::{SHELL, Step, example_exchanges};
-use super::result::{cut, failed, plain};
+use super::result::{FAILURES_MAX, cut, failed, plain};
 use crate::grammar::call_text;
-use crate::repeat::FAILURES_MAX;
 use crate::tokenizer::Tokenizer;
 
 /// The system text of a request that brings none.
@@ -87,7 +86,8 @@ struct Writer<'a> {
     task: String,
     /// Calls that failed in a row since then.
     failures: usize,
-    /// Whether the examples show an answer after a result: otherwise it is asked for in words.
+    /// Whether the examples show an answer after a result. If not, the text after a result asks for
+    /// one.
     shows_answers: bool,
 }
 

@@ -8,7 +8,10 @@ use crate::tokenizer::Tokenizer;
 /// Most tokens of one result: ten seconds at the 69 tokens a second that two cores with AVX2 read.
 pub const RESULT_TOKENS_MAX: usize = 700;
 
-/// Tells whether a call failed: by an error, or a command by its return code.
+/// Failed calls in a row after which the model has to say what failed.
+pub const FAILURES_MAX: usize = 4;
+
+/// Returns true if a call failed: by an error, or a command by its return code.
 pub fn failed(result: &ToolResult) -> bool {
     let content = &result.content;
     let is_refused = content.get("success") == Some(&Value::Bool(false));

@@ -34,7 +34,7 @@ impl Drop for Locked {
 
 /// Locks a file, which is made where it is missing.
 pub fn lock(path: &Path) -> Result<Locked, HistoryError> {
-    // A named pipe would be waited for until somebody reads it.
+    // Opening a named pipe would block until another process reads it.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         let odd = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         return Err(HistoryError::io("open", path)(odd));
