@@ -35,7 +35,11 @@ pub const CTRL_C: char = '\u{3}';
 pub(super) fn is_typed() -> io::Result<bool> {
     let keyboard = keyboard();
     let mut terminal = [PollFd::new(keyboard.as_fd(), PollFlags::POLLIN)];
-    Ok(poll(&mut terminal, PollTimeout::ZERO)? > 0)
+    // A signal that arrives now interrupts also a look that does not wait.
+    match poll(&mut terminal, PollTimeout::ZERO) {
+        Err(Errno::EINTR) => Ok(false),
+        polled => Ok(polled? > 0),
+    }
 }
 
 /// Blocks until something can be read from the terminal, or the other end of a pipe is closed.

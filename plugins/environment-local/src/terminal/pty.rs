@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio, read, write};
+use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio, read, retry_on_intr, write};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
@@ -198,7 +198,8 @@ impl AsFd for Pty {
 fn is_readable(descriptor: &impl AsFd) -> io::Result<bool> {
     let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut polled, Some(&at_once))?;
+    // A signal that arrives now interrupts also a look that does not wait.
+    retry_on_intr(|| poll(&mut polled, Some(&at_once)))?;
     Ok(polled[0].revents().contains(PollFlags::IN))
 }
 
