@@ -9,6 +9,7 @@ use jaato_runtime::config::trust::{
 };
 use jaato_runtime::{Setup, visible};
 use jaato_template::shell_word;
+use jaato_types::mcp_entry::standard;
 use serde_json::Value;
 
 use crate::args::Global;
@@ -163,6 +164,7 @@ fn variables_of(seen: &Candidate) -> Vec<AgreedVariables> {
 
 /// Returns the command line of an entry, with the variables that it sets.
 fn command_of(entry: &Value) -> Option<String> {
+    let entry = Value::Object(standard(entry).ok()?);
     let command = entry["command"].as_str()?;
     let set = entry["env"].as_object().into_iter().flatten();
     let set = set.map(|(name, value)| format!("{name}={}", word(value)));
@@ -170,12 +172,13 @@ fn command_of(entry: &Value) -> Option<String> {
     let mut words: Vec<String> = set.collect();
     words.push(shell_word(command));
     words.extend(args);
+    words.extend(entry["envFile"].as_str().map(|file| format!("(variables of {file})")));
     words.extend(entry["cwd"].as_str().map(|folder| format!("(in {folder})")));
     Some(words.join(" "))
 }
 
 fn address_of(entry: &Value) -> Option<String> {
-    entry["url"].as_str().map(str::to_owned)
+    Some(standard(entry).ok()?.get("url")?.as_str()?.to_owned())
 }
 
 /// Returns a value as one word of a command line.
@@ -202,7 +205,10 @@ mod tests {
         });
         let line = r"LD_PRELOAD=./x.so /bin/sh -c 'it'\''s; x' '' '${KEY}' 1 (in sub)";
         assert_eq!(command_of(&entry).as_deref(), Some(line));
-        assert_eq!(command_of(&json!({ "command": 1 })), None);
+        let entry =
+            json!({ "command": ["a", "b c"], "environment": { "X": 1 }, "envFile": ".env" });
+        assert_eq!(command_of(&entry).as_deref(), Some("X=1 a 'b c' (variables of .env)"));
+        assert_eq!(command_of(&json!({ "command": {} })), None);
         assert_eq!(command_of(&json!("x")), None);
     }
 }

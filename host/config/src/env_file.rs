@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use crate::dotenv::Assignment;
 use crate::origin::Origin;
+use jaato_types::dotenv::Assignment;
 
 /// A variables file; the last assignment of a name counts, one that is empty counts as not set.
 #[derive(Clone, Default)]

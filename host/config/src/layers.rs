@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use crate::dotenv::{self, DotEnv};
 use crate::env_file::EnvFile;
 use crate::error::{ConfigError, Warning};
 use crate::file::{ConfigFile, PLUGINS, PROVIDERS, read_text, text_of};
@@ -17,6 +16,7 @@ use crate::setting::{Bases, Setting};
 use crate::toml_tree::{Node, Value};
 use crate::trust::{CONFIG_FILE, ENV_FILE, TrustedWorkspace};
 use crate::variables::Variables;
+use jaato_types::dotenv::{self, DotEnv};
 
 /// Most letters by which a variable's name may differ from a known one to be taken for a typo.
 const TYPO_LETTERS_MAX: usize = 2;

@@ -10,7 +10,6 @@
 mod answer;
 mod asking;
 mod docs;
-mod dotenv;
 mod edit;
 mod env_file;
 mod error;

@@ -223,6 +223,65 @@ fn the_command_adds_and_removes_servers_and_keeps_what_it_does_not_know() {
 }
 
 #[test]
+fn servers_are_added_and_imported_as_other_programs_write_them() {
+    let Some(house) = with_servers(&[]) else { return };
+    let server = fixtures::built_program("mcp_server").display().to_string();
+    let at_shell = |words: &[&str]| house.run(&[&["mcp"], words].concat());
+    let added =
+        at_shell(&["add", "-s", "user", "-e", "GIVEN=far-away-1", "moon", "--", &server, "legacy"]);
+    assert!(added.code(0).stdout.starts_with("Added MCP server 'moon'"));
+    let read = call(&house, "mcp__moon__environment", json!({ "name": "GIVEN" }));
+    assert_eq!(read["result"]["content"][0]["text"], "far-away-1");
+    let shown = at_shell(&["show", "moon"]).code(0).stdout;
+    assert!(shown.contains("Variables: GIVEN") && !shown.contains("far-away"), "{shown}");
+    for (words, why) in [
+        (&["sun", "--trust", "x"][..], "invalid option '--trust'"),
+        (
+            &["--transport", "sse", "sun", "https://e.example"],
+            "`sse` is the transport of 2024-11-05",
+        ),
+        (&["sun"], "the command or the address is missing"),
+    ] {
+        let refused = at_shell(&[&["add"], words].concat()).code(2);
+        assert!(refused.stderr.contains(why), "{refused}");
+    }
+    assert!(at_shell(&["add", "--help"]).code(0).stdout.contains("--env KEY=VALUE"));
+    let file = json!({ "servers": { "far": { "command": [server, "legacy"], "environment": { "GIVEN": 1 } } } });
+    house.write("workspace/.vscode/mcp.json", &format!("// mine\n{file}"));
+    assert!(at_shell(&["import"]).code(0).stdout.starts_with("vscode (.vscode/mcp.json): far\n"));
+    let imported = at_shell(&["import", "vscode"]).code(0).stdout;
+    assert!(imported.starts_with("Imported 'far' from .vscode/mcp.json: "), "{imported}");
+    let again = at_shell(&["import", "moonbase"]).code(1);
+    assert!(again.stderr.contains("`moonbase` has no file with servers here"), "{again}");
+    let about = house.run(&["trust"]).code(0).stdout;
+    assert!(about.contains("GIVEN=1"), "{about}");
+    let read = call(&house, "mcp__far__environment", json!({ "name": "GIVEN" }));
+    assert_eq!(read["result"]["content"][0]["text"], "1");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_file_with_comments_and_keys_of_other_programs_counts_and_is_trusted_as_it_is_read() {
+    let Some(house) = with_servers(&[]) else { return };
+    let server = json!(fixtures::built_program("mcp_server"));
+    let file = format!(
+        "{{ // for VS Code\n \"servers\": {{\n  \"moon\": {{ \"type\": \"local\", \"command\": [{server}, \"legacy\"], \
+         \"env\": {{ \"GIVEN\": \"${{env:FAR}} ${{workspaceFolder}}\" }}, \"cwd\": null, }},\n  \
+         \"off\": {{ \"command\": {server}, \"enabled\": false }} }} }}"
+    );
+    house.write("workspace/.mcp.json", &file);
+    let told = house.run(&["trust"]).code(0).stdout;
+    assert!(told.contains("moon: FAR"), "{told}");
+    let listed = house.run(&["mcp", "list"]).code(0).stdout;
+    assert!(listed.contains("off: ") && listed.contains("[disabled]"), "{listed}");
+    let read = house.command(&["call", "mcp__moon__environment", r#"{"name": "GIVEN"}"#]);
+    let read = read.variable("FAR", "away").run().code(0).stdout;
+    let workspace = house.workspace().canonicalize().unwrap();
+    assert!(read.contains(&format!("away {}", workspace.display())), "{read}");
+    house.nothing_lives();
+}
+
+#[test]
 fn connect_reload_and_logs_say_what_they_did() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let connected = mcp(&house, &["connect", "moon"]);

@@ -23,6 +23,7 @@ mod condition;
 pub mod count;
 mod data;
 mod description;
+pub mod dotenv;
 mod error;
 mod event;
 pub mod execution;

@@ -1,12 +1,13 @@
-//! Variables that an entry of `.mcp.json` refers to, and those that the user agreed to send.
+//! Entries of `.mcp.json` as several programs write them, the variables that they refer to, and
+//! those that the user agreed to send.
 //!
-//! The host and the plugin for MCP servers read entries alike: here are the syntax of a reference
-//! and the form in which an entry is compared.
+//! The host and the plugin for MCP servers read entries alike: here are where servers are in a file,
+//! the names of keys, the syntax of a reference and the form in which an entry is compared.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// Variables that the user agreed to send to one server of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +22,12 @@ pub struct AgreedVariables {
     pub variables: BTreeSet<String>,
 }
 
-/// A reference to a variable: `${NAME}` or `${NAME:-default}`.
+/// In place of a variable's name: the folder of the workspace, as in VS Code.
+pub const WORKSPACE_FOLDER: &str = "workspaceFolder";
+/// In place of a variable's name: the user's folder, as in VS Code.
+pub const USER_HOME: &str = "userHome";
+
+/// A reference to a variable: `${NAME}`, `${NAME:-default}` or, as VS Code writes it, `${env:NAME}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference<'a> {
     /// All of it.
@@ -42,6 +48,7 @@ impl<'a> Reference<'a> {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
+        let name = name.strip_prefix("env:").unwrap_or(name);
         let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
         let is_name =
             name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
@@ -49,17 +56,21 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Returns the names of all variables that the texts of an entry refer to.
+/// Returns the names of all variables that the texts of an entry refer to, as it is written and as
+/// it is read.
 pub fn variables_of(entry: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let mut waiting = vec![entry];
+    let read = standard(entry).map_or(Value::Null, Value::Object);
+    let mut waiting = vec![entry, &read];
     while let Some(value) = waiting.pop() {
         match value {
             Value::String(text) => {
                 // Each `${` counts, also inside of another reference: too many names do no harm.
                 let starts = text.match_indices("${");
                 let found = starts.filter_map(|(at, _)| Reference::at_start_of(&text[at..]));
-                names.extend(found.map(|reference| reference.name.to_owned()));
+                let found = found.map(|reference| reference.name);
+                let found = found.filter(|name| ![WORKSPACE_FOLDER, USER_HOME].contains(name));
+                names.extend(found.map(str::to_owned));
             }
             Value::Array(items) => waiting.extend(items),
             Value::Object(members) => waiting.extend(members.values()),
@@ -67,6 +78,216 @@ pub fn variables_of(entry: &Value) -> BTreeSet<String> {
         }
     }
     names
+}
+
+/// Returns the keys that lead to the servers of a file: `mcpServers`, as most programs write it,
+/// `servers` (VS Code), `mcp` (its settings and opencode), or none if each member is a server.
+///
+/// # Errors
+/// A file that has something else; the text is for people.
+pub fn servers_path(file: &Map<String, Value>) -> Result<Vec<String>, String> {
+    if file.is_empty() {
+        return Ok(vec!["mcpServers".to_owned()]);
+    }
+    let key = |wanted: &str| file.keys().find(|key| plain(key) == wanted).cloned();
+    let nested = |key: &str| file[key].get("servers").is_some_and(Value::is_object);
+    let path = match (key("mcpservers").or_else(|| key("servers")), key("mcp"), key("mcp.servers"))
+    {
+        (Some(key), _, _) | (None, None, Some(key)) => vec![key],
+        (None, Some(key), _) if nested(&key) => vec![key, "servers".to_owned()],
+        (None, Some(key), _) => vec![key],
+        (None, None, None) if file.values().all(is_server) => Vec::new(),
+        (None, None, None) => return Err("it has no `mcpServers`".to_owned()),
+    };
+    Ok(path)
+}
+
+/// Returns the servers of a file.
+///
+/// # Errors
+/// As [`servers_path`]; a value in their place that is no object.
+pub fn servers_of(file: Map<String, Value>) -> Result<Map<String, Value>, String> {
+    let path = servers_path(&file)?;
+    let mut servers = Value::Object(file);
+    for key in &path {
+        servers = servers.get_mut(key).map(Value::take).unwrap_or_default();
+    }
+    match servers {
+        Value::Null => Ok(Map::new()),
+        Value::Object(servers) => Ok(servers),
+        _ => Err(format!("`{}` is no object", path.join("."))),
+    }
+}
+
+fn is_server(value: &Value) -> bool {
+    standard(value).is_ok_and(|entry| entry.contains_key("command") || entry.contains_key("url"))
+}
+
+/// What a value of an entry is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    /// A text, or a list with the arguments behind it.
+    Command,
+    Texts,
+    TextMap,
+    Flag,
+    /// The opposite of what it says.
+    NotFlag,
+    Milliseconds,
+    Seconds,
+    /// The variable that holds a token.
+    TokenVariable,
+    /// Headers and the variables that hold their values.
+    HeaderVariables,
+    Any,
+}
+
+/// Keys without case, `_` and `-`; the name that is read, and what it holds. From the documents of
+/// Claude Code, Claude Desktop, Cline, codex, Cursor, Gemini CLI, opencode, VS Code and Windsurf.
+const KEYS: [(&str, &str, Kind); 31] = [
+    ("type", "type", Kind::Text),
+    ("transport", "type", Kind::Text),
+    ("command", "command", Kind::Command),
+    ("cmd", "command", Kind::Command),
+    ("args", "args", Kind::Texts),
+    ("env", "env", Kind::TextMap),
+    ("environment", "env", Kind::TextMap),
+    ("envs", "env", Kind::TextMap),
+    ("envfile", "envFile", Kind::Text),
+    ("cwd", "cwd", Kind::Text),
+    ("url", "url", Kind::Text),
+    ("httpurl", "url", Kind::Text),
+    ("serverurl", "url", Kind::Text),
+    ("uri", "url", Kind::Text),
+    ("headers", "headers", Kind::TextMap),
+    ("httpheaders", "headers", Kind::TextMap),
+    ("envhttpheaders", "headers", Kind::HeaderVariables),
+    ("bearertokenenvvar", "headers", Kind::TokenVariable),
+    ("oauth", "oauth", Kind::Any),
+    ("timeout", "timeout", Kind::Milliseconds),
+    ("tooltimeoutsec", "timeout", Kind::Seconds),
+    ("startuptimeout", "startupTimeout", Kind::Milliseconds),
+    ("startuptimeoutms", "startupTimeout", Kind::Milliseconds),
+    ("startuptimeoutsec", "startupTimeout", Kind::Seconds),
+    ("tools", "tools", Kind::Texts),
+    ("includetools", "tools", Kind::Texts),
+    ("enabledtools", "tools", Kind::Texts),
+    ("excludetools", "excludeTools", Kind::Texts),
+    ("disabledtools", "excludeTools", Kind::Texts),
+    ("disabled", "disabled", Kind::Flag),
+    ("enabled", "disabled", Kind::NotFlag),
+];
+
+/// Writes an entry with the names and types that jaato reads, whatever program it was written for.
+/// Numbers and truth values in place of a text are one, `null` is nothing, and keys that are not
+/// known stay. Of two names for one thing the first counts; headers are put together.
+///
+/// # Errors
+/// A value that is nothing of the kind; the text names the key.
+pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
+    let Value::Object(entry) = entry else { return Err("it is no object".to_owned()) };
+    let mut standard = Map::new();
+    for (key, value) in entry.iter().filter(|(_, value)| !value.is_null()) {
+        let plain = plain(key);
+        let known = KEYS.iter().find(|(alias, _, _)| *alias == plain);
+        let (name, kind) = known.map_or((key.as_str(), Kind::Any), |known| (known.1, known.2));
+        let wrong = |what: &str| format!("`{key}` is no {what}");
+        let value = match kind {
+            Kind::Any => value.clone(),
+            Kind::Text if name == "type" => transport(&text(value).ok_or(wrong("text"))?).into(),
+            Kind::Text => text(value).ok_or(wrong("text"))?.into(),
+            Kind::Command => match value {
+                Value::Array(words) => {
+                    let words = texts(words).ok_or(wrong("text"))?;
+                    let mut words = words.into_iter();
+                    let command = words.next().unwrap_or_default();
+                    let behind: Vec<Value> = words.collect();
+                    if !behind.is_empty() {
+                        standard.insert("args".to_owned(), behind.into());
+                    }
+                    command
+                }
+                _ => text(value).ok_or(wrong("text"))?.into(),
+            },
+            Kind::Texts => {
+                let items = value.as_array().ok_or(wrong("list"))?;
+                texts(items).ok_or(wrong("list of texts"))?.into()
+            }
+            Kind::TextMap => {
+                let members = value.as_object().ok_or(wrong("object"))?;
+                let members = members.iter().filter(|(_, value)| !value.is_null());
+                let texts = members.map(|(key, value)| Some((key.clone(), text(value)?.into())));
+                Value::Object(texts.collect::<Option<_>>().ok_or(wrong("object of texts"))?)
+            }
+            Kind::Flag => flag(value).ok_or(wrong("`true` or `false`"))?.into(),
+            Kind::NotFlag => (!flag(value).ok_or(wrong("`true` or `false`"))?).into(),
+            Kind::Milliseconds => number(value).ok_or(wrong("number"))?.into(),
+            Kind::Seconds => number(value).ok_or(wrong("number"))?.saturating_mul(1000).into(),
+            Kind::TokenVariable => {
+                let variable = text(value).ok_or(wrong("text"))?;
+                json!({ "Authorization": format!("Bearer ${{{variable}}}") })
+            }
+            Kind::HeaderVariables => {
+                let members = value.as_object().ok_or(wrong("object"))?;
+                let headers = members.iter().map(|(key, value)| {
+                    Some((key.clone(), format!("${{{}}}", text(value)?).into()))
+                });
+                Value::Object(headers.collect::<Option<_>>().ok_or(wrong("object of texts"))?)
+            }
+        };
+        match (standard.get_mut(name), value) {
+            (Some(Value::Object(all)), Value::Object(more)) if name == "headers" => {
+                all.extend(more)
+            }
+            (Some(_), _) => {}
+            (None, value) => drop(standard.insert(name.to_owned(), value)),
+        }
+    }
+    Ok(standard)
+}
+
+/// Returns a key as [`KEYS`] writes it.
+fn plain(key: &str) -> String {
+    key.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
+}
+
+/// Returns the transport that a word of some program means; an unknown word stays.
+fn transport(word: &str) -> String {
+    match plain(word).as_str() {
+        "stdio" | "local" => "stdio".to_owned(),
+        "http" | "streamablehttp" | "streamable" | "remote" => "http".to_owned(),
+        "sse" => "sse".to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn texts(values: &[Value]) -> Option<Vec<Value>> {
+    values.iter().map(|value| Some(text(value)?.into())).collect()
+}
+
+fn flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        _ => value.as_str()?.parse().ok(),
+    }
+}
+
+/// Returns a number, also one that is written as a text. What is behind the point is dropped.
+fn number(value: &Value) -> Option<u64> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => value.as_f64()?,
+    };
+    (number >= 0.0).then_some(number as u64)
 }
 
 /// Writes an entry so that two entries that say the same have one form: JSON with sorted keys.
@@ -97,10 +318,70 @@ mod tests {
     fn variables_are_found_wherever_an_entry_has_text() {
         let entry = json!({
             "url": "http://x/${A}?${B:-${C}}", "headers": { "X": "${D}" }, "args": ["$E", "${1F}"],
-            "oauth": { "clientSecret": "${${G}}" }, "${H}": 1,
+            "oauth": { "clientSecret": "${${G}} ${env:I} ${workspaceFolder}" }, "${H}": 1,
         });
         let names: Vec<_> = variables_of(&entry).into_iter().collect();
-        assert_eq!(names, ["A", "B", "C", "D", "G"]);
+        assert_eq!(names, ["A", "B", "C", "D", "G", "I"]);
+    }
+
+    #[track_caller]
+    fn reads(entry: Value, expected: Value) {
+        assert_eq!(standard(&entry).map(Value::Object), Ok(expected));
+    }
+
+    #[test]
+    fn entries_of_other_programs_are_read() {
+        let codex = json!({
+            "url": "https://e.example", "bearer_token_env_var": "KEY", "startup_timeout_sec": 20.5,
+            "http_headers": { "A": "b" }, "env_http_headers": { "C": "D" }, "enabled": true,
+        });
+        let headers = json!({ "Authorization": "Bearer ${KEY}", "A": "b", "C": "${D}" });
+        let expected = json!({
+            "url": "https://e.example", "headers": headers, "startupTimeout": 20000,
+            "disabled": false,
+        });
+        assert_eq!(variables_of(&codex), ["D", "KEY"].map(str::to_owned).into());
+        reads(codex, expected);
+        let opencode =
+            json!({ "type": "local", "command": ["bun", "x", 1], "environment": { "A": 1 } });
+        let expected =
+            json!({ "type": "stdio", "args": ["x", "1"], "command": "bun", "env": { "A": "1" } });
+        reads(opencode, expected);
+        reads(json!({ "httpUrl": "http://a", "url": "http://b" }), json!({ "url": "http://a" }));
+        reads(
+            json!({ "type": "streamable_http", "serverUrl": "u" }),
+            json!({ "type": "http", "url": "u" }),
+        );
+        reads(
+            json!({ "env": null, "timeout": "60000", "enabled": "false" }),
+            json!({ "timeout": 60000, "disabled": true }),
+        );
+        reads(json!({ "alwaysAllow": ["a"] }), json!({ "alwaysAllow": ["a"] }));
+        assert_eq!(standard(&json!({ "env": [] })), Err("`env` is no object".to_owned()));
+        assert_eq!(standard(&json!({ "timeout": -1 })), Err("`timeout` is no number".to_owned()));
+        assert_eq!(standard(&json!({ "command": {} })), Err("`command` is no text".to_owned()));
+    }
+
+    #[test]
+    fn servers_are_found_where_programs_keep_them() {
+        let servers = json!({ "a": { "command": "x" } });
+        for file in [
+            json!({ "mcpServers": servers }),
+            json!({ "mcp_servers": servers, "model": "m" }),
+            json!({ "servers": servers, "inputs": [] }),
+            json!({ "mcp": servers }),
+            json!({ "mcp": { "servers": servers } }),
+            json!({ "mcp.servers": servers }),
+            servers.clone(),
+        ] {
+            let found = servers_of(file.as_object().unwrap().clone());
+            assert_eq!(found.map(Value::Object), Ok(servers.clone()), "{file}");
+        }
+        let of = |file: Value| servers_of(file.as_object().unwrap().clone());
+        assert_eq!(of(json!({})), Ok(Map::new()));
+        assert_eq!(of(json!({ "mcpServers": null })), Ok(Map::new()));
+        assert_eq!(of(json!({ "mcpServers": 1 })), Err("`mcpServers` is no object".to_owned()));
+        assert_eq!(of(json!({ "tools": {} })), Err("it has no `mcpServers`".to_owned()));
     }
 
     #[test]

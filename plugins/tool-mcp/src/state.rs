@@ -70,6 +70,7 @@ impl State for Mcp {
             workspace: facts.trusted_workspace.map(PathBuf::from),
             agreed: facts.agreed_variables,
             home: folder.filter(|folder| folder.is_absolute()),
+            folder: PathBuf::from(&facts.working_directory),
             settings: config.servers,
         };
         let kept = home.store().folder().await.ok().map(PathBuf::from);

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jaato_policy::{Layer, Outcome, RuleFile};
-use jaato_types::mcp_entry::{AgreedVariables, canonical, variables_of};
+use jaato_types::mcp_entry::{AgreedVariables, canonical, servers_of, variables_of};
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::CstRootNode;
 use serde_json::Value;
 
 use super::store::Trust;
@@ -69,9 +71,12 @@ impl Candidate {
             return Vec::new();
         }
         let text = String::from_utf8_lossy(&bytes);
-        let document = serde_json::from_str(text.trim_start_matches('\u{feff}'));
-        let Ok(Value::Object(mut document)) = document else { return Vec::new() };
-        let Some(Value::Object(servers)) = document.remove("mcpServers") else { return Vec::new() };
+        // As the plugin for servers reads it: with comments.
+        let text = text.trim_start_matches('\u{feff}');
+        let file = CstRootNode::parse(text, &ParseOptions::default());
+        let file = file.ok().and_then(|file| file.to_serde_value());
+        let Some(Value::Object(file)) = file else { return Vec::new() };
+        let servers = servers_of(file).unwrap_or_default();
         servers.into_iter().map(|(server, entry)| McpEntry { server, entry }).collect()
     }
 

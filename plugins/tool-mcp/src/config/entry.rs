@@ -1,14 +1,16 @@
 //! One server as a person has set it up.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json::{self, Value};
-use jaato_plugin_sdk::types::mask;
+use jaato_plugin_sdk::types::mcp_entry::{USER_HOME, WORKSPACE_FOLDER, standard};
+use jaato_plugin_sdk::types::{dotenv, mask};
 
 use super::expand::{Lookup, expand};
-use super::files::digest_of;
+use super::files::{FILE_BYTES_MAX, digest_of, read_text};
 use super::oauth::OAuthSettings;
 
 /// How long a call may take where an entry says nothing.
@@ -48,6 +50,8 @@ pub struct ServerEntry {
     pub timeout: Duration,
     /// The tools of it that are offered; all where absent.
     pub tools: Option<Vec<String>>,
+    /// The tools of it that are not offered.
+    pub left_out: Vec<String>,
     /// Whether it is left alone.
     pub disabled: bool,
     /// Whether its tools stand in every request.
@@ -92,7 +96,7 @@ pub struct HttpReach {
     pub oauth: OAuthSettings,
 }
 
-/// An entry as it stands in a file. Keys that nobody here knows are left to others.
+/// An entry in its [`standard`] form. Keys that nobody here knows are left to others.
 #[derive(Debug, Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
 struct Written {
@@ -101,18 +105,21 @@ struct Written {
     command: Option<String>,
     args: Vec<String>,
     env: BTreeMap<String, String>,
+    env_file: Option<String>,
     cwd: Option<String>,
     url: Option<String>,
     headers: BTreeMap<String, String>,
     oauth: Value,
     timeout: Option<u64>,
     tools: Option<Vec<String>>,
+    exclude_tools: Vec<String>,
     disabled: bool,
     #[serde(alias = "always_load")]
     always_load: bool,
 }
 
-/// Reads an entry. What is odd about one that can be used goes to `warnings`.
+/// Reads an entry. What is odd about one that can be used goes to `warnings`. Blocks where the entry
+/// names a file.
 ///
 /// # Errors
 /// Why the entry cannot be used, in words for a person.
@@ -126,7 +133,8 @@ pub fn read(
     if name.trim().is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
         return Err("a name has 1 to 128 bytes and no control characters".to_owned());
     }
-    let written: Written = serde_json::from_value(value.clone()).map_err(|it| it.to_string())?;
+    let standard = Value::Object(standard(value)?);
+    let written: Written = serde_json::from_value(standard).map_err(|it| it.to_string())?;
     let words = written.args.len() + written.env.len() + written.headers.len();
     if words > WORDS_MAX {
         return Err(format!("{words} arguments, variables and headers: {WORDS_MAX} at most"));
@@ -139,12 +147,18 @@ pub fn read(
         for unset in expanded.unset {
             warnings.push(format!("`{unset}` is not set, and `${{{unset}}}` stays as it is"));
         }
+        if let Some(asked) = text.split("${input:").nth(1).and_then(|it| it.split_once('}')) {
+            let asked = asked.0;
+            warnings.push(format!(
+                "`${{input:{asked}}}` stays as it is: VS Code asks for it; jaato takes `${{NAME}}` from a variable"
+            ));
+        }
         expanded.text
     };
     let mut map = |map: BTreeMap<String, String>| -> BTreeMap<String, String> {
         map.into_iter().map(|(key, value)| (key, text(&value))).collect()
     };
-    let (env, headers) = (map(written.env), map(written.headers));
+    let (mut env, headers) = (map(written.env), map(written.headers));
     let given = |given: Option<String>| given.filter(|it| !it.trim().is_empty());
     let (command, url) = (given(written.command), given(written.url));
     let kind = written.kind.as_deref().unwrap_or(if command.is_none() && url.is_some() {
@@ -152,14 +166,37 @@ pub fn read(
     } else {
         "stdio"
     });
+    // The person's folder, as a shell puts it in.
+    let path = |text: String| match (text.strip_prefix("~/"), lookup(USER_HOME)) {
+        (Some(rest), Some(home)) => format!("{home}/{rest}"),
+        (_, _) => text,
+    };
     let reach = match kind {
-        "stdio" => Reach::Stdio(StdioReach {
-            command: text(&command.ok_or("`command` is missing")?),
-            args: written.args.iter().map(|it| text(it)).collect(),
-            env,
-            cwd: written.cwd.as_deref().map(&mut text),
-        }),
-        "http" | "streamable-http" => {
+        "stdio" => {
+            let command = command.ok_or("neither `command` nor `url` is there")?;
+            let mut program = path(text(&command));
+            let mut args = Vec::new();
+            // A whole command line in place of a program: there is no program of such a name.
+            if written.args.is_empty() && program.contains(' ') && !Path::new(&program).exists() {
+                let words = shlex::split(&program).ok_or("a quote is open in `command`")?;
+                let mut words = words.into_iter();
+                program = words.next().ok_or("`command` is empty")?;
+                args.extend(words);
+            }
+            args.extend(written.args.iter().map(|it| text(it)));
+            if let Some(file) = given(written.env_file) {
+                for (name, value) in variables_in(&path(text(&file)), lookup)? {
+                    env.entry(name).or_insert(value);
+                }
+            }
+            Reach::Stdio(StdioReach {
+                command: program,
+                args,
+                env,
+                cwd: given(written.cwd).map(|it| path(text(&it))),
+            })
+        }
+        "http" => {
             let url = text(&url.ok_or("`url` is missing")?);
             check_address(&url)?;
             let oauth = OAuthSettings::read(&written.oauth, &mut text)?;
@@ -187,6 +224,7 @@ pub fn read(
         reach,
         timeout,
         tools: written.tools.filter(|tools| !tools.iter().any(|it| it == "*")),
+        left_out: written.exclude_tools,
         disabled: written.disabled,
         always_load: written.always_load,
         shown,
@@ -194,12 +232,26 @@ pub fn read(
     })
 }
 
+/// Reads a variables file. A path that is not absolute begins at the folder of the session.
+fn variables_in(file: &str, lookup: Lookup<'_>) -> Result<Vec<(String, String)>, String> {
+    let folder = lookup(WORKSPACE_FOLDER).unwrap_or_default();
+    let text = match read_text(&Path::new(&folder).join(file), FILE_BYTES_MAX) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Err(format!("`envFile`: there is no file `{file}`")),
+        Err(why) => return Err(format!("`envFile`: `{file}`: {why}")),
+    };
+    let all = dotenv::parse(&text).assignments.into_iter();
+    Ok(all.map(|one| (one.name, one.value)).collect())
+}
+
 /// Writes how a server is reached for lists.
 fn shown(written: &Written) -> String {
     match (&written.command, &written.url) {
         (Some(command), _) => {
-            let args = written.args.iter().map(String::as_str);
-            mask::command_line(std::iter::once(command.as_str()).chain(args)).join(" ")
+            let line = shlex::split(command).filter(|_| written.args.is_empty());
+            let words = line.unwrap_or_else(|| vec![command.clone()]);
+            let words = words.iter().chain(&written.args).map(String::as_str);
+            mask::command_line(words).join(" ")
         }
         (None, url) => mask::urls(url.as_deref().unwrap_or_default()),
     }
@@ -221,7 +273,8 @@ fn check_address(url: &str) -> Result<(), String> {
 impl ServerEntry {
     /// Returns true if the entry lets a tool be offered.
     pub fn allows(&self, tool: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|it| it == tool))
+        let is_among = |tools: &Vec<String>| tools.iter().any(|it| it == tool);
+        self.tools.as_ref().is_none_or(is_among) && !is_among(&self.left_out)
     }
 
     /// Returns `stdio` or `http`.
@@ -302,11 +355,46 @@ mod tests {
     }
 
     #[test]
+    fn a_command_line_in_place_of_a_program_is_split_and_folders_are_put_in() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("my.env"), "A=1\nB=\"2\"\n").unwrap();
+        let lookup = |name: &str| match name {
+            WORKSPACE_FOLDER => folder.path().to_str().map(str::to_owned),
+            USER_HOME => Some("/h".to_owned()),
+            "KEY" => Some("secret-1".to_owned()),
+            _ => None,
+        };
+        let read = |value: Value| {
+            let mut warnings = Vec::new();
+            let entry = read("gh", &value, Origin::Home, &lookup, &mut warnings).unwrap();
+            let Reach::Stdio(stdio) = entry.reach.clone() else { panic!("{entry:?}") };
+            (entry, stdio, warnings)
+        };
+        let (entry, stdio, _) = read(json!({
+            "command": "~/srv --token ${env:KEY} 'a b'", "envFile": "my.env", "env": { "B": 3 },
+            "cwd": "${workspaceFolder}/sub", "excludeTools": ["x"],
+        }));
+        assert_eq!(
+            (stdio.command.as_str(), stdio.args),
+            ("/h/srv", ["--token", "secret-1", "a b"].map(str::to_owned).to_vec())
+        );
+        assert_eq!(entry.shown, "~/srv --token ${KEY} …");
+        assert_eq!(stdio.cwd.unwrap(), folder.path().join("sub").to_str().unwrap());
+        let set = [("A", "1"), ("B", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(stdio.env, set.into());
+        assert!(entry.allows("y") && !entry.allows("x"));
+        let (_, stdio, warnings) =
+            read(json!({ "command": ["bun", "x"], "env": { "A": "${input:key}" } }));
+        assert_eq!((stdio.command.as_str(), stdio.args[0].as_str()), ("bun", "x"));
+        assert!(warnings[0].contains("VS Code asks for it"), "{warnings:?}");
+    }
+
+    #[test]
     fn an_address_is_http_by_any_of_its_names() {
         for value in [
             json!({ "url": "https://e.example/mcp" }),
             json!({ "type": "http", "url": "https://e.example/mcp" }),
-            json!({ "type": "streamable-http", "url": "https://e.example/mcp" }),
+            json!({ "type": "streamableHttp", "httpUrl": "https://e.example/mcp" }),
         ] {
             assert_eq!(parsed(value).0.unwrap().transport(), "http");
         }
@@ -315,8 +403,12 @@ mod tests {
     #[test]
     fn what_cannot_be_used_says_why() {
         for (value, why) in [
-            (json!({}), "`command` is missing"),
+            (json!({}), "neither `command` nor `url` is there"),
             (json!({ "type": "http" }), "`url` is missing"),
+            (
+                json!({ "command": "x", "envFile": "/none/.env" }),
+                "`envFile`: there is no file `/none/.env`",
+            ),
             (
                 json!({ "type": "http", "url": "file:///x" }),
                 "`url` does not begin with `http://` or `https://`",
@@ -328,7 +420,11 @@ mod tests {
         ] {
             assert_eq!(parsed(value).0.unwrap_err(), why);
         }
-        assert!(parsed(json!({ "command": 1 })).0.unwrap_err().contains("invalid type"));
+        assert_eq!(
+            parsed(json!({ "command": [] })).0.unwrap_err(),
+            "neither `command` nor `url` is there"
+        );
+        assert_eq!(parsed(json!({ "args": {} })).0.unwrap_err(), "`args` is no list");
         assert!(parsed(json!("x")).0.is_err());
         assert!(
             parsed(json!({ "type": "sse", "url": "https://x" })).0.unwrap_err().contains("sse")

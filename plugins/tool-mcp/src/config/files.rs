@@ -8,8 +8,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use jaato_plugin_sdk::serde_json::{self, Map, Value};
-use jaato_plugin_sdk::types::mcp_entry::{AgreedVariables, canonical, variables_of};
+use jaato_plugin_sdk::serde_json::{Map, Value};
+use jaato_plugin_sdk::types::mcp_entry::{
+    AgreedVariables, USER_HOME, WORKSPACE_FOLDER, canonical, servers_of, variables_of,
+};
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::CstRootNode;
 use sha2::{Digest as _, Sha256};
 
 use super::entry::{self, Origin, ServerEntry};
@@ -33,6 +37,8 @@ pub struct Places {
     pub agreed: Vec<AgreedVariables>,
     /// The person's folder.
     pub home: Option<PathBuf>,
+    /// The folder in which the session works.
+    pub folder: PathBuf,
     /// What the configuration files say.
     pub settings: Map<String, Value>,
 }
@@ -49,6 +55,11 @@ pub struct Configured {
 impl Places {
     /// Reads all files.
     pub fn read(&self, lookup: Lookup<'_>) -> Configured {
+        let lookup: Lookup<'_> = &|name| match name {
+            WORKSPACE_FOLDER => self.folder.to_str().map(str::to_owned),
+            USER_HOME => self.home.as_ref()?.to_str().map(str::to_owned),
+            _ => lookup(name),
+        };
         let mut configured = Configured::default();
         let files = [(Origin::Workspace, &self.workspace), (Origin::Home, &self.home)];
         // A person who works in their home has one file, not two.
@@ -157,36 +168,51 @@ fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
 /// # Errors
 /// Why the file cannot be used, in words for a person.
 pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
-    Ok(match read_document(path)?.remove("mcpServers") {
-        None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(servers)) => servers,
-        Some(_) => return Err("`mcpServers` is no object".to_owned()),
-    })
+    match read_text(path, FILE_BYTES_MAX)? {
+        Some(text) => servers_of(members(&parse(&text)?)?),
+        None => Ok(Map::new()),
+    }
 }
 
-/// Reads a whole file; an empty document where there is no file.
+/// Reads a file of at most so many bytes; nothing where there is none.
 ///
 /// # Errors
-/// As [`read_file`].
-pub fn read_document(path: &Path) -> Result<Map<String, Value>, String> {
+/// Why the file cannot be used, in words for a person.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<Option<String>, String> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
     if !file.metadata().is_ok_and(|it| it.is_file()) {
         return Err("it is no file".to_owned());
     }
     let mut text = String::new();
-    let mut limited = file.take(FILE_BYTES_MAX + 1);
+    let mut limited = file.take(bytes_max + 1);
     limited.read_to_string(&mut text).map_err(|error| error.to_string())?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
+    if text.len() as u64 > bytes_max {
+        return Err(format!("it has more than {bytes_max} bytes"));
     }
-    let text = text.trim_start_matches('\u{feff}');
-    match text.trim().is_empty() {
-        true => Ok(Map::new()),
-        false => serde_json::from_str(text).map_err(|error| error.to_string()),
+    Ok(Some(text.trim_start_matches('\u{feff}').to_owned()))
+}
+
+/// Reads JSON, also with comments and commas too many.
+///
+/// # Errors
+/// What is wrong where.
+pub fn parse(text: &str) -> Result<CstRootNode, String> {
+    CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())
+}
+
+/// Returns what a file holds; nothing if it is empty.
+///
+/// # Errors
+/// When it is no object.
+pub fn members(file: &CstRootNode) -> Result<Map<String, Value>, String> {
+    match file.to_serde_value() {
+        None => Ok(Map::new()),
+        Some(Value::Object(members)) => Ok(members),
+        Some(_) => Err("it is no object".to_owned()),
     }
 }
 
@@ -317,7 +343,7 @@ mod tests {
     fn what_is_broken_costs_itself_and_one_line() {
         let (_folder, places) = places();
         file(&places.workspace, "{ not json");
-        file(&places.home, r#"{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}"#);
+        file(&places.home, r#"{"mcpServers": {"a": {"command": {}}, "b": {"command": "x"}}}"#);
         let configured = places.read(&|_| None);
         assert_eq!(names(&configured), [("b", Origin::Home)]);
         assert_eq!(configured.lines.len(), 2, "{:?}", configured.lines);

@@ -1,91 +1,258 @@
-//! Adds servers to the workspace's `.mcp.json` and takes them out. What else stands in the file
-//! stays as it is.
+//! Adds servers to a `.mcp.json` and takes them out. What else is in the file stays as it is, also
+//! comments.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{self, Map};
+use jaato_plugin_sdk::types::mcp_entry::{servers_of, servers_path};
 use jaato_plugin_sdk::types::workspace_file::{
     WORKSPACE_FILE_SET, WorkspaceFileSet, WorkspaceFileStored,
 };
+use jsonc_parser::cst::{CstInputValue, CstObject};
+use lexopt::Arg::{Long, Short, Value as Word};
+use lexopt::ValueExt as _;
 
 use super::{show, take_files};
-use crate::config::files::{FILE_NAME, read_document, replace};
+use crate::config::Origin;
+use crate::config::entry;
+use crate::config::files::{FILE_BYTES_MAX, FILE_NAME, members, parse, read_text, replace};
 use crate::servers::Servers;
 
-/// Adds a server.
+/// How `mcp add` is typed.
+pub const ADD_HELP: &str = "mcp add [OPTIONS] NAME [--] COMMAND [ARGS]
+mcp add [OPTIONS] NAME ADDRESS
+mcp add [OPTIONS] NAME '{ JSON of an entry }'
+
+  -e, --env KEY=VALUE         a variable of the program
+  -t, --transport stdio|http  what it is; told by an address otherwise
+  -H, --header 'NAME: VALUE'  a header of each request
+  -s, --scope workspace|user  .mcp.json of the workspace (default) or of your home
+      --url ADDRESS           the address, in place of a word
+      --cwd FOLDER            where the program runs
+      --timeout MS            how long a call may take
+      --tools A,B             the tools that are offered
+      --exclude-tools A,B     the tools that are not
+      --bearer-token-env-var VARIABLE, --client-id ID, --client-secret SECRET, --callback-port PORT
+                              the login
+A variable is put in where the value is written as '${NAME}'.";
+
+/// What `mcp add` is to do.
+#[derive(Debug, PartialEq)]
+struct Added {
+    name: String,
+    entry: Value,
+    origin: Origin,
+}
+
+/// Adds a server; `words` is what was typed behind `mcp add`.
 ///
 /// # Errors
-/// A command that is missing, a name that is taken, a file that cannot be read or written.
-pub async fn add(
-    host: &Reporter,
-    servers: &Arc<Servers>,
-    name: &str,
-    command: &str,
-) -> Result<String> {
-    let entry = entry(command)?;
-    let name = name.to_owned();
+/// Words that make no entry, a name that is taken, a file that cannot be read or written.
+pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) -> Result<String> {
+    let wrong = |text: String| {
+        Error::new(ErrorKind::InvalidArguments, text).with_hint("`mcp add --help` shows how")
+    };
+    let Some(Added { name, entry, origin }) = added(words).map_err(wrong)? else {
+        return Ok(ADD_HELP.to_owned());
+    };
+    let mut notes = Vec::new();
+    let lookup = |name: &str| std::env::var(name).ok();
+    let read = entry::read(&name, &entry, origin, &lookup, &mut notes).map_err(wrong)?;
     if servers.find(&name).is_ok() {
         return Err(show::taken(&name));
     }
-    let added = name.clone();
-    let change = move |servers: &mut Map<String, Value>| match servers.contains_key(&added) {
-        true => Err(show::taken(&added)),
-        false => {
-            servers.insert(added, entry);
-            Ok(())
-        }
-    };
-    let note = change_file(host, servers, change).await?;
-    Ok(format!(
-        "Added MCP server '{name}' with command: {command}\nUse 'mcp connect {name}' to connect, or \
-         'mcp reload' to reconnect all servers.{note}"
-    ))
+    if origin == Origin::Workspace && !read.secrets().is_empty() && read.expanded.is_empty() {
+        notes.push(format!(
+            "a value is plain text in {FILE_NAME}, which others may get: '${{NAME}}' takes it from a variable"
+        ));
+    }
+    let all = Map::from_iter([(name.clone(), entry)]);
+    notes.extend(insert(host, servers, origin, all).await?);
+    let mut lines = vec![
+        format!("Added MCP server '{name}' with command: {}", read.shown),
+        format!("Use 'mcp connect {name}' to connect, or 'mcp reload' to reconnect all servers."),
+    ];
+    lines.extend(notes);
+    Ok(lines.join("\n"))
 }
 
-/// Takes a server out.
+/// Writes servers into a file; returns what a person should know besides.
+///
+/// # Errors
+/// A name that is in the file; a file that cannot be read or written.
+pub async fn insert(
+    host: &Reporter,
+    servers: &Arc<Servers>,
+    origin: Origin,
+    all: Map<String, Value>,
+) -> Result<Option<String>> {
+    let change = move |servers: &CstObject| {
+        for (name, entry) in &all {
+            if servers.get(name).is_some() {
+                return Err(show::taken(name));
+            }
+            servers.append(name, written(entry));
+        }
+        Ok(())
+    };
+    change_file(host, servers, origin, change).await
+}
+
+/// Takes a server out of the workspace's file, or of the one in the person's folder.
 ///
 /// # Errors
 /// `not_found`; a file that cannot be read or written.
 pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Result<String> {
+    let known = servers.find(name).map(|server| server.entry.origin);
+    let origin = match known {
+        Ok(Origin::Home) => Origin::Home,
+        _ => Origin::Workspace,
+    };
     let removed = name.to_owned();
-    let change = move |servers: &mut Map<String, Value>| match servers.shift_remove(&removed) {
-        Some(_) => Ok(()),
+    let change = move |servers: &CstObject| match servers.get(&removed) {
+        Some(property) => {
+            property.remove();
+            Ok(())
+        }
         None => {
             let text = format!("Server '{removed}' is not in the workspace's {FILE_NAME}.");
             Err(Error::new(ErrorKind::NotFound, text))
         }
     };
-    let note = change_file(host, servers, change).await?;
+    let note = change_file(host, servers, origin, change).await?;
+    let note = note.map(|note| format!("\n{note}")).unwrap_or_default();
     Ok(format!("Removed MCP server '{name}' from configuration.{note}"))
 }
 
-/// Writes the entry of a command line, or of an address.
-fn entry(command: &str) -> Result<Value> {
-    let wrong = |text: &str| {
-        Error::new(ErrorKind::InvalidArguments, text).with_hint("mcp add NAME COMMAND [ARGS]")
-    };
-    let words = shlex::split(command).ok_or_else(|| wrong("a quote is open in the command"))?;
-    match words.as_slice() {
-        [] => Err(wrong("the command is missing")),
-        [url] if url.starts_with("https://") || url.starts_with("http://") => {
-            Ok(json!({ "type": "http", "url": url }))
+/// Reads the words behind `mcp add`, in the ways of Claude Code, codex and Gemini CLI; nothing if
+/// they ask how it is typed.
+fn added(words: Vec<String>) -> Result<Option<Added>, String> {
+    let mut parser = lexopt::Parser::from_args(words);
+    let (mut entry, mut oauth) = (Map::new(), Map::new());
+    let (mut name, mut origin) = (None, Origin::Workspace);
+    let text = |error: lexopt::Error| error.to_string();
+    while let Some(word) = parser.next().map_err(text)? {
+        match word {
+            Short('h') | Long("help") => return Ok(None),
+            Short('e') | Long("env") => {
+                let given = value(&mut parser)?;
+                let (key, value) = given.split_once('=').ok_or("`--env` takes KEY=VALUE")?;
+                member(&mut entry, "env", key, value);
+            }
+            Short('H') | Long("header") => {
+                let given = value(&mut parser)?;
+                let (key, value) = given.split_once(':').ok_or("`--header` takes 'NAME: VALUE'")?;
+                member(&mut entry, "headers", key.trim(), value.trim());
+            }
+            Long("bearer-token-env-var") => {
+                let variable = value(&mut parser)?;
+                member(&mut entry, "headers", "Authorization", &format!("Bearer ${{{variable}}}"));
+            }
+            Short('s') | Long("scope") => {
+                origin = match value(&mut parser)?.as_str() {
+                    "workspace" | "project" | "local" => Origin::Workspace,
+                    "user" | "home" | "global" => Origin::Home,
+                    other => {
+                        return Err(format!("`--scope` is `workspace` or `user`, not `{other}`"));
+                    }
+                }
+            }
+            Short('t') | Long("transport" | "type") => set(&mut entry, "type", value(&mut parser)?),
+            Long("url") => set(&mut entry, "url", value(&mut parser)?),
+            Long("cwd") => set(&mut entry, "cwd", value(&mut parser)?),
+            Long("timeout") => set(&mut entry, "timeout", number(&value(&mut parser)?)?),
+            Long("startup-timeout") => {
+                set(&mut entry, "startupTimeout", number(&value(&mut parser)?)?)
+            }
+            Long("tools" | "include-tools") => {
+                set(&mut entry, "tools", listed(&value(&mut parser)?))
+            }
+            Long("exclude-tools") => set(&mut entry, "excludeTools", listed(&value(&mut parser)?)),
+            Long("client-id") => set(&mut oauth, "clientId", value(&mut parser)?),
+            Long("client-secret") => set(&mut oauth, "clientSecret", value(&mut parser)?),
+            Long("callback-port") => set(&mut oauth, "callbackPort", number(&value(&mut parser)?)?),
+            Word(word) if name.is_none() => name = Some(word.string().map_err(text)?),
+            Word(word) => {
+                let word = word.string().map_err(text)?;
+                if entry.contains_key("command") || entry.contains_key("url") {
+                    return Err(format!("what is `{word}` behind the address?"));
+                }
+                if word.starts_with("https://") || word.starts_with("http://") {
+                    set(&mut entry, "url", word);
+                } else if word.starts_with('{') {
+                    let json = serde_json::from_str(&word).map_err(|error| error.to_string())?;
+                    let Value::Object(json) = json else {
+                        return Err("the JSON is no object".into());
+                    };
+                    entry.extend(json);
+                } else {
+                    let args = parser.raw_args().map_err(text)?;
+                    let args: Result<Vec<String>, _> = args.map(|it| it.string()).collect();
+                    set(&mut entry, "command", word);
+                    set(&mut entry, "args", args.map_err(text)?);
+                }
+            }
+            other => return Err(other.unexpected().to_string()),
         }
-        [command, args @ ..] => Ok(json!({ "type": "stdio", "command": command, "args": args })),
     }
+    let name = name.ok_or("the server's name is missing")?;
+    if !oauth.is_empty() {
+        set(&mut entry, "oauth", oauth);
+    }
+    if !entry.contains_key("type") {
+        let kind = if entry.contains_key("url") { "http" } else { "stdio" };
+        entry.shift_insert(0, "type".to_owned(), kind.into());
+    }
+    let has_some =
+        ["command", "url", "httpUrl", "serverUrl"].iter().any(|it| entry.contains_key(*it));
+    if !has_some {
+        return Err("the command or the address is missing".to_owned());
+    }
+    Ok(Some(Added { name, entry: Value::Object(entry), origin }))
 }
 
-/// Changes the servers of the workspace's file; tells what a person should know besides.
+/// Returns the value of an option.
+fn value(parser: &mut lexopt::Parser) -> Result<String, String> {
+    parser.value().and_then(|it| it.string()).map_err(|error| error.to_string())
+}
+
+fn set(entry: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    entry.insert(key.to_owned(), value.into());
+}
+
+fn member(entry: &mut Map<String, Value>, key: &str, name: &str, value: &str) {
+    entry.entry(key).or_insert_with(|| json!({}))[name] = value.into();
+}
+
+fn listed(text: &str) -> Vec<&str> {
+    text.split(',').map(str::trim).filter(|it| !it.is_empty()).collect()
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number"))
+}
+
+/// Changes the servers of a file; returns what a person should know besides.
 async fn change_file(
     host: &Reporter,
     servers: &Arc<Servers>,
-    change: impl FnOnce(&mut Map<String, Value>) -> Result<()> + Send + 'static,
-) -> Result<String> {
+    origin: Origin,
+    change: impl FnOnce(&CstObject) -> Result<()> + Send + 'static,
+) -> Result<Option<String>> {
     let facts = host.session().await?;
     let trusted = facts.trusted_workspace.map(PathBuf::from);
-    let is_trusted = trusted.is_some();
-    let path = trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory)).join(FILE_NAME);
+    let is_trusted = trusted.is_some() && origin == Origin::Workspace;
+    let folder = match origin {
+        Origin::Home => servers.places.home.clone().ok_or_else(|| {
+            Error::new(ErrorKind::Unavailable, "it is not known where your home is")
+        })?,
+        Origin::Workspace | Origin::Settings => {
+            trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory))
+        }
+    };
+    let path = folder.join(FILE_NAME);
     let place = path.clone();
     let text = host.blocking(move |_| changed(&place, change)).await??;
     if is_trusted {
@@ -93,26 +260,47 @@ async fn change_file(
         let stored: WorkspaceFileStored =
             host.service_with_bytes(WORKSPACE_FILE_SET, &request, text.as_bytes()).await?;
         let _ = stored;
-        take_files(host, servers).await?;
-        return Ok(String::new());
+    } else {
+        host.blocking(move |_| write(&path, &text)).await??;
+        if origin == Origin::Workspace {
+            let note = "The workspace is not trusted, so its file does not count: 'jaato trust'.";
+            return Ok(Some(note.to_owned()));
+        }
     }
-    host.blocking(move |_| write(&path, &text)).await??;
-    Ok("\nThe workspace is not trusted, so its file does not count: 'jaato trust'.".to_owned())
+    take_files(host, servers).await?;
+    Ok(None)
 }
 
 /// Returns the file's text with its servers changed.
-fn changed(
-    path: &Path,
-    change: impl FnOnce(&mut Map<String, Value>) -> Result<()>,
-) -> Result<String> {
-    let mut document = read_document(path).map_err(|why| unusable(path, &why))?;
-    let servers = document.entry("mcpServers").or_insert_with(|| json!({}));
-    let Value::Object(servers) = servers else {
-        return Err(unusable(path, "`mcpServers` is no object"));
-    };
-    change(servers)?;
-    let text = serde_json::to_string_pretty(&document);
-    Ok(text.map_err(|error| unusable(path, &error.to_string()))? + "\n")
+fn changed(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>) -> Result<String> {
+    let unusable = |why: String| unusable(path, &why);
+    let text = read_text(path, FILE_BYTES_MAX).map_err(unusable)?.unwrap_or_default();
+    let file = parse(&text).map_err(unusable)?;
+    let members = members(&file).map_err(unusable)?;
+    let keys = servers_path(&members).map_err(unusable)?;
+    servers_of(members).map_err(unusable)?;
+    let mut servers = file.object_value_or_set();
+    for key in keys {
+        servers = servers.object_value_or_set(&key);
+    }
+    change(&servers)?;
+    let text = file.to_string();
+    Ok(if text.ends_with('\n') { text } else { text + "\n" })
+}
+
+/// Returns a value as the file takes it.
+fn written(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(flag) => CstInputValue::Bool(*flag),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(written).collect()),
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, value)| (key.clone(), written(value)));
+            CstInputValue::Object(members.collect())
+        }
+    }
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -127,38 +315,78 @@ fn unusable(path: &Path, why: &str) -> Error {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_command_line_is_split_as_a_shell_does() {
-        assert_eq!(
-            entry("npx -y 'my server' x").unwrap(),
-            json!({ "type": "stdio", "command": "npx", "args": ["-y", "my server", "x"] })
-        );
-        assert_eq!(
-            entry("https://e.example/mcp").unwrap(),
-            json!({ "type": "http", "url": "https://e.example/mcp" })
-        );
-        assert!(entry("").is_err() && entry("'x").is_err());
+    #[track_caller]
+    fn reads(line: &str, name: &str, entry: Value) {
+        let words = shlex::split(line).unwrap();
+        let expected = Added { name: name.to_owned(), entry, origin: Origin::Workspace };
+        assert_eq!(added(words), Ok(Some(expected)), "{line}");
     }
 
     #[test]
-    fn what_nobody_here_knows_stays() {
+    fn lines_that_other_programs_print_are_read() {
+        let docker = json!({ "type": "stdio", "command": "docker", "args": ["run", "-i", "-e", "X", "img"] });
+        reads("gh -- docker run -i -e X img", "gh", docker.clone());
+        reads("gh docker run -i -e X img", "gh", docker.clone());
+        let mut with = docker;
+        with["env"] = json!({ "K": "V=1", "L": "2" });
+        with = json!({ "type": "stdio", "env": with["env"], "command": "docker", "args": with["args"] });
+        reads("-e K=V=1 --env L=2 gh -- docker run -i -e X img", "gh", with.clone());
+        reads("gh -e K=V=1 --env=L=2 -- docker run -i -e X img", "gh", with);
+        let linear = json!({ "type": "http", "url": "https://e.example/mcp" });
+        reads("--transport http linear https://e.example/mcp", "linear", linear.clone());
+        reads("linear --url https://e.example/mcp", "linear", linear.clone());
+        reads(r#"linear '{"type": "http", "url": "https://e.example/mcp"}'"#, "linear", linear);
+        let headers =
+            json!({ "type": "http", "url": "http://e.example", "headers": { "X-A": "b: c" } });
+        reads("x http://e.example --header 'X-A: b: c'", "x", headers);
+        let home = added(shlex::split("-s user x y").unwrap()).unwrap().unwrap();
+        assert_eq!((home.origin, home.name.as_str()), (Origin::Home, "x"));
+        assert_eq!(added(vec!["--help".to_owned()]), Ok(None));
+    }
+
+    #[test]
+    fn words_that_make_no_entry_are_refused() {
+        for (line, why) in [
+            ("", "the server's name is missing"),
+            ("x", "the command or the address is missing"),
+            ("x --trust y", "invalid option '--trust'"),
+            ("x https://e.example more", "what is `more` behind the address?"),
+            ("-e K x y", "`--env` takes KEY=VALUE"),
+            ("-s moon x y", "`--scope` is `workspace` or `user`, not `moon`"),
+            ("x '{'", "EOF while parsing an object at line 1 column 1"),
+        ] {
+            assert_eq!(added(shlex::split(line).unwrap()), Err(why.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_changed_stays_also_comments() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE_NAME);
-        let text = "{\n  \"z\": 1,\n  \"mcpServers\": {\n    \"b\": {\n      \"command\": \"x\",\n      \"odd\": []\n    }\n  },\n  \"a\": 2\n}\n";
+        let text = "{\n  // mine\n  \"z\": 1,\n  \"servers\": {\n    \"b\": {\n      \"command\": \"x\", // odd\n    },\n  },\n}\n";
         std::fs::write(&path, text).unwrap();
-        let add = |servers: &mut Map<String, Value>| {
-            servers.insert("a".to_owned(), json!({}));
+        let entry = json!({ "command": "y", "args": ["1"] });
+        let add = |servers: &CstObject| {
+            servers.append("a", written(&entry));
             Ok(())
         };
-        write(&path, &changed(&path, add).unwrap()).unwrap();
-        let remove = |servers: &mut Map<String, Value>| {
-            servers.shift_remove("a");
+        let added = changed(&path, add).unwrap();
+        assert!(added.contains("// mine") && added.contains("// odd"), "{added}");
+        assert_eq!(servers_of(members(&parse(&added).unwrap()).unwrap()).unwrap()["a"], entry);
+        write(&path, &added).unwrap();
+        let remove = |servers: &CstObject| {
+            servers.get("a").unwrap().remove();
             Ok(())
         };
-        write(&path, &changed(&path, remove).unwrap()).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(changed(&path, remove).unwrap(), text);
         std::fs::write(&path, "{ not json").unwrap();
         assert!(changed(&path, |_| Ok(())).is_err());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{ not json");
+        std::fs::remove_file(&path).unwrap();
+        let new = "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"y\",\n      \"args\": [\"1\"]\n    }\n  }\n}\n";
+        let add = |servers: &CstObject| {
+            servers.append("a", written(&entry));
+            Ok(())
+        };
+        assert_eq!(changed(&path, add).unwrap(), new);
     }
 }

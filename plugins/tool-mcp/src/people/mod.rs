@@ -3,6 +3,7 @@
 //! And prompts of servers, each a command of its own.
 
 mod edit;
+mod import;
 mod login;
 mod show;
 
@@ -25,8 +26,10 @@ pub const NAME: &str = "mcp";
 const HELP: &str = "mcp list                       the configured servers and how it stands with each
 mcp status                     states, tools, what is wrong
 mcp show NAME                  one server: how it is set up, what it has
-mcp add NAME COMMAND [ARGS]    adds a server to the workspace's .mcp.json; an http address is one too
-mcp remove NAME                takes one out of it
+mcp add NAME COMMAND [ARGS]    adds a server to the workspace's .mcp.json; an http address is one too;
+                               'mcp add --help' shows the options
+mcp import [PROGRAM|FILE]      takes servers over from Claude Code, codex, Gemini CLI, VS Code, Cursor, ...
+mcp remove NAME                takes one out of the file
 mcp connect NAME               connects a server, or tries again at once
 mcp disconnect NAME            ends it until it is connected again
 mcp login NAME [--no-browser]  logs in to a server of the network, in your browser or by a link
@@ -38,11 +41,12 @@ mcp help                       this text
 Servers stand in .mcp.json of the workspace (once it is trusted), in ~/.mcp.json, and under
 [plugins.tool-mcp.servers.NAME] of your configuration; the nearest counts.";
 
-const ACTIONS: [(&str, &str); 12] = [
+const ACTIONS: [(&str, &str); 13] = [
     ("list", "the configured servers"),
     ("status", "states, tools, what is wrong"),
     ("show", "one server"),
     ("add", "adds a server"),
+    ("import", "takes servers over from other programs"),
     ("remove", "takes a server out"),
     ("connect", "connects a server"),
     ("disconnect", "ends a server"),
@@ -59,7 +63,9 @@ const MESSAGES_MAX: usize = 100;
 /// How the command is typed.
 pub fn command() -> CommandSpec {
     let text = |description: &str| json!({ "type": "string", "description": description });
-    let mut rest = text("For `add`: the command and its arguments, or an address.");
+    let mut rest = text(
+        "For `add`: the command and its arguments, or an address. For `import`: which servers.",
+    );
     rest["x-capture-rest"] = true.into();
     CommandSpec {
         name: NAME.to_owned(),
@@ -67,7 +73,7 @@ pub fn command() -> CommandSpec {
         parameters: json!({
             "type": "object",
             "properties": {
-                "action": text("list, status, show, add, remove, connect, disconnect, login, logout, reload, logs, help."),
+                "action": text("list, status, show, add, import, remove, connect, disconnect, login, logout, reload, logs, help."),
                 "name": text("Which server."),
                 "command": rest,
             },
@@ -88,6 +94,13 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         let missing = || Error::new(ErrorKind::InvalidArguments, "the server's name is missing");
         given("name").ok_or_else(|| missing().with_hint("`mcp help` shows how it is typed"))
     };
+    let words = |with_name: bool| {
+        let rest = shlex::split(given("command").unwrap_or_default());
+        let open = || Error::new(ErrorKind::InvalidArguments, "a quote is open");
+        let rest = rest.ok_or_else(open)?;
+        let name = given("name").filter(|_| with_name).map(str::to_owned);
+        Ok::<Vec<String>, Error>(name.into_iter().chain(rest).collect())
+    };
     let action = given("action").unwrap_or("list").to_lowercase();
     if ["list", "status", "show", "logs"].contains(&action.as_str()) {
         servers.settle().await;
@@ -98,7 +111,8 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         "show" => show::server(&*servers.find(named()?)?),
         "logs" => show::logs(servers, given("name")),
         "help" => HELP.to_owned(),
-        "add" => edit::add(host, servers, named()?, given("command").unwrap_or_default()).await?,
+        "add" | "add-json" => edit::add(host, servers, words(true)?).await?,
+        "import" => import::import(host, servers, given("name"), &words(false)?).await?,
         "remove" => edit::remove(host, servers, named()?).await?,
         "connect" => connect(&servers.find(named()?)?).await?,
         "disconnect" => disconnect(&*servers.find(named()?)?),
@@ -118,6 +132,9 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
 pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
     let choices = match (asked.command.as_str(), asked.words.as_slice()) {
         (NAME, []) => ACTIONS.map(|(word, says)| WordChoice::new(word, says)).to_vec(),
+        (NAME, [action]) if action.eq_ignore_ascii_case("import") => {
+            import::programs().map(|program| WordChoice::new(program, "")).collect()
+        }
         (NAME, [action]) => {
             let takes = ["show", "remove", "connect", "disconnect", "login", "logout", "logs"];
             let is_taken = takes.iter().any(|it| it.eq_ignore_ascii_case(action));
@@ -197,6 +214,7 @@ pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Resul
     let facts = host.session().await?;
     places.workspace = facts.trusted_workspace.map(std::path::PathBuf::from);
     places.agreed = facts.agreed_variables;
+    places.folder = std::path::PathBuf::from(facts.working_directory);
     let (configured, prints) = host.blocking(move |_| read(&places)).await?;
     servers.take(configured, prints);
     Ok(())

@@ -5,8 +5,10 @@
 
 /// One assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Assignment {
+pub struct Assignment {
+    /// The name of the variable.
     pub name: String,
+    /// Its value, often a secret.
     pub value: String,
     /// Line of the name, from 1.
     pub line: usize,
@@ -16,13 +18,15 @@ pub(crate) struct Assignment {
 
 /// What a variables file holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct DotEnv {
+pub struct DotEnv {
+    /// In the order of the file; of two with one name the later counts.
     pub assignments: Vec<Assignment>,
     /// Lines that are no assignment. They are skipped: the file is shared with other programs.
     pub odd_lines: Vec<usize>,
 }
 
-pub(crate) fn parse(text: &str) -> DotEnv {
+/// Reads the text of a file. Nothing is expanded.
+pub fn parse(text: &str) -> DotEnv {
     let mut found = DotEnv::default();
     let mut rest = text;
     let mut line = 1;

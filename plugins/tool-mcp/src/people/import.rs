@@ -1,0 +1,238 @@
+//! `mcp import`: takes servers over from the files of other programs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::mcp_entry::{servers_of, standard};
+
+use super::edit;
+use crate::config::Origin;
+use crate::config::entry;
+use crate::config::files::{members, parse, read_text};
+use crate::servers::Servers;
+
+/// Largest file that is read: Claude Code keeps its history beside its servers.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Programs, and where they keep servers. `~/` begins those of the person; the others lie in the
+/// workspace. From the programs' documents.
+const SOURCES: [(&str, &[&str]); 8] = [
+    ("claude", &["~/.claude.json"]),
+    (
+        "claude-desktop",
+        &[
+            "~/.config/Claude/claude_desktop_config.json",
+            "~/Library/Application Support/Claude/claude_desktop_config.json",
+        ],
+    ),
+    ("codex", &["~/.codex/config.toml", ".codex/config.toml"]),
+    ("cursor", &["~/.cursor/mcp.json", ".cursor/mcp.json"]),
+    ("gemini", &["~/.gemini/settings.json", ".gemini/settings.json"]),
+    ("opencode", &["~/.config/opencode/opencode.json", "opencode.json", "opencode.jsonc"]),
+    (
+        "vscode",
+        &[
+            "~/.config/Code/User/mcp.json",
+            "~/Library/Application Support/Code/User/mcp.json",
+            ".vscode/mcp.json",
+        ],
+    ),
+    ("windsurf", &["~/.codeium/windsurf/mcp_config.json"]),
+];
+
+/// A file of another program that is there.
+struct Found {
+    program: String,
+    shown: String,
+    origin: Origin,
+    servers: Result<Map<String, Value>, String>,
+}
+
+/// Returns the names of the programs.
+pub fn programs() -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().map(|(program, _)| *program)
+}
+
+/// Lists what there is to import, or imports from a program or a file: all servers, or those that
+/// are named.
+///
+/// # Errors
+/// A program that is not known, a file that cannot be read or written.
+pub async fn import(
+    host: &Reporter,
+    servers: &Arc<Servers>,
+    from: Option<&str>,
+    named: &[String],
+) -> Result<String> {
+    let folder = PathBuf::from(host.session().await?.working_directory);
+    let home = servers.places.home.clone();
+    let wanted = from.map(str::to_owned);
+    let found = host.blocking(move |_| found(&folder, home, wanted.as_deref())).await?;
+    let Some(from) = from else { return Ok(list(&found)) };
+    if found.is_empty() {
+        let known: Vec<&str> = programs().collect();
+        let text = format!("`{from}` has no file with servers here");
+        return Err(Error::new(ErrorKind::NotFound, text)
+            .with_hint(format!("mcp import {}|FILE [SERVER…]", known.join("|"))));
+    }
+    let mut lines = Vec::new();
+    for file in found {
+        let from_file = match file.servers {
+            Ok(servers) => servers,
+            Err(why) => {
+                lines.push(format!("{}: {why}", file.shown));
+                continue;
+            }
+        };
+        let mut taken = Map::new();
+        for (name, entry) in from_file {
+            if !named.is_empty() && !named.contains(&name) {
+                continue;
+            }
+            match readable(servers, &name, &entry, file.origin) {
+                Ok((entry, shown)) => {
+                    lines.push(format!("Imported '{name}' from {}: {shown}", file.shown));
+                    taken.insert(name, entry);
+                }
+                Err(why) => lines.push(format!("Left out '{name}' of {}: {why}", file.shown)),
+            }
+        }
+        if !taken.is_empty() {
+            lines.extend(edit::insert(host, servers, file.origin, taken).await?);
+        }
+    }
+    if lines.is_empty() {
+        return Err(Error::new(ErrorKind::NotFound, "no server of that name is there"));
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Returns an entry as jaato writes it, and how it is shown.
+fn readable(
+    servers: &Servers,
+    name: &str,
+    entry: &Value,
+    origin: Origin,
+) -> Result<(Value, String), String> {
+    if servers.find(name).is_ok() {
+        return Err("there is a server of that name".to_owned());
+    }
+    let entry = Value::Object(standard(entry)?);
+    let lookup = |name: &str| std::env::var(name).ok();
+    let read = entry::read(name, &entry, origin, &lookup, &mut Vec::new())?;
+    Ok((entry, read.shown))
+}
+
+/// Finds the files of one program, of all, or one that is named.
+fn found(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) -> Vec<Found> {
+    let mut all = Vec::new();
+    let mut look = |program: &str, shown: &str| {
+        let in_home = shown.strip_prefix("~/");
+        let path = match (in_home, &home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            (Some(_), None) => return,
+            (None, _) => folder.join(shown),
+        };
+        let text = match read_text(&path, FILE_BYTES_MAX) {
+            Ok(None) => return,
+            Ok(Some(text)) => Ok(text),
+            Err(why) => Err(why),
+        };
+        let origin = if in_home.is_some() { Origin::Home } else { Origin::Workspace };
+        let servers = text.and_then(|text| servers_in(&text, shown, folder));
+        let is_empty = servers.as_ref().is_ok_and(Map::is_empty);
+        if !is_empty {
+            all.push(Found {
+                program: program.to_owned(),
+                shown: shown.to_owned(),
+                origin,
+                servers,
+            });
+        }
+    };
+    let known = wanted.is_none_or(|wanted| programs().any(|program| program == wanted));
+    match wanted.filter(|_| !known) {
+        Some(file) => look(file, file),
+        None => {
+            let meant = SOURCES.iter().filter(|it| wanted.is_none_or(|wanted| wanted == it.0));
+            for (program, files) in meant {
+                files.iter().for_each(|file| look(program, file));
+            }
+        }
+    }
+    all
+}
+
+/// Returns the servers of a file: of all, and in the file of Claude Code those of this folder.
+fn servers_in(
+    text: &str,
+    name: &str,
+    folder: &std::path::Path,
+) -> Result<Map<String, Value>, String> {
+    let mut file = match name.ends_with(".toml") {
+        true => toml::from_str(text).map_err(|error| error.message().to_owned())?,
+        false => members(&parse(text)?)?,
+    };
+    let here =
+        folder.to_str().and_then(|folder| file.get("projects")?.get(folder)?.get("mcpServers"));
+    let here = here.and_then(Value::as_object).cloned().unwrap_or_default();
+    file.retain(|key, _| key != "projects");
+    // Settings that name no server are no error here.
+    let mut servers = servers_of(file).unwrap_or_default();
+    servers.extend(here);
+    Ok(servers)
+}
+
+fn list(found: &[Found]) -> String {
+    if found.is_empty() {
+        let known: Vec<&str> = programs().collect();
+        return format!("No servers of other programs are here: {}.", known.join(", "));
+    }
+    let mut lines = Vec::new();
+    for file in found {
+        let says = match &file.servers {
+            Ok(servers) => servers.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+            Err(why) => why.clone(),
+        };
+        lines.push(format!("{} ({}): {says}", file.program, file.shown));
+    }
+    lines.push("Use 'mcp import PROGRAM [SERVER…]' to take them over.".to_owned());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_other_programs_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, work) = (folder.path().join("h"), folder.path().join("w"));
+        for it in [".codex", ".gemini", ".config"] {
+            std::fs::create_dir_all(home.join(it)).unwrap();
+        }
+        std::fs::create_dir_all(work.join(".vscode")).unwrap();
+        let codex = "model = \"m\"\n[mcp_servers.a]\ncommand = \"x\"\nenv_vars = []\n";
+        std::fs::write(home.join(".codex/config.toml"), codex).unwrap();
+        std::fs::write(home.join(".gemini/settings.json"), "{\"theme\": \"dark\"}").unwrap();
+        let claude = json!({
+            "numStartups": 3, "mcpServers": { "b": { "command": "x" } },
+            "projects": { work.to_str().unwrap(): { "mcpServers": { "c": { "command": "x" } } }, "/o": {} },
+        });
+        std::fs::write(home.join(".claude.json"), claude.to_string()).unwrap();
+        let vscode =
+            "{ \"inputs\": [], // mine\n \"servers\": { \"d\": { \"url\": \"http://x\" }, } }";
+        std::fs::write(work.join(".vscode/mcp.json"), vscode).unwrap();
+        let all = found(&work, Some(home.clone()), None);
+        let expected = "claude (~/.claude.json): b, c\ncodex (~/.codex/config.toml): a\n\
+                        vscode (.vscode/mcp.json): d\nUse 'mcp import PROGRAM [SERVER…]' to take them over.";
+        assert_eq!(list(&all), expected);
+        let one = found(&work, Some(home.clone()), Some("codex"));
+        assert_eq!((one.len(), one[0].origin), (1, Origin::Home));
+        let file = home.join(".codex/config.toml");
+        assert_eq!(found(&work, None, file.to_str()).len(), 1);
+        assert!(found(&work, None, Some("codex")).is_empty());
+    }
+}
