@@ -15,13 +15,13 @@ use crate::stop::StopTexts;
 use crate::tokenizer::Tokenizer;
 
 /// Behind other text this much must be written before it counts as a call: an answer may show JSON.
-const SURE_BEHIND_TEXT: usize = "```json\n{\n  \"name\"".len();
+const SURE_BEHIND_TEXT: usize = "```json\n{\"name\"".len();
 
 /// Whether the model may make a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Calls {
-    /// It may.
-    Allowed,
+    /// It may; the number is added to the logits of tokens that begin a call.
+    Allowed(f32),
     /// It must say something: nothing with which a call could begin may begin the answer.
     Barred,
     /// It must make one.
@@ -169,12 +169,17 @@ impl Run<'_> {
                 *logit = f32::NEG_INFINITY;
             }
         }
-        let is_barred = self.decoding.calls == Calls::Barred && self.decoding.schema.is_none();
-        if is_barred && self.output.trim_ascii().is_empty() {
+        let added = match self.decoding.calls {
+            _ if self.matcher.is_some() || !self.output.trim_ascii().is_empty() => 0.0,
+            Calls::Allowed(weight) => weight,
+            Calls::Barred => f32::NEG_INFINITY,
+            Calls::Wanted => 0.0,
+        };
+        if added != 0.0 {
             for (token, logit) in logits.iter_mut().enumerate() {
                 let text = tokenizer.bytes(token as u32).trim_ascii_start();
                 if matches!(text.first(), Some(b'`' | b'{')) {
-                    *logit = f32::NEG_INFINITY;
+                    *logit += added;
                 }
             }
         }

@@ -18,11 +18,12 @@ pub mod memory;
 pub mod plugin;
 pub mod prompt;
 pub mod qwen2;
-mod repeat;
+
 pub mod sampler;
 pub mod state;
 pub mod stop;
 pub mod tokenizer;
+pub mod turn;
 pub mod worker;
 
 use plugin::{Local, LocalProvider};

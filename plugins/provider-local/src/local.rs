@@ -16,11 +16,11 @@ use crate::gguf::Gguf;
 use crate::grammar::{CallFormat, CallGrammar};
 use crate::prompt::{Examples, FAILURES_MAX, Prompt, SHELL, example_answers, render, shown_tools};
 use crate::qwen2::Qwen2;
-use crate::repeat::{failures, is_repeated};
 use crate::sampler::Sampler;
 use crate::state::{Store, common_prefix};
 use crate::stop::StopTexts;
 use crate::tokenizer::Tokenizer;
+use crate::turn::{call_weight, failures, is_repeated};
 
 /// Tokens of an answer when the request does not say: two minutes on two cores.
 pub const OUTPUT_TOKENS_DEFAULT: usize = 1024;
@@ -162,7 +162,10 @@ impl LocalModel {
         let calls = Answering {
             format: &format,
             calls: match failures(&request.messages) {
-                0..FAILURES_MAX => Calls::Allowed,
+                0..FAILURES_MAX if tools.iter().any(|tool| tool.name.as_str() == SHELL) => {
+                    Calls::Allowed(call_weight(&request.messages))
+                }
+                0..FAILURES_MAX => Calls::Allowed(0.0),
                 _ => Calls::Barred,
             },
             tokens_max,

@@ -1,8 +1,7 @@
 //! Text to tokens and back, out of the vocabulary in a GGUF file.
 //!
 //! Text of people, tools and files is encoded *plainly*: a control token's name in it stays text,
-//! so that nothing a file says can end a turn. Only the prompt's own frame is encoded with control
-//! tokens.
+//! so that nothing a file says can end a turn.
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::quantized::tokenizer::TokenizerFromGguf;
@@ -20,8 +19,8 @@ pub struct Tokenizer {
     encoder: Encoder,
     /// Bytes of each token; empty for control tokens.
     bytes: Vec<Vec<u8>>,
-    /// Names and ids of tokens that are not text, longest name first.
-    control: Vec<(String, u32)>,
+    /// Tokens that are not text.
+    control: Vec<u32>,
     turn_start: u32,
     turn_end: u32,
     end_of_text: Option<u32>,
@@ -45,14 +44,9 @@ impl Tokenizer {
             if is_text(id) { name_to_bytes(name, &alphabet) } else { Vec::new() }
         });
         let bytes = bytes.collect();
-        let mut control: Vec<(String, u32)> = names
-            .iter()
-            .enumerate()
-            .filter(|&(id, _)| !is_text(id))
-            .map(|(id, name)| ((*name).clone(), id as u32))
-            .collect();
-        control.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        let find = |name: &str| control.iter().find(|(has, _)| has == name).map(|&(_, id)| id);
+        let ids = 0..names.len();
+        let control: Vec<u32> = ids.filter(|&id| !is_text(id)).map(|id| id as u32).collect();
+        let find = |name: &str| control.iter().copied().find(|&id| names[id as usize] == name);
         let needed = |name: &str| {
             find(name).ok_or_else(|| {
                 broken(
@@ -88,7 +82,7 @@ impl Tokenizer {
 
     /// Ids of all tokens that are not text, those that end a turn included.
     pub fn control_tokens(&self) -> impl Iterator<Item = u32> + '_ {
-        self.control.iter().map(|&(_, id)| id)
+        self.control.iter().copied()
     }
 
     /// Bytes of a token; none for control tokens. A character may be split over tokens.
@@ -108,31 +102,6 @@ impl Tokenizer {
             Error::new(ErrorKind::Provider, format!("the tokenizer failed: {error}"))
         })?;
         Ok(encoding.get_ids().to_vec())
-    }
-
-    /// Encodes the prompt's own frame, in which the names of control tokens are those tokens.
-    ///
-    /// # Errors
-    /// Kind `provider` when the tokenizer fails.
-    pub fn encode_frame(&self, text: &str) -> Result<Vec<u32>> {
-        let mut tokens = Vec::new();
-        let (mut plain_start, mut at) = (0, 0);
-        while let Some(offset) = text[at..].find('<') {
-            at += offset;
-            let control =
-                self.control.iter().find(|(name, _)| text[at..].starts_with(name.as_str()));
-            match control {
-                Some((name, id)) => {
-                    tokens.extend(self.encode_plain(&text[plain_start..at])?);
-                    tokens.push(*id);
-                    at += name.len();
-                    plain_start = at;
-                }
-                None => at += 1,
-            }
-        }
-        tokens.extend(self.encode_plain(&text[plain_start..])?);
-        Ok(tokens)
     }
 }
 

@@ -54,7 +54,7 @@ fn what_the_cache_holds_is_not_computed_again_and_changes_no_token() {
 fn streamed_text_is_the_text_of_the_completion() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
-    let (completion, kept) = complete(&mut load(&path), &question("three"));
+    let (completion, kept) = complete(&mut load(&path), &question("seven"));
     assert_eq!(completion.finish_reason, FinishReason::MaxTokens);
     assert_eq!(completion.usage.output_tokens, 24);
     assert_eq!(Message::model(completion.parts).text(), kept.text);
@@ -183,9 +183,6 @@ fn control_tokens_in_a_text_stay_text() {
     assert_eq!(plain.len(), text.len());
     let back: Vec<u8> = plain.iter().flat_map(|&token| tokenizer.bytes(token).to_vec()).collect();
     assert_eq!(back, text.as_bytes());
-    let frame = tokenizer.encode_frame(text).unwrap();
-    assert_eq!(frame[1..2], [tokenizer.turn_end()]);
-    assert_eq!(frame.len(), 3);
 }
 
 #[test]

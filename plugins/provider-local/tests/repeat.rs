@@ -38,7 +38,7 @@ impl Engine for Parrot {
         }
         let mut logits = vec![0.0; self.tokenizer.vocabulary_len()];
         let next = self.script.get(self.len - self.prompt_len).copied();
-        logits[next.unwrap_or(self.tokenizer.turn_end()) as usize] = 2.0;
+        logits[next.unwrap_or(self.tokenizer.turn_end()) as usize] = 9.0;
         logits[self.tokenizer.encode_plain("o")?[0] as usize] = 1.0;
         Ok(logits)
     }

@@ -1,4 +1,4 @@
-//! How a call is written, and that as a grammar: fenced, pretty-printed JSON.
+//! How a call is written, and that as a grammar: fenced JSON on one line.
 //!
 //! The layout is fixed down to the spaces. A call in the history and a call just made then have the
 //! same tokens (the cache stays usable), and whatever is not the model's choice costs it nothing.
@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 
 /// What a call begins with.
 pub const FENCE: &str = "```json";
-
-/// Spaces before the keys of the arguments.
-const INDENT: &str = "    ";
 
 /// The written form of calls of some tools.
 #[derive(Debug, Clone)]
@@ -58,7 +55,7 @@ impl CallFormat {
         let mut starts = Vec::new();
         for (index, tool) in self.tools.iter().enumerate() {
             if let Some(rest) = tool.head.strip_prefix(begun) {
-                starts.push(format!("{} args_{index} \"\\n}}\\n```\"", literal(rest)));
+                starts.push(format!("{} args_{index} \"}}\\n```\"", literal(rest)));
                 let any = json!({"type": "object"});
                 let parameters = if loose { &any } else { &tool.parameters };
                 arguments_rule(&mut rules, &format!("args_{index}"), parameters);
@@ -70,7 +67,9 @@ impl CallFormat {
 
 /// Returns a grammar for a whole answer: a call, or JSON that matches the schema.
 pub fn answer_as_lark(format: &CallFormat, schema: &Value, loose: bool) -> String {
-    let json = format!("answer: %json {}\n", laid_out(schema, false));
+    // Bounded spaces, or a weak model fills the answer with them.
+    let layout = json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": false});
+    let json = format!("answer: %json {}\n", laid_out(schema, layout));
     if format.tools.is_empty() {
         return format!("start: answer\n{json}");
     }
@@ -81,16 +80,47 @@ pub fn answer_as_lark(format: &CallFormat, schema: &Value, loose: bool) -> Strin
 
 /// Writes a call as the model is to write it.
 pub fn call_text(name: &str, arguments: &Value) -> String {
-    let pretty = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| "{}".to_owned());
     let mut text = head(name);
-    text.push_str(&pretty.replace('\n', "\n  "));
-    text.push_str("\n}\n```");
+    spaced_json(arguments, &mut text);
+    text.push_str("}\n```");
     text
 }
 
 fn head(name: &str) -> String {
     let name = Value::from(name);
-    format!("{FENCE}\n{{\n  \"name\": {name},\n  \"arguments\": ")
+    format!("{FENCE}\n{{\"name\": {name}, \"arguments\": ")
+}
+
+/// Writes JSON on one line, with a space after each comma and colon, as the model knows it.
+pub fn spaced_json(value: &Value, out: &mut String) {
+    let separate = |out: &mut String, index: usize| {
+        if index > 0 {
+            out.push_str(", ");
+        }
+    };
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                separate(out, index);
+                spaced_json(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(object) => {
+            out.push('{');
+            for (index, (key, item)) in object.iter().enumerate() {
+                separate(out, index);
+                // Writing to a string cannot fail.
+                let _ = write!(out, "{}: ", Value::from(key.as_str()));
+                spaced_json(item, out);
+            }
+            out.push('}');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            let _ = write!(out, "{value}");
+        }
+    }
 }
 
 /// Writes a text as a literal of the grammar's language, which quotes as JSON does.
@@ -142,7 +172,7 @@ fn flat_properties(schema: &Value) -> Option<Vec<(&String, &Value, bool)>> {
     Some(flat.collect())
 }
 
-/// Writes the rules of an object whose keys stand in the schema's order, one a line.
+/// Writes the rules of an object whose keys stand in the schema's order.
 ///
 /// `NAME_a3` is what may follow while nothing is written yet and property 3 is next; `NAME_b3` the
 /// same behind a property. So each optional property is one alternative, not a doubling.
@@ -154,7 +184,7 @@ fn flat_rules(
 ) {
     let count = properties.len();
     let all_optional = properties.iter().all(|&(_, _, required)| !required);
-    let open = format!("\"{{\\n\" {name}_a0 \"\\n  }}\"");
+    let open = format!("\"{{\" {name}_a0 \"}}\"");
     match (count, all_optional) {
         (0, _) => return write_rule(rules, name, "\"{}\""),
         (_, true) => write_rule(rules, name, &format!("\"{{}}\" | {open}")),
@@ -163,7 +193,7 @@ fn flat_rules(
     for (index, &(key, value, required)) in properties.iter().enumerate() {
         let is_last = index + 1 == count;
         let item = format!("{name}_i{index}");
-        let key_text = literal(&format!("{INDENT}{}: ", Value::from(key.as_str())));
+        let key_text = literal(&format!("{}: ", Value::from(key.as_str())));
         write_rule(rules, &item, &format!("{key_text} {name}_v{index}"));
         let value = with_definitions(value, schema);
         write_rule(rules, &format!("{name}_v{index}"), &format!("%json {value}"));
@@ -180,7 +210,7 @@ fn flat_rules(
         if index > 0 {
             let skipped =
                 if is_last { "\"\"".to_owned() } else { format!("{name}_b{}", index + 1) };
-            let later = alternatives(&format!("\",\\n\" {item}{then}"), !required, &skipped);
+            let later = alternatives(&format!("\", \" {item}{then}"), !required, &skipped);
             write_rule(rules, &format!("{name}_b{index}"), &later);
         }
     }
@@ -208,22 +238,16 @@ fn with_definitions(value: &Value, schema: &Value) -> Value {
     value
 }
 
-/// Adds how JSON below the first level is laid out. What the grammar cannot hold is passed over:
-/// the host checks arguments in any case.
+/// Adds that JSON below the first level is written as [`spaced_json`] writes it. What the grammar
+/// cannot hold is passed over: the host checks arguments in any case.
 fn nested(schema: &Value) -> Value {
-    laid_out(schema, true)
+    let layout = json!({
+        "whitespace_flexible": false, "item_separator": ", ", "key_separator": ": ", "lenient": true,
+    });
+    laid_out(schema, layout)
 }
 
-/// Adds how JSON is laid out: bounded spaces, or a weak model fills the answer with them.
-fn laid_out(schema: &Value, lenient: bool) -> Value {
-    let is_container = schema.get("type").is_none_or(|kind| {
-        !matches!(kind.as_str(), Some("string" | "integer" | "number" | "boolean" | "null"))
-    }) && schema.get("enum").is_none();
-    let layout = if is_container {
-        json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": lenient})
-    } else {
-        json!({"whitespace_flexible": false, "lenient": lenient})
-    };
+fn laid_out(schema: &Value, layout: Value) -> Value {
     match schema {
         Value::Object(object) => {
             let mut object = object.clone();
@@ -251,9 +275,10 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_written_as_pretty_json_in_a_fence() {
+    fn a_call_is_json_on_one_line_in_a_fence() {
         let text = call_text("read_file", &json!({"path": "a.md"}));
-        let expected = "```json\n{\n  \"name\": \"read_file\",\n  \"arguments\": {\n    \"path\": \"a.md\"\n  }\n}\n```";
+        let expected =
+            "```json\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.md\"}}\n```";
         assert_eq!(text, expected);
     }
 
@@ -265,10 +290,10 @@ mod tests {
             ("hello", 0),
             ("a `", 1),
             ("so:\n```", 3),
-            ("```json\n{\n  \"na", 15),
-            ("```json\n{\n  \"name\": \"sh", 23),
-            ("```json\n{\n  \"name\": \"rm", 0),
-            ("```json\n{\n  \"age\"", 0),
+            ("```json\n{\"na", 12),
+            ("```json\n{\"name\": \"sh", 20),
+            ("```json\n{\"name\": \"rm", 0),
+            ("```json\n{\"age\"", 0),
             ("````json", 7),
         ] {
             assert_eq!(format.begun(text.as_bytes()), begun, "{text:?}");

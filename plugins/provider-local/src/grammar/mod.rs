@@ -3,5 +3,5 @@
 mod call;
 mod matcher;
 
-pub use call::{CallFormat, FENCE, call_text};
+pub use call::{CallFormat, FENCE, call_text, spaced_json};
 pub use matcher::{CallGrammar, CallMatcher};

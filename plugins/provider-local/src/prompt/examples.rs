@@ -6,7 +6,7 @@
 use jaato_plugin_sdk::types::ToolSpec;
 use serde_json::{Map, Value, json};
 
-/// Most calls that are shown; each costs some 40 tokens of every prompt.
+/// Most calls that are shown; each costs some 30 tokens of every prompt.
 const CALLS_MAX: usize = 10;
 
 /// The fewest calls that are shown, if the tools have enough examples: after a single one the
@@ -30,21 +30,20 @@ enum Known {
     Answer(&'static str),
 }
 
-/// Two of them keep the model from calling a tool for a greeting or for what it knows.
-const EXCHANGES: [Exchange; 9] = [
-    Exchange { phrase: "Hi", steps: &[Known::Answer("Hi! What can I do for you?")] },
+/// One of them keeps the model from calling a tool for what it knows.
+const EXCHANGES: [Exchange; 8] = [
     Exchange { phrase: "Which file has the word cat?", steps: &[Known::Shell("grep -rl cat .")] },
     Exchange {
         phrase: "How many days has a week?",
         steps: &[Known::Answer("A week has seven days.")],
     },
     Exchange {
-        phrase: "Make a folder img, move a.png into it and delete old.log",
-        steps: &[Known::Shell("mkdir -p img && mv a.png img/ && rm old.log")],
-    },
-    Exchange {
         phrase: "Append tea to list.txt and commit it.",
         steps: &[Known::Shell("echo tea >> list.txt && git commit -am 'Add tea'")],
+    },
+    Exchange {
+        phrase: "Make a folder img, move a.png into it and delete old.log",
+        steps: &[Known::Shell("mkdir -p img && mv a.png img/ && rm old.log")],
     },
     Exchange { phrase: "Which system runs here?", steps: &[Known::Shell("uname -a")] },
     Exchange {
@@ -61,7 +60,7 @@ const EXCHANGES: [Exchange; 9] = [
         phrase: "Write up.sh that says yes and run it.",
         steps: &[
             Known::Call("writeNewFile", &[("path", "up.sh"), ("content", "echo yes\n")]),
-            Known::Worked("success: true\npath: up.sh"),
+            Known::Worked("success: true"),
             Known::Shell("sh up.sh"),
             Known::Worked("yes"),
             Known::Answer("I wrote up.sh and ran it. It says: yes"),
@@ -73,7 +72,7 @@ const EXCHANGES: [Exchange; 9] = [
             Known::Call("readFile", &[("path", "calc.py")]),
             Known::Worked("def add(a, b):\n    return a - b"),
             Known::Call("updateFile", &[("path", "calc.py"), ("old", "a - b"), ("new", "a + b")]),
-            Known::Worked("success: true\npath: calc.py"),
+            Known::Worked("success: true"),
             Known::Answer("I corrected add in calc.py: it returns a + b."),
         ],
     },
@@ -192,7 +191,7 @@ mod tests {
         let tools = names.map(|name| tool(name, &["its own"]));
         assert_eq!(phrases(&tools), EXCHANGES.map(|exchange| exchange.phrase));
         // Reading is shown together with changing, writing together with running.
-        let expected = ["Hi", "How many days has a week?", "its own", "its own"];
+        let expected = ["How many days has a week?", "its own", "its own"];
         assert_eq!(phrases(&[tools[1].clone(), tools[3].clone()]), expected);
         assert!(phrases(&[]).is_empty());
     }
@@ -200,9 +199,9 @@ mod tests {
     #[test]
     fn other_tools_show_more_of_their_examples_if_they_are_few() {
         let tools = [tool("a", &["a1", "a2", "a3"]), tool("b", &["b1", "b2", "b3"])];
-        assert_eq!(phrases(&tools), ["Hi", "How many days has a week?", "a1", "b1", "a2", "b2"]);
+        assert_eq!(phrases(&tools), ["How many days has a week?", "a1", "b1", "a2", "b2"]);
         let names: Vec<String> = (0..12).map(|index| format!("t{index}")).collect();
         let tools: Vec<ToolSpec> = names.iter().map(|name| tool(name, &[name, "more"])).collect();
-        assert_eq!(phrases(&tools).len(), 2 + CALLS_MAX);
+        assert_eq!(phrases(&tools).len(), 1 + CALLS_MAX);
     }
 }

@@ -1,24 +1,20 @@
 //! The frame of the prompt: turns, tools, results.
 
-use std::fmt::Write;
-
 use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result, Role, ToolSpec};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::examples::{SHELL, Step, example_exchanges};
 use super::result::{FAILURES_MAX, cut, failed, plain};
-use crate::grammar::call_text;
+use crate::grammar::{call_text, spaced_json};
 use crate::tokenizer::Tokenizer;
 
 /// The system text of a request that brings none.
 const SYSTEM: &str = "You are an agent on the user's computer. Call a function when it is needed \
     to get the answer; otherwise just answer.";
 
-/// What stands before and after the tools. The model was trained on a longer text; the examples
-/// show how a call is written, and they cost no more.
-const TOOLS_HEAD: &str =
-    "\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>";
-const TOOLS_TAIL: &str = "\n</tools>";
+/// What is before the tools. The model was trained on a longer text; the examples show how a call is
+/// written.
+const TOOLS_HEAD: &str = "\n\nFunctions:";
 
 /// Characters of the task that are repeated after each result.
 const TASK_CHARACTERS_MAX: usize = 400;
@@ -57,13 +53,11 @@ pub fn render(
     let mut writer =
         Writer { tokenizer, tokens: Vec::new(), task: String::new(), failures: 0, shows_answers };
     writer.open("system")?;
-    // The host's text is not ours: plain. Only the frame around the tools holds control tokens.
     let system = request.system.trim();
     writer.plain(if system.is_empty() { SYSTEM } else { system })?;
     if !tools.is_empty() {
-        writer.frame(TOOLS_HEAD)?;
-        writer.plain(&tools.iter().map(|tool| tool_line(tool)).collect::<String>())?;
-        writer.frame(TOOLS_TAIL)?;
+        let lines: String = tools.iter().map(|tool| tool_line(tool)).collect();
+        writer.plain(&format!("{TOOLS_HEAD}{lines}"))?;
     }
     writer.close()?;
     if examples == Examples::Shown {
@@ -94,11 +88,6 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn plain(&mut self, text: &str) -> Result<()> {
         self.tokens.extend(self.tokenizer.encode_plain(text)?);
-        Ok(())
-    }
-
-    fn frame(&mut self, text: &str) -> Result<()> {
-        self.tokens.extend(self.tokenizer.encode_frame(text)?);
         Ok(())
     }
 
@@ -204,20 +193,15 @@ fn part_text(part: &Part) -> Option<String> {
 }
 
 fn result_text(text: &str, failed: bool) -> String {
-    let mark = if failed { "This call failed: " } else { "" };
-    format!("<tool_response>\n{mark}{text}\n</tool_response>")
+    let mark = if failed { "This call failed" } else { "Result" };
+    format!("{mark}:\n{text}")
 }
 
-/// Writes a tool in one line: JSON with a space after each comma and colon, as the model knows it.
+/// Writes a tool in one line: its name, its parameters as they stand in a call, what it does.
 fn tool_line(tool: &ToolSpec) -> String {
-    let spec = json!({
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": short_parameters(&tool.parameters),
-    });
-    let mut line = String::from("\n");
-    spaced_json(&spec, &mut line);
-    line
+    let mut line = format!("\n{} ", tool.name);
+    spaced_json(&short_parameters(&tool.parameters), &mut line);
+    format!("{line} {}", tool.description)
 }
 
 /// What only a checker reads: the grammar holds the model to it, so that it need not read it.
@@ -259,39 +243,10 @@ fn terse(schema: &Value) -> Value {
     Value::Object(kept.collect())
 }
 
-fn spaced_json(value: &Value, out: &mut String) {
-    let separate = |out: &mut String, index: usize| {
-        if index > 0 {
-            out.push_str(", ");
-        }
-    };
-    match value {
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                separate(out, index);
-                spaced_json(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(object) => {
-            out.push('{');
-            for (index, (key, item)) in object.iter().enumerate() {
-                separate(out, index);
-                // Writing to a string cannot fail.
-                let _ = write!(out, "{}: ", Value::from(key.as_str()));
-                spaced_json(item, out);
-            }
-            out.push('}');
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            let _ = write!(out, "{value}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -306,9 +261,8 @@ mod tests {
             }},
         }))
         .unwrap();
-        let expected = "\n{\"name\": \"shell\", \"description\": \"Run it.\", \"parameters\": \
-            {\"a\": \"A command.\", \"b\": {\"type\": \"string\", \"enum\": [\"x\"], \
-            \"description\": \"Which.\"}, \"c\": {\"type\": \"integer\"}}}";
+        let expected = "\nshell {\"a\": \"A command.\", \"b\": {\"type\": \"string\", \"enum\": [\"x\"], \
+            \"description\": \"Which.\"}, \"c\": {\"type\": \"integer\"}} Run it.";
         assert_eq!(tool_line(&tool), expected);
     }
 

@@ -21,8 +21,10 @@ pub fn shown_tools(request: &Request) -> Vec<ToolSpec> {
 
 fn shown(tool: &ToolSpec) -> ToolSpec {
     let mut tool = tool.clone();
-    if let Some(end) = tool.description.find(". ") {
-        tool.description.truncate(end + 1);
+    let ends = [". ", "; "].iter().filter_map(|end| tool.description.find(end));
+    if let Some(end) = ends.min() {
+        tool.description.truncate(end);
+        tool.description.push('.');
     }
     let example = tool.examples.first().map(|example| &example.arguments);
     if let (Some(example), Some(schema)) = (example, tool.parameters.as_object_mut()) {

@@ -1,4 +1,5 @@
-//! Notices calls that lead nowhere: one that was made already, and many that fail.
+//! Looks at the calls of a turn: whether one was made already, how many failed, whether another one
+//! is likely to be needed.
 //!
 //! A small model likes to make the same call again instead of reading its result. The result would
 //! be the same, and so would be the next call: it must do something else. After a call that worked
@@ -11,6 +12,9 @@ use crate::prompt::failed;
 
 /// Times that the same call may be made in a turn if calls between worked.
 const TIMES_MAX: usize = 2;
+
+/// Calls after which a turn seldom comes to a good end.
+const CALLS_LIKELY_MAX: usize = 6;
 
 /// Returns true if the same call was made in this turn and no other call worked after it, or if it
 /// was made often.
@@ -33,6 +37,23 @@ pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Val
 pub fn failures(messages: &[Message]) -> usize {
     let results = turn(messages).iter().rev().flat_map(Message::tool_results);
     results.take_while(|result| failed(result)).count()
+}
+
+/// Returns what is added to the logits of tokens that begin a call, at the start of an answer.
+///
+/// The numbers hold for the prompt with the four tools: they separate right from wrong in the tuned
+/// tasks of `whole_tasks.json`. Where the model
+/// stopped too early after a result, a call was behind the best text by at most 1.3; where it was
+/// done, by 2.1 and more. A call that led nowhere was ahead by at most 0.1 at the start of the turn,
+/// and by 0.7 after a failure. After many calls the model has lost its way.
+pub fn call_weight(messages: &[Message]) -> f32 {
+    let made = turn(messages).iter().flat_map(Message::tool_results).count();
+    match (made, failures(messages)) {
+        (0, _) => -0.5,
+        (CALLS_LIKELY_MAX.., _) => -3.0,
+        (_, 0) => 1.7,
+        (_, 1..) => -1.0,
+    }
 }
 
 /// Returns what came since the user said something.
@@ -67,6 +88,13 @@ mod tests {
         let arguments = json!({"command": "ls"});
         let is_repeated = is_repeated(&messages, "shell", arguments.as_object().unwrap());
         assert_eq!((is_repeated, failures(&messages)), expected, "{commands:?}");
+    }
+
+    #[test]
+    fn another_call_is_likely_after_one_that_worked_and_not_after_many() {
+        let weights = [&[][..], &["ls"], &["!ls"], &["!ls", "a"], &["a"; CALLS_LIKELY_MAX]];
+        let weights = weights.map(|commands| call_weight(&calls(commands)));
+        assert_eq!(weights, [-0.5, 1.7, -1.0, 1.7, -3.0]);
     }
 
     #[test]
