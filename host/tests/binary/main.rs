@@ -51,6 +51,7 @@ mod lists;
 mod mcp;
 mod mcp_http;
 mod mcp_servers;
+mod mcp_suite;
 mod memory;
 mod mending;
 mod models;

@@ -120,7 +120,7 @@ fn parameters(url: &str) -> BTreeMap<String, String> {
 }
 
 /// Opens an address as a browser does.
-fn visit(url: &str) -> String {
+pub fn visit(url: &str) -> String {
     let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET /{path} HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();

@@ -7,5 +7,4 @@ mod http;
 mod keeping;
 mod logins;
 mod programs;
-mod suite;
 mod support;

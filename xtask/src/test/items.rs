@@ -118,8 +118,12 @@ pub const ITEMS: &[Item] = &[
     },
     Item {
         name: "mcp-suite",
-        about: "the conformance suite of the Model Context Protocol against our client, both eras",
-        files: &["plugins/tool-mcp/", "xtask/src/setup/outside.rs"],
+        about: "the conformance suite of the Model Context Protocol against the binary, both eras",
+        files: &[
+            "plugins/tool-mcp/",
+            "host/tests/binary/mcp_suite.rs",
+            "xtask/src/setup/outside.rs",
+        ],
         tests: &["the_conformance_suite_of_the_protocol_"],
     },
     Item {
