@@ -14,6 +14,7 @@ use rmcp::model::{
 
 use crate::connection::Connection;
 use crate::described::{self, RemoteTool};
+use crate::schema;
 use crate::server::Server;
 use crate::site::CallSite;
 
@@ -84,6 +85,7 @@ pub async fn tool(
     arguments: Map<String, Value>,
     site: Option<Arc<dyn CallSite>>,
 ) -> Result<Value> {
+    let arguments = schema::restore(&tool.aliases, arguments);
     let asked = Asked::Tool { name: tool.name.clone(), arguments };
     let first = ask(server, &asked, site.clone()).await;
     match first {

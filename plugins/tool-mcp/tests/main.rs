@@ -7,5 +7,6 @@ mod http;
 mod keeping;
 mod logins;
 mod programs;
+mod schemas;
 mod suite;
 mod support;
