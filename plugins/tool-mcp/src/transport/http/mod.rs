@@ -1,7 +1,7 @@
 //! Streamable HTTP. `rmcp` has the protocol: sessions, streams that are taken up again, headers.
 //!
 //! [`backend`] is what sends a request, [`host`] the host's client behind it. [`client`] is how
-//! `rmcp` uses it, with what [`answer`] makes of a body and [`events`] of a stream; [`authorize`]
+//! `rmcp` uses it, with what [`answer`] makes of a body, [`events`] of a stream and [`sessions`] of their ends; [`authorize`]
 //! is where it has its token from, when [`challenge`] is what the server answers.
 
 pub mod answer;
@@ -13,6 +13,7 @@ pub mod events;
 pub mod failure;
 pub mod host;
 pub mod reach;
+pub mod sessions;
 
 pub use authorize::Authorize;
 pub use backend::{Body, Exchange, HttpBackend, Reply};
