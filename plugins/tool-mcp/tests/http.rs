@@ -506,7 +506,8 @@ async fn a_flood_outside_of_calls_costs_no_call() {
 async fn an_event_without_bounds_costs_its_call() {
     let large = |_: &Seen| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
     let (_server, _manager, connection) = with_bad_call(large).await;
-    assert!(call(&connection, "bad", LONG).await.is_err());
+    let error = call(&connection, "bad", LONG).await.unwrap_err();
+    assert!(error.message.contains("an event of more bytes than a message may have"), "{error}");
     assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
 }
 

@@ -8,7 +8,7 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde::de::IgnoredAny;
 use jaato_plugin_sdk::serde_json;
-use rmcp::model::{JsonRpcMessage, RequestId};
+use rmcp::model::{ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,11 +19,19 @@ use crate::transport::repair;
 
 /// A broken body.
 #[derive(Debug)]
-struct Broken(String);
+enum Broken {
+    /// It breaks off, for this reason.
+    Off(String),
+    /// An event has too many bytes.
+    Large,
+}
 
 impl fmt::Display for Broken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(match self {
+            Self::Off(why) => why,
+            Self::Large => "the server sent an event of more bytes than a message may have",
+        })
     }
 }
 
@@ -112,9 +120,8 @@ pub fn of(
         // A server that never stops talking must not keep the thread from all others.
         tokio::task::consume_budget().await;
         let Some(piece) = body.next().await else { return Ok(None) };
-        let piece = piece.map_err(|error| Broken(error.message))?;
-        let too_large = |_| Broken("an event of its is too large".to_owned());
-        size.take(&piece).map_err(too_large)?;
+        let piece = piece.map_err(|error| Broken::Off(error.message))?;
+        size.take(&piece).map_err(|_| Broken::Large)?;
         begun.extend(piece);
         let (text, begun) = repair::decoded_piece(&begun);
         let text = std::io::Cursor::new(text.into_bytes());
@@ -124,10 +131,19 @@ pub fn of(
     let messages = move |event: Result<Sse, SseError>| {
         stream::iter(match event {
             Ok(event) => messages(event, answering.as_ref()).into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error)],
+            Err(error) => vec![too_large(&error, answering.as_ref()).ok_or(error)],
         })
     };
     events.flat_map(messages).boxed()
+}
+
+/// Makes an answer of an event that is too large: no other stream would bring it either.
+fn too_large(error: &SseError, answering: Option<&Answering>) -> Option<Sse> {
+    let SseError::Body(broken) = error else { return None };
+    let broken = broken.downcast_ref::<Broken>().filter(|it| matches!(it, Broken::Large))?;
+    let error = ErrorData::internal_error(broken.to_string(), None);
+    let answer = ServerJsonRpcMessage::error(error, Some(answering?.id.clone()));
+    Some(Sse { data: serde_json::to_string(&answer).ok(), ..Sse::default() })
 }
 
 /// How a message begins, read without what it holds.
