@@ -235,7 +235,7 @@ fn is_said_by(value: &Value, texts: &[&str]) -> bool {
     let is_one = |value: &Value, text: &str| match value {
         Value::String(said) => plain(said).trim() == text.trim(),
         Value::Array(_) | Value::Object(_) => false,
-        plain => plain.to_string() == text.trim(),
+        other => serde_json::from_str::<Value>(text).is_ok_and(|said| said == *other),
     };
     match value {
         Value::Array(list) => {

@@ -160,7 +160,10 @@ fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
     if !variants.is_empty() {
         merged.insert("properties".to_owned(), variants.into_iter().map(either).collect());
     }
-    if !branches.iter().any(is_open) && merged.contains_key("properties") {
+    let is_closed = |branch: &Map<String, Value>| {
+        branch.get("additionalProperties") == Some(&Value::Bool(false))
+    };
+    if branches.iter().all(is_closed) {
         merged.insert("additionalProperties".to_owned(), json!(false));
     }
     if !required.is_empty() {

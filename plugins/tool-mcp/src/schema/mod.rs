@@ -77,27 +77,18 @@ pub fn restore(
     aliases: &BTreeMap<String, String>,
     arguments: Map<String, Value>,
 ) -> Map<String, Value> {
-    if aliases.is_empty() {
-        return arguments;
-    }
     let restored = |(name, value): (String, Value)| {
-        let value = match value {
-            Value::Object(map) => Value::Object(restore(aliases, map)),
-            Value::Array(list) => restore_list(aliases, list),
-            plain => plain,
-        };
-        (aliases.get(&name).cloned().unwrap_or(name), value)
+        (aliases.get(&name).cloned().unwrap_or(name), restore_value(aliases, value))
     };
     arguments.into_iter().map(restored).collect()
 }
 
-fn restore_list(aliases: &BTreeMap<String, String>, list: Vec<Value>) -> Value {
-    let restored = |value| match value {
+fn restore_value(aliases: &BTreeMap<String, String>, value: Value) -> Value {
+    match value {
         Value::Object(map) => Value::Object(restore(aliases, map)),
-        Value::Array(list) => restore_list(aliases, list),
+        Value::Array(list) => list.into_iter().map(|it| restore_value(aliases, it)).collect(),
         plain => plain,
-    };
-    list.into_iter().map(restored).collect()
+    }
 }
 
 /// Returns true if the host can check values against a schema.
@@ -310,8 +301,10 @@ impl<'a> Lowering<'a> {
         if let Some(lists) = self.plain("dependentRequired", &Value::Object(lists)) {
             lowered.insert("dependentRequired".to_owned(), lists);
         }
-        let schemas = self.named("dependentSchemas", &schemas, depth);
-        lowered.insert("dependentSchemas".to_owned(), Value::Object(schemas));
+        if !schemas.is_empty() {
+            let schemas = self.named("dependentSchemas", &schemas, depth);
+            lowered.insert("dependentSchemas".to_owned(), Value::Object(schemas));
+        }
     }
 
     /// Lowers a keyword whose value is no schema; returns nothing for a value that it cannot have.

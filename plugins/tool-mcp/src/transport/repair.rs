@@ -36,6 +36,10 @@ pub struct Heard {
 /// Reads a text; `open` are the requests that wait for an answer.
 pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard {
     let mut heard = Heard::default();
+    if let Some(message) = plain(text, open) {
+        heard.messages.push(message);
+        return heard;
+    }
     let text = decoded(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text));
     let parsed = serde_json::from_str(&text)
         .or_else(|error| serde_json::from_str(&repaired(&text)).map_err(|_| error));
@@ -48,6 +52,17 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard 
         Err(_) => heard.take_unreadable(&text, "sent a line that is no message", open),
     }
     heard
+}
+
+/// Reads a text that is as it should be, which most are.
+fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<Incoming> {
+    let message: Incoming = serde_json::from_slice(text).ok()?;
+    let is_awaited = match &message {
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => true,
+        JsonRpcMessage::Response(response) => open.contains(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref().is_some_and(|id| open.contains(id)),
+    };
+    is_awaited.then_some(message)
 }
 
 /// Reads the beginning and the end of a text that was too long to keep.
