@@ -137,11 +137,12 @@ fn the_link_of_a_login_is_one_line_that_can_be_copied() {
     let Some(house) = with_server(&entry) else { return };
     let binary = house.binary();
     let line = format!("stty -echo cols 40; exec '{}' mcp login moon", binary.display());
-    let links = |command: Command| command.variable("VTE_VERSION", "7600");
+    let links = |command: Command| {
+        command.variable("TERM", "xterm-256color").variable("VTE_VERSION", "7600")
+    };
     let Some(mut running) = shell_on_terminal(&house, &line, links) else { return };
-    running.wait_for_text("its address");
-    // A user who gives an empty address is asked no more; the browser did not come.
-    running.write(b"\x03");
+    running.wait_for_question();
+    running.write(b"/decline\n");
     let shown = running.wait_with_open_input().stdout;
     let begin = "\r\n\u{1b}]8;;http://127.0.0.1:";
     let (_, rest) = shown.split_once(begin).unwrap_or_else(|| panic!("{shown}"));
