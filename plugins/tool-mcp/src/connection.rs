@@ -351,7 +351,7 @@ pub fn not_opened(error: &ClientInitializeError) -> Error {
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<String> = server_supported.iter().map(ToString::to_string).collect();
             format!(
-                "it speaks no revision of the protocol that jaato does: {}",
+                "jaato and the server share no protocol version; the server supports {}",
                 versions.join(", ")
             )
         }
@@ -365,7 +365,7 @@ fn odd_answer<T: Serialize>(answer: &Option<T>) -> String {
     let answer = answer.as_ref().and_then(|answer| serde_json::to_string(answer).ok());
     match answer {
         Some(answer) => {
-            format!("its answer to the first request is none of the protocol: {answer}")
+            format!("its first answer is not valid: {answer}")
         }
         None => "it did not answer the first request".to_owned(),
     }

@@ -389,7 +389,7 @@ async fn a_server_of_the_older_transport_is_named() {
     let reach = reach(&server);
     let connected = manager.connect_http("moon", &reach, Arc::new(HyperClient), None);
     let error = connected.await.unwrap_err();
-    assert!(error.message.contains("the older transport HTTP+SSE (2024-11-05)"), "{error}");
+    assert!(error.message.contains("the old HTTP+SSE transport (2024-11-05)"), "{error}");
 }
 
 #[tokio::test]
@@ -507,7 +507,7 @@ async fn an_event_without_bounds_costs_its_call() {
     let large = |_: &Seen| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
     let (_server, _manager, connection) = with_bad_call(large).await;
     let error = call(&connection, "bad", LONG).await.unwrap_err();
-    assert!(error.message.contains("an event of more bytes than a message may have"), "{error}");
+    assert!(error.message.contains("an event that is larger than a message may be"), "{error}");
     assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
 }
 
@@ -526,9 +526,8 @@ async fn pages_and_broken_answers_cost_their_call() {
         let kind = ("content-type", "text/html".to_owned());
         Given::Whole(200, vec![kind], "<p>\u{1b}[31mLog in</p>".to_owned())
     };
-    check_bad(page, LONG, "with `text/html`, which is no message:  [31mLog in").await;
-    check_bad(|_| Given::json(200, &json!({ "moon": 1 })), LONG, "no message of the protocol")
-        .await;
+    check_bad(page, LONG, "with `text/html` instead of JSON:  [31mLog in").await;
+    check_bad(|_| Given::json(200, &json!({ "moon": 1 })), LONG, "not an MCP message").await;
     check_bad(|_| Given::status(500), LONG, "500").await;
     let refused = |_: &Seen| Given::Whole(403, Vec::new(), "go\u{1b}[31m away".to_owned());
     check_bad(refused, LONG, "status 403: go [31m away").await;

@@ -91,8 +91,9 @@ fn login_of(server: &Server) -> Result<Arc<Login>> {
     })
 }
 
-/// Shows the page on a line of its own, so that it can be copied, and opens it where somebody looks at this machine. Elsewhere their browser
-/// cannot come back here, and they may say where it ended.
+/// Shows the page on a line of its own, so that it can be copied. If the user looks at this
+/// machine, it opens the page too. Otherwise the browser cannot come back here, and the user may
+/// say where it ended.
 fn show(host: Reporter, server: &str, browser: Browser) -> Show {
     let server = server.to_owned();
     Arc::new(move |page: String| {

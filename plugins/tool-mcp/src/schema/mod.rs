@@ -3,9 +3,9 @@
 //!
 //! The result is JSON Schema 2020-12 with an object at the root, without references, `allOf` and
 //! `oneOf`, and with property names of `[A-Za-z0-9_.-]`. Local `$ref`s are replaced by their
-//! targets, as deep as that makes sense; nothing is ever fetched. A part that cannot be kept becomes
-//! `{}`, which allows anything: the server checks its arguments itself, so a schema that says less
-//! is safe, and one that refuses what the server takes is not.
+//! targets, as deep as that makes sense; nothing is ever fetched. A part that cannot be kept
+//! becomes `{}`, which allows anything. The server checks its arguments itself, so a schema that
+//! says less is safe, and a schema that refuses what the server accepts is not.
 
 mod merge;
 mod old;

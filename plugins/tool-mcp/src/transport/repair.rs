@@ -93,7 +93,7 @@ impl Heard {
     fn take<S: BuildHasher>(&mut self, value: Value, open: &HashSet<RequestId, S>) {
         let text = shown(&value.to_string());
         let Value::Object(mut message) = value else {
-            self.noise.push(format!("no message of the protocol: {text}"));
+            self.noise.push(format!("not an MCP message: {text}"));
             return;
         };
         message.insert("jsonrpc".to_owned(), "2.0".into());
@@ -102,16 +102,16 @@ impl Heard {
         if is_asked {
             match serde_json::from_value(Value::Object(message)) {
                 Ok(message) => self.messages.push(message),
-                Err(_) => self.noise.push(format!("no message of the protocol: {text}")),
+                Err(_) => self.noise.push(format!("not an MCP message: {text}")),
             }
             return;
         }
         if !is_answer {
-            self.noise.push(format!("no message of the protocol: {text}"));
+            self.noise.push(format!("not an MCP message: {text}"));
             return;
         }
         let Some(id) = answered(message.get("id").unwrap_or(&Value::Null), open) else {
-            self.noise.push(format!("an answer to no request: {text}"));
+            self.noise.push(format!("an answer to an unknown request: {text}"));
             return;
         };
         let error = message.shift_remove("error").filter(|error| !error.is_null());
@@ -122,7 +122,7 @@ impl Heard {
                 match serde_json::from_value(Value::Object(message)) {
                     Ok(answer @ JsonRpcMessage::Response(_)) => answer,
                     _ => {
-                        let text = format!("the server's answer is none of the protocol: {text}");
+                        let text = format!("the server's answer is not an MCP message: {text}");
                         JsonRpcMessage::error(ErrorData::internal_error(text, None), Some(id))
                     }
                 }

@@ -292,7 +292,7 @@ mod tests {
             logged(&ends.log),
             [
                 "it sent a line that is no message: starting…",
-                "no message of the protocol: {\"a\":1}",
+                "not an MCP message: {\"a\":1}",
                 "it sent a line that is no message:  [1m{"
             ]
         );

@@ -86,10 +86,15 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     if !reply.is_of(JSON) {
         let kind = reply.header("content-type").map_or_else(
             || "without a content type".to_owned(),
-            |kind| format!("with `{}`", safe(&kind.chars().take(80).collect::<String>())),
+            |kind| {
+                format!(
+                    "with `{}` instead of JSON",
+                    safe(&kind.chars().take(80).collect::<String>())
+                )
+            },
         );
         let body = shown(&reply.beginning(sent.limits.max_error_response_size).await);
-        let text = format!("the server answered {kind}, which is no message: {body}");
+        let text = format!("the server answered {kind}: {body}");
         return Err(unavailable(text));
     }
     let body = read(reply, sent.limits.max_json_response_size).await?;
@@ -164,14 +169,14 @@ async fn read(reply: Reply, bytes_max: usize) -> Result<Vec<u8>, StreamableHttpE
     reply.bytes(bytes_max).await.map_err(|error| StreamableHttpError::Client(error.into()))
 }
 
-/// Reads the answer to a request, by whatever identifier the server gives it. A large one would keep
-/// all other servers waiting, and is read elsewhere.
+/// Reads the answer to a request, whatever identifier the server gives it. A large answer would
+/// make all other servers wait, so another thread reads it.
 async fn answer_in(body: Vec<u8>, id: &RequestId) -> Result<ServerJsonRpcMessage, String> {
     let (id, is_small) = (id.clone(), body.len() < LARGE_BYTES);
     let read = move || {
         let heard = repair::read_answer(&body, &id);
         heard.ok_or_else(|| {
-            format!("no message of the protocol: {}", shown(&String::from_utf8_lossy(&body)))
+            format!("not an MCP message: {}", shown(&String::from_utf8_lossy(&body)))
         })
     };
     match is_small {

@@ -171,9 +171,10 @@ impl HttpClient {
         };
         match tokio::time::timeout(OLDER_TIME, look).await {
             Ok(Some(())) => {
-                let text = "the server speaks the older transport HTTP+SSE (2024-11-05), which \
-                            jaato does not";
-                let hint = "give the address of its Streamable HTTP, which often ends with `/mcp`";
+                let text = "the server uses the old HTTP+SSE transport (2024-11-05), which jaato \
+                            does not support";
+                let hint = "set `url` to the server's Streamable HTTP address, which often ends \
+                            with `/mcp`";
                 let error = Error::new(ErrorKind::Configuration, text).with_hint(hint);
                 Err(StreamableHttpError::Client(error.into()))
             }
@@ -337,7 +338,7 @@ impl StreamableHttpClient for HttpClient {
             }
             200..300 => {
                 let kind = crate::log::safe(reply.header("content-type").unwrap_or_default());
-                let text = format!("its stream is of the type `{kind}`");
+                let text = format!("its event stream has the content type `{kind}`");
                 Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
             }
             404 if session_id.is_some() => Err(StreamableHttpError::SessionExpired),

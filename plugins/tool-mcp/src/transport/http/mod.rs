@@ -1,8 +1,9 @@
 //! Streamable HTTP. `rmcp` has the protocol: sessions, streams that are taken up again, headers.
 //!
 //! [`backend`] is what sends a request, [`host`] the host's client behind it. [`client`] is how
-//! `rmcp` uses it, with what [`answer`] makes of a body, [`events`] of a stream and [`sessions`] of their ends; [`authorize`]
-//! is where it has its token from, when [`challenge`] is what the server answers.
+//! `rmcp` uses it: [`answer`] reads a body, [`events`] a stream, and [`sessions`] knows which
+//! sessions are over. [`authorize`] is where it has its token from, when [`challenge`] is what the
+//! server answers.
 
 pub mod answer;
 pub mod authorize;

@@ -1,5 +1,6 @@
-//! Sessions that a server no longer knows. `rmcp` begins another one and sends a request again where
-//! it is told that the session has expired: once a request, whatever the server says then.
+//! Sessions that a server no longer knows. If `rmcp` gets the error that a session has expired, it
+//! begins a new session and sends the request again. This module gives that error once for each
+//! request, whatever the server says then.
 
 use std::collections::VecDeque;
 
