@@ -5,7 +5,7 @@ use std::io;
 use jaato_runtime::visible::{Measure, Visible};
 
 use super::markdown::Markdown;
-use super::{Text, writer};
+use super::{Text, link, writer};
 
 /// The answer. On a terminal it is made visible, and drawn as the markdown that it is; piped it
 /// passes as it is.
@@ -169,6 +169,11 @@ impl Output {
         // them.
         let mut lines = String::new();
         for piece in visible.piece(text).split_inclusive('\n') {
+            if !line_is_open && let Some(link) = link::alone(piece) {
+                // Without label and breaks it can be copied.
+                lines.push_str(&link::shown(link));
+                continue;
+            }
             if !line_is_open {
                 lines.push_str(&label);
                 taken = 0;

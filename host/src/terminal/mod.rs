@@ -20,6 +20,7 @@ mod answer;
 mod idle;
 mod keyboard;
 mod keys;
+mod link;
 mod markdown;
 mod moving;
 mod own_output;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::command::Command;
 use crate::support::server::{Answer, Asked, Server};
 use crate::support::{House, fixtures, library_name};
+use crate::terminal::shell_on_terminal;
 
 /// A house with the plugin and one server of the person's, `moon`.
 fn with_server(entry: &Value) -> Option<House> {
@@ -127,6 +128,28 @@ pub fn visit(url: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+#[test]
+fn the_link_of_a_login_is_one_line_that_can_be_copied() {
+    let server = Server::answering(guarded);
+    let entry = json!({ "type": "http", "url": format!("{}/mcp", server.root_url()) });
+    let Some(house) = with_server(&entry) else { return };
+    let binary = house.binary();
+    let line = format!("stty -echo cols 40; exec '{}' mcp login moon", binary.display());
+    let links = |command: Command| {
+        command.variable("TERM", "xterm-256color").variable("VTE_VERSION", "7600")
+    };
+    let Some(mut running) = shell_on_terminal(&house, &line, links) else { return };
+    running.wait_for_question();
+    running.write(b"/decline\n");
+    let shown = running.wait_with_open_input().stdout;
+    let begin = "\r\n\u{1b}]8;;http://127.0.0.1:";
+    let (_, rest) = shown.split_once(begin).unwrap_or_else(|| panic!("{shown}"));
+    let (address, rest) = rest.split_once("\u{1b}\\").unwrap();
+    assert!(address.contains("/authorize?") && address.len() > 200, "{address}");
+    let same = format!("http://127.0.0.1:{address}\u{1b}]8;;\u{1b}\\\r\n");
+    assert!(rest.starts_with(&same), "{rest}");
 }
 
 #[test]

@@ -105,6 +105,12 @@ fn settings_that_a_model_does_not_take_are_refused() {
     check("/tools/-", json!({ "name": "look", "input_schema": { "type": "object" } }), "unique");
     check("/tools/0/name", json!("a.b"), "pattern");
     check("/tools/0/input_schema", json!({}), "input_schema.type");
+    let schema = |key: &str, value: Value| json!({ "type": "object", key: value });
+    check("/tools/0/input_schema", schema("anyOf", json!([{}])), "at the top level");
+    let odd = json!({ "a": { "properties": { "$b": {} } } });
+    check("/tools/0/input_schema", schema("properties", odd), "Property keys should match");
+    let old = json!({ "a": { "exclusiveMinimum": true } });
+    check("/tools/0/input_schema", schema("properties", old), "draft 2020-12");
 }
 
 #[test]

@@ -86,6 +86,8 @@ fn check(path: &str, good: &Value, changes: &[(&str, Value, &str)]) {
 #[test]
 fn responses_that_break_a_rule_are_refused() {
     let not_found = "not found. Items are not persisted";
+    let of = |schema: Value| json!({ "type": "object", "properties": { "a": schema } });
+    let (list, old) = (of(json!({ "type": "array" })), of(json!({ "minLength": "1" })));
     check(
         "/v1/responses",
         &responses(),
@@ -102,6 +104,9 @@ fn responses_that_break_a_rule_are_refused() {
             ("/tools/0/strict", json!(null), "additionalProperties"),
             ("/tools/0/function", json!({}), "Unknown parameter: 'tools[0].function'"),
             ("/tools/0/name", json!("a.b"), "does not match pattern"),
+            ("/tools/0/parameters", json!({ "type": "object", "oneOf": [] }), "at the top level"),
+            ("/tools/0/parameters", list, "array schema missing items"),
+            ("/tools/0/parameters", old, "not valid under"),
             ("/text/format/strict", json!(true), "additionalProperties"),
             ("/input", json!([]), "must be provided"),
             ("/input/2/id", json!("msg_1"), not_found),

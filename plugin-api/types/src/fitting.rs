@@ -126,7 +126,9 @@ impl<'a> Fitting<'a> {
 
     fn fit_object(&self, schema: &'a Value, object: &mut Map<String, Value>, depth: usize) {
         let properties = schema.get("properties").and_then(Value::as_object);
-        let others = schema.get("additionalProperties");
+        // Which names the patterns take is not known here.
+        let has_patterns = schema.get("patternProperties").is_some();
+        let others = schema.get("additionalProperties").filter(|_| !has_patterns);
         let is_required = |name: &str| {
             let required = schema.get("required").and_then(Value::as_array);
             required.is_some_and(|names| names.iter().any(|required| required == name))
@@ -178,12 +180,28 @@ impl<'a> Fitting<'a> {
         }
     }
 
+    /// Returns true if null does not match the schema.
     fn refuses_null(&self, schema: &'a Value, depth: usize) -> bool {
-        if schema.get("anyOf").or_else(|| schema.get("oneOf")).is_some() {
+        if depth >= DEPTH_MAX || schema.get("nullable") == Some(&Value::Bool(true)) {
             return false;
         }
-        let Some(schema) = self.single(schema, depth) else { return false };
-        Wanted::of(schema).is_some_and(|wanted| !wanted.is_nullable)
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let target = reference.strip_prefix('#').and_then(|it| self.root.pointer(it));
+            return target.is_some_and(|target| self.refuses_null(target, depth + 1));
+        }
+        let list = |word: &str| schema.get(word).and_then(Value::as_array);
+        let refuse = |schema: &&'a Value| self.refuses_null(schema, depth + 1);
+        let by_type = schema.get("type").is_some_and(|types| match types {
+            Value::Array(names) => !names.iter().any(|name| name == "null"),
+            name => name.is_string() && name != "null",
+        });
+        by_type
+            || list("enum").is_some_and(|values| !values.contains(&Value::Null))
+            || schema.get("const").is_some_and(|only| !only.is_null())
+            || ["anyOf", "oneOf"]
+                .iter()
+                .any(|word| list(word).is_some_and(|all| all.iter().all(|it| refuse(&it))))
+            || list("allOf").is_some_and(|all| all.iter().any(|it| refuse(&it)))
     }
 }
 
@@ -352,6 +370,7 @@ mod tests {
     #[test]
     fn null_for_an_optional_argument_leaves_it_out() {
         check(json!({ "offset": null, "other": null, "limit": null }), json!({ "limit": null }));
+        check(json!({ "either": null, "mode": null, "maybe": null }), json!({ "maybe": null }));
         check_unchanged(json!({ "path": null, "any": null, "maybe": null }));
     }
 

@@ -12,8 +12,9 @@ use rmcp::model::{
     ReadResourceRequestParams, ServerResult,
 };
 
-use crate::connection::Connection;
+use crate::connection::{Connection, OPEN_PAGE, Refused};
 use crate::described::{self, RemoteTool};
+use crate::schema;
 use crate::server::Server;
 use crate::site::CallSite;
 
@@ -84,6 +85,7 @@ pub async fn tool(
     arguments: Map<String, Value>,
     site: Option<Arc<dyn CallSite>>,
 ) -> Result<Value> {
+    let arguments = schema::restore(&tool.aliases, arguments);
     let asked = Asked::Tool { name: tool.name.clone(), arguments };
     let first = ask(server, &asked, site.clone()).await;
     match first {
@@ -102,7 +104,10 @@ pub async fn ask(server: &Server, asked: &Asked, site: Option<Arc<dyn CallSite>>
     let connection = server.up().await?;
     let answer = ask_connection(&connection, asked, server.entry.timeout, site).await;
     answer.map_err(|error| {
+        // The person has to open the page: its address stays whole.
+        let page = error.hint.clone().filter(|hint| hint.starts_with(OPEN_PAGE));
         let error = server.log().scrubbed_error(error);
+        let error = Error { hint: page.or(error.hint), ..error };
         match error.kind {
             ErrorKind::Unavailable | ErrorKind::Timeout => {
                 let text = format!("MCP server `{}`: {}", server.name(), error.message);
@@ -138,7 +143,14 @@ async fn rounds(
     let (mut answers, mut state) = (None, None);
     for _ in 0..ROUNDS_MAX {
         let request = || asked.request(answers.clone(), state.clone());
-        match exchange(connection, request, time, site.clone()).await? {
+        let answer = match exchange(connection, request, time, site.clone()).await {
+            Err(refused) if !refused.pages.is_empty() => {
+                open_pages(connection, refused, site.clone()).await?;
+                continue;
+            }
+            answer => answer.map_err(|refused| refused.error)?,
+        };
+        match answer {
             ServerResult::InputRequiredResult(required) => {
                 state.clone_from(&required.request_state);
                 answers = answered(connection, required, site.clone()).await?;
@@ -162,14 +174,37 @@ async fn exchange(
     request: impl Fn() -> ClientRequest,
     time: Duration,
     site: Option<Arc<dyn CallSite>>,
-) -> Result<ServerResult> {
+) -> Result<ServerResult, Refused> {
     match connection.send(request(), time, site.clone()).await {
         Err(refused) if refused.has_other_headers => {
             described::tools_anew(connection).await?;
-            connection.exchange(request(), time, site).await
+            connection.send(request(), time, site).await
         }
-        answer => answer.map_err(|refused| refused.error),
+        answer => answer,
     }
+}
+
+/// Has the person open the pages that a server wants to be opened first. Without a person, or if
+/// they do not, the error says which.
+async fn open_pages(
+    connection: &Connection,
+    refused: Refused,
+    site: Option<Arc<dyn CallSite>>,
+) -> Result<()> {
+    for mut page in refused.pages {
+        page["mode"] = "url".into();
+        let answer = match &site {
+            Some(site) => {
+                let site = Some(Arc::clone(site));
+                connection.client().answer("elicitation/create", page, site).await.ok()
+            }
+            None => None,
+        };
+        if answer.is_none_or(|answer| answer["action"] != "accept") {
+            return Err(refused.error);
+        }
+    }
+    Ok(())
 }
 
 /// Answers the questions of a round.

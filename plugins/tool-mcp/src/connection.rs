@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
+use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientRequest, ProtocolVersion, RequestId,
-    ServerPeerInfo, ServerResult,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, ErrorData, ProtocolVersion,
+    RequestId, ServerPeerInfo, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
@@ -17,10 +18,11 @@ use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::client::{Client, Enrolled};
+use crate::described::{cut, plain};
 use crate::log::safe;
 use crate::runtime::Spawner;
 use crate::site::CallSite;
-use crate::transport::http::{HttpFailure, failure};
+use crate::transport::http::{HttpFailure, failure, sessions};
 
 /// Which of the protocol's two eras a server speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,15 @@ pub enum Era {
 
 /// The protocol's number for headers that are not those of the body (2026-07-28).
 const HEADER_MISMATCH: i32 = -32020;
+/// The protocol's number for a page that the person has to open first (2025-11-25).
+const URL_REQUIRED: i32 = -32042;
+/// Pages of one error that are shown, and the longest address of one.
+const PAGES_MAX: usize = 4;
+const URL_BYTES_MAX: usize = 2000;
+/// Begins the hint with pages: their addresses are shown whole.
+pub const OPEN_PAGE: &str = "open this page, then call again: ";
+/// Bytes of an error's data that are shown.
+const DATA_BYTES_MAX: usize = 1000;
 
 /// A connection that is made. Dropping it closes the connection.
 pub struct Opened {
@@ -63,21 +74,55 @@ pub struct Refused {
     /// The headers that we sent are not those of the tool: the server has another description of it
     /// by now.
     pub has_other_headers: bool,
+    /// Pages that the person has to open first: questions of the mode `url`.
+    pub pages: Vec<Value>,
     /// It, in words for a model.
     pub error: Error,
 }
 
+/// Why one attempt was not answered.
+enum Unanswered {
+    Refused(ServiceError),
+    Lost(Error),
+}
+
 impl Refused {
     fn of(error: &ServiceError) -> Self {
-        let has_other_headers =
-            matches!(error, ServiceError::McpError(error) if error.code.0 == HEADER_MISMATCH);
-        Self { has_other_headers, error: in_words(error) }
+        let code = match error {
+            ServiceError::McpError(error) => Some(error.code.0),
+            _ => None,
+        };
+        let pages = match error {
+            ServiceError::McpError(error) if code == Some(URL_REQUIRED) => pages(error),
+            _ => Vec::new(),
+        };
+        let mut error = in_words(error);
+        let urls: Vec<&str> = pages.iter().filter_map(|page| page["url"].as_str()).collect();
+        if !urls.is_empty() {
+            error.hint = Some(format!("{OPEN_PAGE}{}", urls.join(" ")));
+        }
+        Self { has_other_headers: code == Some(HEADER_MISMATCH), pages, error }
     }
+}
+
+/// Lists the pages that an error asks to open.
+fn pages(error: &ErrorData) -> Vec<Value> {
+    let listed = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
+    let is_page = |page: &&Value| {
+        page["url"].as_str().is_some_and(|url| url.len() <= URL_BYTES_MAX && safe_url(url))
+    };
+    listed.into_iter().flatten().filter(is_page).take(PAGES_MAX).cloned().collect()
+}
+
+/// Returns true for an address of a page in plain characters.
+fn safe_url(url: &str) -> bool {
+    let is_page = url.starts_with("https://") || url.starts_with("http://");
+    is_page && url.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
-        Self { has_other_headers: false, error }
+        Self { has_other_headers: false, pages: Vec::new(), error }
     }
 }
 
@@ -164,13 +209,38 @@ impl Connection {
         self.send(request, time, site).await.map_err(|refused| refused.error)
     }
 
-    /// As [`Connection::exchange`], with the server's number for what went wrong.
+    /// As [`Connection::exchange`], with what the server wants first. A request whose session is
+    /// lost is sent once more.
+    ///
+    /// # Errors
+    /// As [`Connection::request`].
     pub async fn send(
         &self,
         request: ClientRequest,
         time: Duration,
         site: Option<Arc<dyn CallSite>>,
     ) -> Result<ServerResult, Refused> {
+        let first = self.attempt(request.clone(), time, site.clone()).await;
+        let answer = match first {
+            Err(Unanswered::Refused(ServiceError::McpError(error)))
+                if sessions::is_marked(&error) =>
+            {
+                self.attempt(request, time, site).await
+            }
+            first => first,
+        };
+        answer.map_err(|why| match why {
+            Unanswered::Refused(error) => Refused::of(&error),
+            Unanswered::Lost(error) => error.into(),
+        })
+    }
+
+    async fn attempt(
+        &self,
+        request: ClientRequest,
+        time: Duration,
+        site: Option<Arc<dyn CallSite>>,
+    ) -> Result<ServerResult, Unanswered> {
         let mut enrolled: Option<Enrolled> = site.map(|site| self.client.enroll(site));
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_request_with_option(request, options);
@@ -179,8 +249,8 @@ impl Connection {
             Error::new(ErrorKind::Timeout, text).temporary()
         };
         let mut handle = match tokio::time::timeout(time, sent).await {
-            Ok(sent) => sent.map_err(|error| Refused::of(&error))?,
-            Err(_) => return Err(late().into()),
+            Ok(sent) => sent.map_err(Unanswered::Refused)?,
+            Err(_) => return Err(Unanswered::Lost(late())),
         };
         if let Some(enrolled) = &mut enrolled {
             enrolled.watch(handle.progress_token.clone());
@@ -194,7 +264,7 @@ impl Connection {
             match waited {
                 Ok(answer) => break answer,
                 Err(_) if enrolled.is_some() && is_asking() => {}
-                Err(_) => return Err(late().into()),
+                Err(_) => return Err(Unanswered::Lost(late())),
             }
         };
         abandoned.id = None;
@@ -202,10 +272,10 @@ impl Connection {
             // A stream of HTTP ends without the connection.
             Ok(Err(ServiceError::TransportClosed)) | Err(_) if !self.is_closed() => {
                 let text = "the server ended its answer before it was there";
-                Err(Error::new(ErrorKind::Unavailable, text).temporary().into())
+                Err(Unanswered::Lost(Error::new(ErrorKind::Unavailable, text).temporary()))
             }
-            Ok(answer) => answer.map_err(|error| Refused::of(&error)),
-            Err(_) => Err(gone().into()),
+            Ok(answer) => answer.map_err(Unanswered::Refused),
+            Err(_) => Err(Unanswered::Lost(gone())),
         }
     }
 
@@ -240,7 +310,7 @@ pub fn in_words(error: &ServiceError) -> Error {
                 -32002 => ErrorKind::NotFound,
                 _ => ErrorKind::Failed,
             };
-            Error::new(kind, safe(&error.message))
+            Error::new(kind, told(error))
         }
         ServiceError::TransportClosed => gone(),
         // What HTTP says of it; a pipe says nothing.
@@ -249,22 +319,56 @@ pub fn in_words(error: &ServiceError) -> Error {
     }
 }
 
+/// Writes an error of the protocol with its data, which often says more.
+fn told(error: &ErrorData) -> String {
+    let message = safe(&error.message);
+    let data = match &error.data {
+        None | Some(Value::Null) => return message,
+        Some(_) if sessions::is_marked(error) => return message,
+        Some(Value::String(text)) => plain(text),
+        Some(data) => plain(&data.to_string()),
+    };
+    let data = data.trim();
+    match message.is_empty() || data.is_empty() || message.contains(data) {
+        true => message + data,
+        false => format!("{message} ({})", cut(data, DATA_BYTES_MAX)),
+    }
+}
+
 /// Says why no connection came about.
 pub fn not_opened(error: &ClientInitializeError) -> Error {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        match error {
-            ClientInitializeError::TransportError { error, .. } => {
-                if let Some(error) = sent_in_vain(&*error.error) {
-                    return error;
-                }
-                next = None;
-            }
-            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => next = Some(fallback),
-            _ => next = None,
+    let text = match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            return not_opened(fallback);
         }
+        ClientInitializeError::TransportError { error, .. } => match sent_in_vain(&*error.error) {
+            Some(error) => return error,
+            None => "it cannot be reached".to_owned(),
+        },
+        ClientInitializeError::JsonRpcError(error) => told(error),
+        ClientInitializeError::ExpectedInitResponse(answer) => odd_answer(answer),
+        ClientInitializeError::ExpectedInitResult(answer) => odd_answer(answer),
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let versions: Vec<String> = server_supported.iter().map(ToString::to_string).collect();
+            format!(
+                "jaato and the server share no protocol version; the server supports {}",
+                versions.join(", ")
+            )
+        }
+        other => other.to_string(),
+    };
+    Error::new(ErrorKind::Unavailable, safe(&text)).temporary()
+}
+
+/// Says what came in place of the answer to the first request.
+fn odd_answer<T: Serialize>(answer: &Option<T>) -> String {
+    let answer = answer.as_ref().and_then(|answer| serde_json::to_string(answer).ok());
+    match answer {
+        Some(answer) => {
+            format!("its first answer is not valid: {answer}")
+        }
+        None => "it did not answer the first request".to_owned(),
     }
-    Error::new(ErrorKind::Unavailable, safe(&error.to_string())).temporary()
 }
 
 fn gone() -> Error {

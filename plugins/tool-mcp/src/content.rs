@@ -1,8 +1,10 @@
 //! What a server answers, as a tool's result: texts, and attachments for what is none.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::media_type::{is_media_type, media_type_of};
 use jaato_plugin_sdk::types::service::ATTACHMENTS_MAX;
 use jaato_plugin_sdk::{Error, Reporter, Result};
 
@@ -12,6 +14,17 @@ use crate::described::{cut, plain, take};
 const BLOCKS_MAX: usize = 1000;
 /// Bytes of an error that a model reads.
 const ERROR_BYTES_MAX: usize = 8 * 1024;
+/// A text so many times as long as the data says more than the data does.
+const SAYS_MORE: usize = 2;
+/// What may be anything.
+const ANYTHING: &str = "application/octet-stream";
+/// Base64 as servers write it, with or without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// An answer, taken apart.
 #[derive(Debug, Default, PartialEq)]
@@ -31,7 +44,7 @@ impl Content {
     pub fn of_call(mut answer: Value) -> Self {
         let mut content = Self {
             is_error: answer["isError"].as_bool().unwrap_or_default(),
-            structured: answer.get_mut("structuredContent").map(Value::take),
+            structured: Some(take(&mut answer, "structuredContent")).filter(|it| !it.is_null()),
             ..Self::default()
         };
         if let Value::Array(blocks) = take(&mut answer, "content") {
@@ -99,34 +112,51 @@ impl Content {
         }
     }
 
-    /// Puts bytes beside the answer.
+    /// Puts bytes beside the answer. Their media type is what they show, whatever the server says.
     fn attachment(&mut self, kind: &str, mime: &Value, data: Value, uri: Option<Value>) -> Value {
-        let mime = mime.as_str().unwrap_or("application/octet-stream").to_owned();
+        let (told, text) = data_url(data.as_str().unwrap_or_default());
+        let bytes = decoded(text);
+        let shown = bytes.as_deref().and_then(media_type_of);
+        let said = mime.as_str().or(told).filter(|mime| is_media_type(mime));
+        let mime = shown.or(said).unwrap_or(ANYTHING).to_owned();
         let mut block = json!({ "type": kind, "mimeType": mime });
         if let Some(uri) = uri {
             block["uri"] = uri;
         }
-        let text = data.as_str().unwrap_or_default();
-        match STANDARD.decode(text.trim()) {
-            Ok(bytes) if self.attached.len() < ATTACHMENTS_MAX => {
+        match bytes {
+            Some(bytes) if self.attached.len() < ATTACHMENTS_MAX => {
                 block["bytes"] = bytes.len().into();
                 block["attachment"] = (self.attached.len() + 1).into();
                 self.attached.push((mime, bytes));
             }
-            Ok(_) => block["left_out"] = "a result has at most 20 attachments".into(),
-            Err(_) => block["left_out"] = "its data is no base64".into(),
+            Some(_) => block["left_out"] = "a result has at most 20 attachments".into(),
+            None => block["left_out"] = "its data is not base64".into(),
         }
         block
     }
 
     /// Servers give structured content as a text too: once is enough.
     fn drop_doubles(&mut self) {
-        let Some(structured) = &self.structured else { return };
-        let is_double = |block: &Value| {
-            let text = block.as_str();
-            text.and_then(|it| serde_json::from_str::<Value>(it).ok()).as_ref() == Some(structured)
+        let Some(structured) = self.structured.take() else { return };
+        let texts: Vec<&str> = self.blocks.iter().filter_map(Value::as_str).collect();
+        if is_empty(&structured) && !texts.is_empty() {
+            return;
+        }
+        // Libraries wrap what is no object: `{"result": "…"}`, `{"content": "…"}`.
+        let inner = match structured.as_object().map(|map| (map.len(), map.values().next())) {
+            Some((1, Some(inner))) => inner,
+            _ => &structured,
         };
-        self.blocks.retain(|block| !is_double(block));
+        if is_said_by(inner, &texts) {
+            return;
+        }
+        let length = structured.to_string().len();
+        self.blocks.retain(|block| {
+            block.as_str().is_some_and(|text| {
+                text.len() > SAYS_MORE * length && !holds(&structured, text.trim())
+            }) || !block.is_string()
+        });
+        self.structured = Some(structured);
     }
 
     /// Makes a tool's result of it, and attaches what there is to the call.
@@ -172,6 +202,62 @@ impl Content {
     }
 }
 
+/// Takes the beginning of a data URL off: its media type, and the data.
+fn data_url(text: &str) -> (Option<&str>, &str) {
+    match text.trim_start().strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+        Some((head, data)) => (head.split(';').next(), data),
+        None => (None, text),
+    }
+}
+
+/// Decodes base64 with line breaks, of the alphabet for URLs, and without padding.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let plain = |byte: u8| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => other,
+    };
+    let text: Vec<u8> =
+        text.bytes().filter(|byte| !byte.is_ascii_whitespace()).map(plain).collect();
+    BASE64.decode(text).ok()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        other => other.is_null(),
+    }
+}
+
+/// Returns true if texts say what a string, a plain value or a list of such says.
+fn is_said_by(value: &Value, texts: &[&str]) -> bool {
+    let is_one = |value: &Value, text: &str| match value {
+        Value::String(said) => plain(said).trim() == text.trim(),
+        Value::Array(_) | Value::Object(_) => false,
+        other => serde_json::from_str::<Value>(text).is_ok_and(|said| said == *other),
+    };
+    match value {
+        Value::Array(list) => {
+            !list.is_empty()
+                && list.len() == texts.len()
+                && list.iter().zip(texts).all(|(value, text)| is_one(value, text))
+        }
+        value => !texts.is_empty() && is_one(value, &texts.join("\n")),
+    }
+}
+
+/// Returns true if a value, or one inside of it, says what a text says.
+fn holds(value: &Value, text: &str) -> bool {
+    let same = serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *value);
+    same || match value {
+        Value::String(said) => plain(said).trim() == text,
+        Value::Array(list) => list.iter().any(|value| holds(value, text)),
+        Value::Object(map) => map.values().any(|value| holds(value, text)),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,7 +278,7 @@ mod tests {
             [
                 json!("moon[2J"),
                 json!({ "type": "image", "mimeType": "image/png", "bytes": 3, "attachment": 1 }),
-                json!({ "type": "audio", "mimeType": "audio/wav", "left_out": "its data is no base64" }),
+                json!({ "type": "audio", "mimeType": "audio/wav", "left_out": "its data is not base64" }),
                 json!({ "type": "resource", "uri": "m://a", "text": "far" }),
                 json!({ "type": "resource", "mimeType": "application/octet-stream", "uri": "m://b", "bytes": 1, "attachment": 2 }),
                 json!({ "uri": "m://c", "name": "c", "type": "resource_link" }),
@@ -202,16 +288,70 @@ mod tests {
         assert_eq!(content.attached.len(), 2);
     }
 
+    #[track_caller]
+    fn check(texts: &[&str], structured: Value, blocks: &[&str], is_kept: bool) {
+        let texts: Vec<Value> =
+            texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
+        let answer = json!({ "content": texts, "structuredContent": structured });
+        let content = Content::of_call(answer);
+        let expected = (blocks.iter().map(|it| json!(it)).collect::<Vec<_>>(), is_kept);
+        assert_eq!((content.blocks, content.structured.is_some()), expected, "{structured}");
+    }
+
     #[test]
     fn structured_content_is_told_once() {
-        let content = Content::of_call(json!({
-            "content": [{ "type": "text", "text": "{\"b\": 1}" }, { "type": "text", "text": "so" }],
-            "structuredContent": { "b": 1 },
-        }));
-        assert_eq!(
-            (content.blocks, content.structured),
-            (vec![json!("so")], Some(json!({ "b": 1 })))
+        check(&["{\"b\": 1}"], json!({ "b": 1 }), &[], true);
+        check(&["{\n \"b\": [1]\n}"], json!({ "result": { "b": [1] } }), &[], true);
+        check(&["far\u{1b}\n"], json!({ "result": "far\u{1b}\n" }), &["far\n"], false);
+        check(&["far"], json!({ "content": "far" }), &["far"], false);
+        check(&["a", "b"], json!({ "result": ["a", "b"] }), &["a", "b"], false);
+        check(&["a", "b"], json!({ "result": "a\nb" }), &["a", "b"], false);
+        check(&["5"], json!({ "result": 5 }), &["5"], false);
+        check(
+            &["{\"a\":1}", "{\"a\":2}"],
+            json!({ "result": [{ "a": 1 }, { "a": 2 }] }),
+            &[],
+            true,
         );
+        check(&["far"], json!({ "message": "far", "ok": true }), &[], true);
+        check(&["22 degrees"], json!({ "temperature": 22 }), &[], true);
+        check(&[], json!({ "a": 1 }), &[], true);
+        for nothing in [json!({}), json!([]), json!(null)] {
+            check(&["far"], nothing, &["far"], false);
+        }
+        // The text says more.
+        let long = "far ".repeat(20);
+        check(&[&long], json!({ "ok": true }), &[&long], true);
+        let image = json!({ "type": "image", "mimeType": "image/png", "data": "AAEC" });
+        let answer = json!({ "content": [image], "structuredContent": { "a": 1 } });
+        let content = Content::of_call(answer);
+        assert_eq!((content.blocks.len(), content.structured.is_some()), (1, true));
+    }
+
+    #[test]
+    fn images_are_read_however_their_base64_is_written_and_their_bytes_say_what_they_are() {
+        // Bytes that are `+`, `/` and padding in base64.
+        let png = b"\x89PNG\r\n\x1a\n\xfb\xef\xbe\xff";
+        let text = "iVBORw0KGgr7777/";
+        let unpadded = "iVBORw0KGgr777__AA";
+        let cases = [
+            (text.to_owned(), json!("image/png"), "image/png"),
+            (text.replace('/', "_"), json!("image/jpeg"), "image/png"),
+            (format!("{}\r\n{}\n", &text[..8], &text[8..]), Value::Null, "image/png"),
+            (format!("data:image/png;base64,{text}"), json!("png"), "image/png"),
+            (unpadded.to_owned(), json!("image/jpg"), "image/png"),
+            (format!("{unpadded}=="), json!("image/jpg"), "image/png"),
+            ("data:audio/wav;base64,AAEC".to_owned(), Value::Null, "audio/wav"),
+            ("AAEC".to_owned(), json!("no type"), "application/octet-stream"),
+        ];
+        for (data, said, mime) in cases {
+            let image = json!({ "type": "image", "mimeType": said, "data": data });
+            let content = Content::of_call(json!({ "content": [image] }));
+            assert_eq!(content.blocks[0]["mimeType"], mime, "{data}");
+            let (attached, bytes) = &content.attached[0];
+            assert_eq!(attached, mime);
+            assert!(bytes.starts_with(&png[..8]) || bytes == &[0, 1, 2], "{data}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! All of it is a stranger's word: bounded, cleaned, and never more than data.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,8 +61,10 @@ pub struct RemoteTool {
     pub name: String,
     /// What it does.
     pub description: String,
-    /// The schema of its arguments, cleaned.
+    /// The schema of its arguments, lowered.
     pub schema: Value,
+    /// The server's names of properties, by the names that the schema has in their place.
+    pub aliases: BTreeMap<String, String>,
     /// Whether the server says that a second call does no harm.
     pub may_repeat: bool,
 }
@@ -184,8 +186,8 @@ fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<Writt
 
 impl Written {
     fn tool(self, lines: &mut Vec<String>) -> RemoteTool {
-        let cleaned = schema::clean(&self.input_schema);
-        if cleaned.is_cut {
+        let lowered = schema::lower(&self.input_schema);
+        if lowered.is_cut {
             lines.push(format!("`{}`: its schema is simplified", cut(&plain(&self.name), 80)));
         }
         let hint = |name: &str| {
@@ -196,7 +198,8 @@ impl Written {
             may_repeat: hint("readOnlyHint") || hint("idempotentHint"),
             description: self.text(),
             name: self.name,
-            schema: cleaned.schema,
+            schema: lowered.schema,
+            aliases: lowered.aliases,
         }
     }
 

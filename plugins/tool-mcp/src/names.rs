@@ -37,8 +37,8 @@ pub fn server_part(server: &str) -> String {
     }
 }
 
-/// Makes a text legal and short.
-fn fitted(text: &str, chars_max: usize) -> String {
+/// Makes a text legal and short. One that was changed ends with a piece of its digest.
+pub fn fitted(text: &str, chars_max: usize) -> String {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let legal: String = text.chars().map(|c| if is_legal(c) { c } else { '_' }).collect();
     match legal == text && legal.len() <= chars_max && !legal.is_empty() {

@@ -260,6 +260,34 @@ async fn rounds_of_questions_have_an_end() {
 }
 
 #[tokio::test]
+async fn errors_say_all_that_the_server_says() {
+    let wire = server(|message, say| {
+        let page = json!({ "mode": "url", "elicitationId": "1", "url": "https://a.example/x?state=1", "message": "Log in." });
+        let error = match message["params"]["arguments"]["text"].as_str() {
+            Some("page") => {
+                json!({ "code": -32042, "message": "log in first", "data": { "elicitations": [page] } })
+            }
+            Some("data") => {
+                json!({ "code": -32602, "message": "Invalid params", "data": { "field": "a" } })
+            }
+            Some("text") => json!("no"),
+            _ => return,
+        };
+        // The only call that waits is meant.
+        say(&json!({ "jsonrpc": "2.0", "id": null, "error": error }));
+    });
+    let (_manager, connection) = connected(wire).await;
+    let ask =
+        async |text: &str| ask_connection(&connection, &echo(text), TIME, None).await.unwrap_err();
+    assert_eq!(ask("data").await.message, "Invalid params ({\"field\":\"a\"})");
+    assert_eq!(ask("text").await.message, "no");
+    let page = ask("page").await;
+    let hint = "open this page, then call again: https://a.example/x?state=1";
+    assert_eq!(page.hint.as_deref(), Some(hint));
+    assert!(page.message.starts_with("log in first"), "{}", page.message);
+}
+
+#[tokio::test]
 async fn two_servers_of_one_tool_are_told_apart() {
     let of = |name: &'static str| {
         server(move |message, say| {

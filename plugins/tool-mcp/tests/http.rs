@@ -233,6 +233,165 @@ async fn a_session_that_the_server_forgets_is_begun_again_and_the_call_sent_agai
     assert_eq!(server.asked("tools/call").len(), 2);
 }
 
+/// How a server says that it does not know a session.
+fn lost_sessions() -> Vec<Given> {
+    let error = |id: Value, text: &str| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": text } });
+    let words = "Bad Request: No valid session ID provided";
+    let plain = |status: u16, text: &str| Given::Whole(status, Vec::new(), text.to_owned());
+    vec![
+        Given::status(404),
+        plain(404, "<html>Not Found</html>"),
+        Given::status(410),
+        Given::json(400, &error(Value::Null, words)),
+        plain(400, "Bad Request: Mcp-Session-Id header is invalid"),
+        Given::status(400),
+        plain(503, "session gone"),
+        Given::json(200, &error(Value::Null, "Session not found")),
+        Given::json(200, &json!({ "error": "Session expired" })),
+        Given::Events(vec![event(&json!({ "error": "Session not found" }))]),
+        Given::Events(vec![event(&error(Value::Null, "unknown session"))]),
+    ]
+}
+
+#[tokio::test]
+async fn a_lost_session_is_begun_again_once_however_the_server_says_so() {
+    for at in 0..lost_sessions().len() {
+        // The server forgets the first session, or each.
+        for is_forgetful in [false, true] {
+            let sessions = AtomicUsize::new(0);
+            let server = FixtureServer::start(move |seen| {
+                let is_first = || seen.header("mcp-session-id") == Some("s1");
+                match seen.asks().as_str() {
+                    "initialize" => {
+                        let number = sessions.fetch_add(1, Ordering::SeqCst) + 1;
+                        match no_stream(seen, |_| Given::status(500)) {
+                            Given::Whole(status, mut headers, body) => {
+                                headers.retain(|(name, _)| *name != "mcp-session-id");
+                                headers.push(("mcp-session-id", format!("s{number}")));
+                                Given::Whole(status, headers, body)
+                            }
+                            other => other,
+                        }
+                    }
+                    "tools/call" if is_forgetful || is_first() => lost_sessions().remove(at),
+                    _ => no_stream(seen, |seen| Given::json(200, &echoed(seen))),
+                }
+            })
+            .await;
+            let (_manager, connection) = connected(&server).await;
+            let begin = std::time::Instant::now();
+            let called = call(&connection, "again", LONG).await;
+            assert!(begin.elapsed() < LONG / 2, "{at}");
+            match is_forgetful {
+                false => assert_eq!(called.unwrap(), "again", "{at}"),
+                true => assert!(!called.unwrap_err().message.is_empty()),
+            }
+            assert_eq!(server.asked("initialize").len(), 2, "{at}");
+            assert_eq!(server.asked("tools/call").len(), 2, "{at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_at_once_in_the_servers_words() {
+    let refusal = |id: Value, data: Value| {
+        let error = json!({ "code": -32602, "message": "own words", "data": data });
+        json!({ "jsonrpc": "2.0", "id": id, "error": error })
+    };
+    let null = move || refusal(Value::Null, Value::Null);
+    let cases: Vec<(Given, &str)> = vec![
+        (Given::json(400, &null()), "own words"),
+        (Given::json(500, &null()), "own words"),
+        (Given::json(200, &null()), "own words"),
+        (
+            Given::json(200, &refusal("x".into(), json!({ "field": "a" }))),
+            "own words ({\"field\":\"a\"})",
+        ),
+        (Given::Events(vec![event(&null())]), "own words"),
+        (
+            Given::json(422, &json!({ "detail": "own words" })),
+            "status 422: {\"detail\":\"own words\"}",
+        ),
+        (
+            Given::json(429, &json!({ "error": "own words" })).header("retry-after", "7"),
+            "status 429: {\"error\":\"own words\"}; try again after 7 s",
+        ),
+        (
+            Given::json(503, &null()).header("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"),
+            "own words; try again after Wed, 21 Oct 2026 07:28:00 GMT",
+        ),
+        (
+            Given::Whole(413, Vec::new(), "<html><p>own</p> <b>words</b>".to_owned()),
+            "status 413: own words",
+        ),
+    ];
+    let count = cases.len();
+    let cases =
+        Mutex::new(cases.into_iter().map(|(given, why)| (Some(given), why)).collect::<Vec<_>>());
+    let cases = Arc::new(cases);
+    let given = Arc::clone(&cases);
+    let server = FixtureServer::start(move |seen| {
+        no_stream(seen, |seen| {
+            let at: usize = asked_for(seen).parse().unwrap();
+            given.lock()[at].0.take().unwrap_or(Given::status(500))
+        })
+    })
+    .await;
+    let (_manager, connection) = connected(&server).await;
+    for at in 0..count {
+        let why = cases.lock()[at].1;
+        let error = call(&connection, &at.to_string(), LONG).await.unwrap_err();
+        assert!(error.message.ends_with(why), "{at}: {}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn events_that_are_no_messages_are_passed_over() {
+    let before = [
+        "event: ping\ndata: {}\n\n",
+        "event: ping\ndata: 2026-01-01 00:00:00\n\n",
+        "event: heartbeat\ndata: {\"t\":1}\n\n",
+        "event: endpoint\ndata: /messages?id=1\n\n",
+        "data: {}\n\n",
+        "data: ok\n\n",
+        ": hello\n\n",
+        "event: message\nid: 7\ndata:\n\n",
+        "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{\"a\":\"\\ud83d\"}}\n\n",
+    ];
+    let server = FixtureServer::start(move |seen| {
+        let with_noise = |given: Given| match given {
+            Given::Whole(_, headers, body) if !body.is_empty() => {
+                let mut events: Vec<String> = before.iter().map(|it| (*it).to_owned()).collect();
+                events.push(format!("data: {body}\n\n"));
+                let _ = headers;
+                Given::Events(events)
+            }
+            other => other,
+        };
+        match seen.asks().as_str() {
+            "server/discover" => Given::status(400),
+            _ => with_noise(no_stream(seen, |seen| Given::json(200, &echoed(seen)))),
+        }
+    })
+    .await;
+    let (_manager, connection) = connected(&server).await;
+    assert_eq!(call(&connection, "a", LONG).await.unwrap(), "a");
+}
+
+#[tokio::test]
+async fn a_server_of_the_older_transport_is_named() {
+    let server = FixtureServer::start(|seen| match seen.method.as_str() {
+        "GET" => Given::Held(vec!["event: endpoint\ndata: /messages?id=1\n\n".to_owned()]),
+        _ => Given::Whole(404, Vec::new(), "<html><pre>Cannot POST /mcp</pre>".to_owned()),
+    })
+    .await;
+    let mut manager = McpClientManager::new().unwrap();
+    let reach = reach(&server);
+    let connected = manager.connect_http("moon", &reach, Arc::new(HyperClient), None);
+    let error = connected.await.unwrap_err();
+    assert!(error.message.contains("the old HTTP+SSE transport (2024-11-05)"), "{error}");
+}
+
 #[tokio::test]
 async fn servers_that_answer_the_probe_with_anything_are_begun_with_as_all_were() {
     let odd: [fn(&Seen) -> Given; 5] = [
@@ -347,7 +506,8 @@ async fn a_flood_outside_of_calls_costs_no_call() {
 async fn an_event_without_bounds_costs_its_call() {
     let large = |_: &Seen| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
     let (_server, _manager, connection) = with_bad_call(large).await;
-    assert!(call(&connection, "bad", LONG).await.is_err());
+    let error = call(&connection, "bad", LONG).await.unwrap_err();
+    assert!(error.message.contains("an event that is larger than a message may be"), "{error}");
     assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
 }
 
@@ -366,9 +526,8 @@ async fn pages_and_broken_answers_cost_their_call() {
         let kind = ("content-type", "text/html".to_owned());
         Given::Whole(200, vec![kind], "<p>\u{1b}[31mLog in</p>".to_owned())
     };
-    check_bad(page, LONG, "text/html").await;
-    check_bad(|_| Given::json(200, &json!({ "moon": 1 })), LONG, "no message of the protocol")
-        .await;
+    check_bad(page, LONG, "with `text/html` instead of JSON:  [31mLog in").await;
+    check_bad(|_| Given::json(200, &json!({ "moon": 1 })), LONG, "not an MCP message").await;
     check_bad(|_| Given::status(500), LONG, "500").await;
     let refused = |_: &Seen| Given::Whole(403, Vec::new(), "go\u{1b}[31m away".to_owned());
     check_bad(refused, LONG, "status 403: go [31m away").await;

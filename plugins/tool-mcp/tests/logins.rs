@@ -10,7 +10,6 @@ use tool_mcp::config::{GrantKind, HttpReach, OAuthSettings};
 use tool_mcp::library::McpClientManager;
 use tool_mcp::oauth::kept::{Kept, now};
 use tool_mcp::oauth::{Consent, Login, MemoryTokens, TokenStore as _};
-use tool_mcp::transport::http::Challenge;
 
 use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
 
@@ -339,15 +338,42 @@ async fn rights_that_nobody_could_be_asked_for_are_asked_for_by_the_next_login()
     })
     .await;
     let (_, login) = bench.login(None);
-    login.log_in(&bench.agrees, &Challenge::default()).await.unwrap();
+    login.log_in(&bench.agrees).await.unwrap();
     let alone = bench.connect(None).await.unwrap();
     let error = call(&alone).await.unwrap_err();
     assert_eq!(error.message, "the server wants further rights (`write`): `jaato mcp login moon`");
     let (_, login) = bench.login(None);
-    login.log_in(&bench.agrees, &Challenge::default()).await.unwrap();
+    login.log_in(&bench.agrees).await.unwrap();
     let pages = bench.server.at("/authorize");
     assert_eq!(pages[1].field("scope").as_deref(), Some("read offline_access write"));
     assert!(bench.kept().await.wanted.is_empty());
+}
+
+#[tokio::test]
+async fn a_login_by_command_goes_where_the_server_says_and_asks_for_what_it_names() {
+    let bench = Bench::new(|seen| match seen.path.as_str() {
+        "/custom/prm.json" => Given::json(200, &resource(&base(seen))),
+        RESOURCE => Given::status(404),
+        "/mcp" if token(seen).is_none() => {
+            let place = format!("{}/custom/prm.json", base(seen));
+            let header = format!("Bearer scope=\"basic\", resource_metadata=\"{place}\"");
+            Given::status(401).header("www-authenticate", &header)
+        }
+        _ => both(seen),
+    })
+    .await;
+    let (_, login) = bench.login(None);
+    login.log_in(&bench.agrees).await.unwrap();
+    assert_eq!(bench.server.at("/custom/prm.json").len(), 1);
+    let page = &bench.server.at("/authorize")[0];
+    assert_eq!(page.field("scope").as_deref(), Some("basic offline_access"));
+    // The token is renewed there too, without another refusal.
+    let mut kept = serde_json::to_value(bench.kept().await).unwrap();
+    kept["tokens"]["token_received_at"] = (now() - 7200).into();
+    bench.store.save(kept.to_string()).await.unwrap();
+    call(&bench.connect(None).await.unwrap()).await.unwrap();
+    assert_eq!(bench.server.at("/custom/prm.json").len(), 2);
+    assert_eq!(bench.server.at("/token").len(), 2);
 }
 
 #[tokio::test]

@@ -7,4 +7,5 @@ mod http;
 mod keeping;
 mod logins;
 mod programs;
+mod schemas;
 mod support;

@@ -4,6 +4,7 @@
 mod clients;
 mod conversations;
 mod faults;
+mod foreign_tools;
 mod full_check;
 mod images;
 mod inference_server;

@@ -25,11 +25,11 @@ start_mock() {
   for _ in $(seq 100); do [ -s "$T/port" ] && break; sleep 0.05; done
   MOCK_PORT=$(cat "$T/port"); MOCK_URL="http://127.0.0.1:$MOCK_PORT"
 }
-# offered TOOLS: what a model is offered -> $T/offered.json ({name: parameters})
+# offered [TOOLS]: what a model is offered -> $T/offered.json ({name: parameters})
 offered() {
   echo '[{"sse":[{"id":"1","choices":[{"index":0,"delta":{"role":"assistant","content":"done"},"finish_reason":"stop"}]},"data: [DONE]\n\n"]}]' > "$T/offer-script.json"
   rm -f "$T/requests.jsonl" "$T/port"; start_mock "$T/offer-script.json"
-  JAATO_TOOLS_CORE_TOKENS_MAX=1000000 OPENAI_BASE_URL=$MOCK_URL/v1 timeout 60 "$JAATO" run --model openai/m --tools "$1" "go" > "$T/out" 2> "$T/err"
+  JAATO_TOOLS_CORE_TOKENS_MAX=1000000 OPENAI_BASE_URL=$MOCK_URL/v1 timeout 60 "$JAATO" run --model openai/m --tools "${1:-mcp__*}" "go" > "$T/out" 2> "$T/err"
   python3 - "$T" <<'PY'
 import json,sys,os
 t=sys.argv[1]; d={}
@@ -39,4 +39,20 @@ if os.path.exists(t+"/requests.jsonl"):
         if isinstance(b,dict) and "messages" in b: d={x["function"]["name"]:x["function"].get("parameters") for x in b.get("tools",[])}
 json.dump(d,open(t+"/offered.json","w"))
 PY
+}
+# mcp_home SPEC.json [NAME] [ARGS-before-python…]: a stdio server in ~/.mcp.json
+mcp_home() {
+  local name=${2:-srv}
+  python3 - "$1" "$name" "$LIB/mcp.py" "$T" > "$HOME/.mcp.json" <<'PY'
+import json,sys
+spec,name,prog,t=sys.argv[1:5]
+print(json.dumps({"mcpServers":{name:{"command":"python3","args":[prog],"env":{"MCP_SPEC":spec,"MCP_LOG":t+"/mcp.log"},"timeout":15000,"alwaysLoad":True}}}))
+PY
+}
+mcp_ready() { timeout 60 "$JAATO" mcp connect "${1:-srv}" > "$T/connect" 2>&1 || echo "  note: $(head -c 200 "$T/connect")"; }
+# mcp_http ARGS…: starts the fake server over HTTP and names it in ~/.mcp.json
+mcp_http() {
+  rm -f "$T/hport" "$T/http.log"; python3 "$LIB/mcp_http.py" --port-file "$T/hport" --log "$T/http.log" "$@" & PIDS="$PIDS $!"
+  for _ in $(seq 100); do [ -s "$T/hport" ] && break; sleep 0.05; done
+  echo "{\"mcpServers\":{\"srv\":{\"type\":\"http\",\"url\":\"http://127.0.0.1:$(cat "$T/hport")/mcp\",\"timeout\":10000}}}" > "$HOME/.mcp.json"
 }

@@ -15,3 +15,15 @@ mod talk;
 
 pub use exchange::{Answered, Asked};
 pub use talk::{Talk, Vendor, look, results, said, strange_history};
+
+/// Lists the names of all properties that a schema describes, at any depth.
+fn property_names(schema: &serde_json::Value) -> Box<dyn Iterator<Item = &str> + '_> {
+    use serde_json::Value;
+    let inner: Box<dyn Iterator<Item = &Value>> = match schema {
+        Value::Object(map) => Box::new(map.values()),
+        Value::Array(list) => Box::new(list.iter()),
+        _ => return Box::new(std::iter::empty()),
+    };
+    let own = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    Box::new(own.map(|(name, _)| name.as_str()).chain(inner.flat_map(property_names)))
+}

@@ -55,18 +55,31 @@ pub async fn authorize(
         .exchange_code_for_token_with_issuer(&came.code, &came.state, came.issuer.as_deref())
         .await;
     exchanged.map_err(|error| explained(&error))?;
-    login.shelf.change(|shelf| shelf.wanted.clear()).await?;
+    let refusal = challenge.map(str::to_owned);
+    login
+        .shelf
+        .change(|shelf| {
+            shelf.wanted.clear();
+            shelf.refusal = refusal;
+        })
+        .await?;
     login.shelf.get().await.access_token().ok_or_else(|| Error::failed("the login gave no token"))
 }
 
-/// Gets the next token by what is kept; nothing where a person has to log in again.
+/// Gets the next token by what is kept; nothing where a person has to log in again. A server whose
+/// metadata only its refusals name is asked where the last login was.
 ///
 /// # Errors
 /// What keeps the authorization server from answering.
-pub async fn refresh(login: &Login, kept: &Kept) -> Result<Option<String>> {
+pub async fn refresh(
+    login: &Login,
+    kept: &Kept,
+    challenge: Option<&str>,
+) -> Result<Option<String>> {
     let (Some(client), Some(tokens)) = (&kept.client, &kept.tokens) else { return Ok(None) };
     let mut manager = login.manager().await?;
-    let metadata = discover(&mut manager, &login.url, None).await?;
+    let challenge = challenge.or(kept.refusal.as_deref());
+    let metadata = discover(&mut manager, &login.url, challenge).await?;
     if metadata.issuer != tokens.issuer || metadata.issuer.as_ref() != Some(&client.issuer) {
         // The server has moved to another authorization server: the old one's tokens and client
         // are none of its business.

@@ -102,6 +102,8 @@ pub struct Kept {
     pub tokens: Option<StoredCredentials>,
     /// Rights that the server asked for when nobody could be asked.
     pub wanted: Vec<String>,
+    /// How the server refused the request before the login: it may alone say where its metadata is.
+    pub refusal: Option<String>,
 }
 
 /// A client that an authorization server knows.

@@ -2,19 +2,22 @@
 //!
 //! Invariant: one login goes on at a time. Requests that wait for it use what it brought.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
+use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
+use rmcp::model::ProtocolVersion;
 use rmcp::transport::AuthorizationManager;
 
 use super::consent::Consent;
 use super::kept::{Credentials, Kept, Shelf, TokenStore, now};
+use super::requests::ANSWER_TIME;
 use super::{credentials, discovery, flow};
 use crate::config::{GrantKind, HttpReach, OAuthSettings};
-use crate::transport::http::{Authorize, Challenge, HttpBackend, HttpFailure};
+use crate::transport::http::{Authorize, Challenge, Exchange, HttpBackend, HttpFailure};
 
 /// Logins to one server.
 pub struct Login {
@@ -25,6 +28,8 @@ pub struct Login {
     pub settings: OAuthSettings,
     /// What sends the requests of the login.
     pub backend: Arc<dyn HttpBackend>,
+    /// The headers of its entry, for the server alone.
+    headers: BTreeMap<String, String>,
     /// What is kept of it.
     pub shelf: Arc<Shelf>,
     /// Brings the person to a page while a request waits. Nothing where a person logs in by a
@@ -32,6 +37,8 @@ pub struct Login {
     consent: Option<Arc<dyn Consent>>,
     /// Rights that this process has asked for: a server that still wants them gets no second login.
     asked: Mutex<BTreeSet<String>>,
+    /// How the server last refused a request.
+    refusal: Mutex<Challenge>,
     busy: tokio::sync::Mutex<()>,
 }
 
@@ -49,20 +56,23 @@ impl Login {
             url: reach.url.clone(),
             settings: reach.oauth.clone(),
             backend,
+            headers: reach.headers.clone(),
             shelf: Shelf::new(store),
             consent,
             asked: Mutex::default(),
+            refusal: Mutex::default(),
             busy: <_>::default(),
         })
     }
 
-    /// Logs a person in, whatever was there before.
+    /// Logs a person in, whatever was there before, as the server wants it: it is asked first.
     ///
     /// # Errors
     /// Why it failed, or was refused.
-    pub async fn log_in(&self, consent: &dyn Consent, challenge: &Challenge) -> Result<()> {
+    pub async fn log_in(&self, consent: &dyn Consent) -> Result<()> {
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
+        let challenge = &self.challenge().await;
         let authorized = match self.settings.grant {
             GrantKind::ClientCredentials => {
                 credentials::ask(self, challenge.header(), Vec::new()).await
@@ -70,12 +80,39 @@ impl Login {
             GrantKind::AuthorizationCode => {
                 let more = match kept.wanted.is_empty() {
                     true => Vec::new(),
-                    false => kept.granted().into_iter().chain(kept.wanted).collect(),
+                    false => {
+                        let wanted = kept.wanted.iter().cloned().chain(challenge.scopes());
+                        kept.granted().into_iter().chain(wanted).collect()
+                    }
                 };
                 flow::authorize(self, consent, challenge.header(), more).await
             }
         };
         authorized.map(drop).map_err(|error| self.scrubbed(error))
+    }
+
+    /// Asks the server what it wants of somebody without a token. One that answers nevertheless may
+    /// have refused something else before.
+    async fn challenge(&self) -> Challenge {
+        let message = json!({
+            "jsonrpc": "2.0", "id": 0, "method": "initialize",
+            "params": {
+                "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE, "capabilities": {},
+                "clientInfo": { "name": "jaato", "version": env!("CARGO_PKG_VERSION") },
+            },
+        });
+        let mut exchange = Exchange::new("POST", &self.url, ANSWER_TIME)
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json");
+        exchange.headers.extend(self.headers.clone());
+        exchange.body = message.to_string().into_bytes();
+        // Why it cannot be reached is told where its metadata is looked for.
+        let reply = self.backend.send(exchange).await.ok();
+        let challenge = reply.map(|reply| Challenge::of(&reply)).unwrap_or_default();
+        match challenge.header() {
+            Some(_) => challenge,
+            None => self.refusal.lock().clone(),
+        }
     }
 
     /// Forgets tokens and client; false where there were none.
@@ -106,6 +143,7 @@ impl Login {
         sent: Option<&str>,
         challenge: &Challenge,
     ) -> Result<String, HttpFailure> {
+        *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
         let token = kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(now()));
@@ -124,6 +162,7 @@ impl Login {
     }
 
     async fn further(&self, challenge: &Challenge) -> Result<String, HttpFailure> {
+        *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
         let wanted = challenge.scopes();
@@ -161,7 +200,9 @@ impl Login {
             GrantKind::ClientCredentials => {
                 credentials::ask(self, challenge.header(), Vec::new()).await.map(Some)
             }
-            GrantKind::AuthorizationCode if kept.can_refresh() => flow::refresh(self, kept).await,
+            GrantKind::AuthorizationCode if kept.can_refresh() => {
+                flow::refresh(self, kept, challenge.header()).await
+            }
             GrantKind::AuthorizationCode => Ok(None),
         }
     }

@@ -13,7 +13,6 @@ use super::connect;
 use crate::oauth::Login;
 use crate::oauth::loopback::{BrowserConsent, Show};
 use crate::server::Server;
-use crate::transport::http::Challenge;
 
 /// What keeps the browser shut.
 const NO_BROWSER: &str = "--no-browser";
@@ -45,7 +44,7 @@ pub async fn log_in(host: &Reporter, server: &Arc<Server>, rest: Option<&str>) -
     let login = login_of(server)?;
     let consent = BrowserConsent(show(host.clone(), server.name(), browser));
     let going = Arc::clone(&login);
-    let work = async move { going.log_in(&consent, &Challenge::default()).await };
+    let work = async move { going.log_in(&consent).await };
     let outcome = server.spawner().run(work).await?;
     let name = server.name();
     outcome.map_err(|error| Error {
@@ -92,8 +91,9 @@ fn login_of(server: &Server) -> Result<Arc<Login>> {
     })
 }
 
-/// Shows the page, and opens it where somebody looks at this machine. Elsewhere their browser
-/// cannot come back here, and they may say where it ended.
+/// Shows the page on a line of its own, so that it can be copied. If the user looks at this
+/// machine, it opens the page too. Otherwise the browser cannot come back here, and the user may
+/// say where it ended.
 fn show(host: Reporter, server: &str, browser: Browser) -> Show {
     let server = server.to_owned();
     Arc::new(move |page: String| {

@@ -4,13 +4,16 @@ use std::collections::VecDeque;
 
 /// Longest line, the largest message: longer ones are dropped, as they are cut off anyway.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of the beginning and of the end of a line that is too long which are kept: one of them
+/// says which request it answers.
+const END_BYTES: usize = 1024;
 
 /// Cuts pieces into lines.
 #[derive(Debug)]
 pub struct Lines {
     /// The beginning of a line.
     begun: Vec<u8>,
-    /// Whether the line that has begun is too long, and its rest is passed over.
+    /// Whether the line that has begun is too long: then its beginning and its end are kept.
     is_dropping: bool,
     whole: VecDeque<Line>,
     bytes_max: usize,
@@ -21,8 +24,8 @@ pub struct Lines {
 pub enum Line {
     /// What it says.
     Whole(Vec<u8>),
-    /// It was too long.
-    TooLong,
+    /// It was too long; this is its beginning and its end.
+    TooLong(Vec<u8>),
 }
 
 impl Default for Lines {
@@ -42,9 +45,10 @@ impl Lines {
         while let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
             self.begin(&piece[..end]);
             piece = &piece[end + 1..];
+            let begun = std::mem::take(&mut self.begun);
             let line = match std::mem::take(&mut self.is_dropping) {
-                true => Line::TooLong,
-                false => Line::Whole(std::mem::take(&mut self.begun)),
+                true => Line::TooLong(begun),
+                false => Line::Whole(begun),
             };
             self.whole.push_back(line);
         }
@@ -57,15 +61,21 @@ impl Lines {
     }
 
     fn begin(&mut self, bytes: &[u8]) {
-        if self.is_dropping {
+        if !self.is_dropping && self.begun.len() + bytes.len() <= self.bytes_max {
+            self.begun.extend_from_slice(bytes);
             return;
         }
-        if self.begun.len() + bytes.len() > self.bytes_max {
-            self.is_dropping = true;
-            self.begun = Vec::new();
+        if !std::mem::replace(&mut self.is_dropping, true) {
+            let whole = [std::mem::take(&mut self.begun).as_slice(), bytes].concat();
+            let head = whole.len().min(END_BYTES);
+            let tail = whole.len().saturating_sub(END_BYTES).max(head);
+            self.begun = [&whole[..head], &whole[tail..]].concat();
             return;
         }
         self.begun.extend_from_slice(bytes);
+        if let Some(more) = self.begun.len().checked_sub(2 * END_BYTES) {
+            self.begun.drain(END_BYTES..END_BYTES + more);
+        }
     }
 }
 
@@ -85,14 +95,25 @@ mod tests {
         Line::Whole(text.as_bytes().to_vec())
     }
 
+    fn long(ends: &str) -> Line {
+        Line::TooLong(ends.as_bytes().to_vec())
+    }
+
     #[test]
     fn pieces_are_cut_anywhere() {
         assert_eq!(lines(&[b"a", b"b\ncd", b"\n\ne"]), [whole("ab"), whole("cd"), whole("")]);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_dropped_alone() {
-        assert_eq!(lines(&[b"abcd\nabcde\nx\n"]), [whole("abcd"), Line::TooLong, whole("x")]);
-        assert_eq!(lines(&[b"abc", b"de", b"f", b"g\nx\n"]), [Line::TooLong, whole("x")]);
+    fn a_line_that_is_too_long_is_dropped_but_for_its_ends() {
+        assert_eq!(lines(&[b"abcd\nabcde\nx\n"]), [whole("abcd"), long("abcde"), whole("x")]);
+        assert_eq!(lines(&[b"abc", b"de", b"f", b"g\nx\n"]), [long("abcdefg"), whole("x")]);
+        let text = "a".to_owned() + &"x".repeat(5 * END_BYTES) + "z";
+        let ends = "a".to_owned() + &"x".repeat(2 * END_BYTES - 2) + "z";
+        for size in [1, 700, 6000] {
+            let mut pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+            pieces.push(b"\n");
+            assert_eq!(lines(&pieces), [long(&ends)]);
+        }
     }
 }

@@ -4,5 +4,6 @@ pub mod http;
 pub mod lines;
 pub mod memory;
 pub mod program;
+pub mod repair;
 pub mod stdio;
 pub mod wire;

@@ -1,23 +1,27 @@
 //! A connection as lines: a transport of `rmcp` over two channels of bytes.
 //!
-//! What is no message is passed over with a line in the log. While the server is asked which era it
+//! What is no message is passed over with a line in the log, and ends the request that it must have
+//! been meant for. While the server is asked which era it
 //! speaks, an answer that does not come is given here, in its place: `rmcp` then goes on with
 //! `initialize` on the same connection.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::time::Duration;
 
-use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::serde_json;
 use rmcp::RoleClient;
-use rmcp::model::{ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
-use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+};
+use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::lines::{Line, Lines};
+use super::repair::{self, Heard, Incoming};
 use crate::log::ServerLog;
 
 /// Pieces of what a server says that wait to be read, each 64 KiB at most: then its pipe fills, and
@@ -27,16 +31,10 @@ pub const HEARD_PIECES_MAX: usize = 16;
 pub const SAID_MESSAGES_MAX: usize = 64;
 /// Lines of this size and more are read on another thread.
 const LARGE_BYTES: usize = 256 * 1024;
-/// Messages in one line: batches of the revision 2025-03-26.
-const BATCH_MAX: usize = 1000;
 /// Lines that are no messages of which the log shows the beginning; further ones are counted.
 const NOISE_LINES_SHOWN: u64 = 20;
-/// Characters of such a line that are shown.
-const NOISE_CHARS_MAX: usize = 120;
 
-type Incoming = RxJsonRpcMessage<RoleClient>;
 type Outgoing = TxJsonRpcMessage<RoleClient>;
-type Read = Result<Vec<Incoming>, String>;
 
 /// The two ends of a connection.
 pub struct Wire {
@@ -53,9 +51,13 @@ pub struct LineTransport {
     said: Option<mpsc::Sender<Vec<u8>>>,
     lines: Lines,
     /// A large line that is being read.
-    reading: Option<JoinHandle<Read>>,
+    reading: Option<JoinHandle<Heard>>,
     /// Messages of a line that held several.
     batch: VecDeque<Incoming>,
+    /// Requests that wait for an answer.
+    open: HashSet<RequestId>,
+    /// Requests whose answer is the end of a stream: no odd message is meant for them.
+    streams: HashSet<RequestId>,
     probe: Probe,
     probe_time: Duration,
     noise: u64,
@@ -65,14 +67,7 @@ pub struct LineTransport {
 /// Whether the server has been asked for its era.
 enum Probe {
     Unasked,
-    Waiting {
-        id: RequestId,
-        until: Instant,
-    },
-    /// Nothing came in time; what comes later is passed over.
-    GivenUp {
-        id: RequestId,
-    },
+    Waiting { id: RequestId, until: Instant },
     Answered,
 }
 
@@ -97,6 +92,8 @@ impl LineTransport {
             lines: Lines::default(),
             reading: None,
             batch: VecDeque::new(),
+            open: HashSet::new(),
+            streams: HashSet::new(),
             probe: Probe::Unasked,
             probe_time,
             noise: 0,
@@ -112,18 +109,22 @@ impl LineTransport {
                 return Some(message);
             }
             if let Some(reading) = &mut self.reading {
-                let read = reading.await.unwrap_or_else(|_| Err("a message was lost".to_owned()));
+                let heard = reading.await.unwrap_or_default();
                 self.reading = None;
-                self.take(read);
+                self.take(heard);
                 continue;
             }
             match self.lines.next_line() {
                 Some(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
-                Some(Line::Whole(line)) if line.len() < LARGE_BYTES => self.take(parse(&line)),
-                Some(Line::Whole(line)) => {
-                    self.reading = Some(tokio::task::spawn_blocking(move || parse(&line)));
+                Some(Line::Whole(line)) if line.len() < LARGE_BYTES => {
+                    self.take(repair::read(&line, &self.open));
                 }
-                Some(Line::TooLong) => self.noise("a line of more than 16 MiB was dropped"),
+                Some(Line::Whole(line)) => {
+                    let open = self.open.clone();
+                    let read = move || repair::read(&line, &open);
+                    self.reading = Some(tokio::task::spawn_blocking(read));
+                }
+                Some(Line::TooLong(ends)) => self.take(repair::read_ends(&ends, &self.open)),
                 None => {
                     let piece = self.heard.recv().await?;
                     self.lines.take(&piece);
@@ -132,11 +133,9 @@ impl LineTransport {
         }
     }
 
-    fn take(&mut self, read: Read) {
-        match read {
-            Ok(messages) => self.batch.extend(messages),
-            Err(why) => self.noise(&why),
-        }
+    fn take(&mut self, heard: Heard) {
+        self.batch.extend(heard.messages);
+        heard.noise.iter().for_each(|line| self.noise(line));
     }
 
     fn noise(&mut self, what: &str) {
@@ -148,22 +147,26 @@ impl LineTransport {
         }
     }
 
-    /// Returns true for the answer to the probe.
-    fn answers_probe(&self, message: &Incoming) -> bool {
-        let (Probe::Waiting { id: asked, .. } | Probe::GivenUp { id: asked }) = &self.probe else {
-            return false;
+    /// Closes the request that a message answers. Returns false for an answer that no request waits
+    /// for: it was given up, or answered twice.
+    fn settle(&mut self, message: &Incoming) -> bool {
+        let id = match message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => return true,
         };
-        match message {
-            JsonRpcMessage::Response(response) => response.id == *asked,
-            JsonRpcMessage::Error(error) => error.id.as_ref() == Some(asked),
-            _ => false,
+        let is_open = id.is_some_and(|id| self.open.remove(id) || self.streams.remove(id));
+        if matches!(&self.probe, Probe::Waiting { id: asked, .. } if Some(asked) == id) {
+            self.probe = Probe::Answered;
         }
+        is_open
     }
 
     /// Gives the answer of a server that knows nothing of the modern era.
     fn give_up_probe(&mut self, id: RequestId) -> Incoming {
         self.log.line("it does not say which era it speaks: asked by `initialize`");
-        self.probe = Probe::GivenUp { id: id.clone() };
+        self.probe = Probe::Answered;
+        self.open.remove(&id);
         let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer to the probe", None);
         Incoming::error(error, Some(id))
     }
@@ -176,11 +179,26 @@ impl Transport<RoleClient> for LineTransport {
         &mut self,
         item: Outgoing,
     ) -> impl Future<Output = Result<(), Closed>> + Send + 'static {
-        if let JsonRpcMessage::Request(request) = &item
-            && matches!(request.request, ClientRequest::DiscoverRequest(_))
-        {
-            let until = Instant::now() + self.probe_time;
-            self.probe = Probe::Waiting { id: request.id.clone(), until };
+        match &item {
+            JsonRpcMessage::Request(request) => {
+                if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
+                    let until = Instant::now() + self.probe_time;
+                    self.probe = Probe::Waiting { id: request.id.clone(), until };
+                }
+                let is_stream =
+                    matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
+                let waiting = if is_stream { &mut self.streams } else { &mut self.open };
+                waiting.insert(request.id.clone());
+            }
+            JsonRpcMessage::Notification(told) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.open.remove(id);
+                    self.streams.remove(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
         let said = self.said.clone();
         async move {
@@ -194,7 +212,7 @@ impl Transport<RoleClient> for LineTransport {
         loop {
             let waited = match &self.probe {
                 Probe::Waiting { id, until } => Some((id.clone(), *until)),
-                Probe::Unasked | Probe::GivenUp { .. } | Probe::Answered => None,
+                Probe::Unasked | Probe::Answered => None,
             };
             let message = match waited {
                 None => self.next_message().await?,
@@ -205,14 +223,9 @@ impl Transport<RoleClient> for LineTransport {
                     }
                 }
             };
-            if self.answers_probe(&message) {
-                let is_late = matches!(self.probe, Probe::GivenUp { .. });
-                self.probe = Probe::Answered;
-                if is_late {
-                    continue;
-                }
+            if self.settle(&message) {
+                return Some(message);
             }
-            return Some(message);
         }
     }
 
@@ -221,28 +234,6 @@ impl Transport<RoleClient> for LineTransport {
         self.heard.close();
         Ok(())
     }
-}
-
-/// Reads a line into messages.
-fn parse(line: &[u8]) -> Read {
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    let shown = |why: &str| {
-        let head = String::from_utf8_lossy(&line[..line.len().min(4 * NOISE_CHARS_MAX)]);
-        let head: String = head.chars().take(NOISE_CHARS_MAX).collect();
-        format!("{why}: {head}")
-    };
-    if line.first() != Some(&b'[') {
-        return match serde_json::from_slice(line) {
-            Ok(message) => Ok(vec![message]),
-            Err(error) if error.is_data() => Err(shown("no message of the protocol")),
-            Err(_) => Err(shown("it printed")),
-        };
-    }
-    let values: Vec<Value> = serde_json::from_slice(line).map_err(|_| shown("it printed"))?;
-    if values.len() > BATCH_MAX {
-        return Err(format!("a batch of {} messages was dropped", values.len()));
-    }
-    Ok(values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
 }
 
 #[cfg(test)]
@@ -270,6 +261,15 @@ mod tests {
         Ends { transport, server, told, log }
     }
 
+    /// Sends requests with these ids, of which nothing is looked at.
+    async fn ask(ends: &mut Ends, ids: impl IntoIterator<Item = i64>) {
+        for id in ids {
+            let request = ClientRequest::PingRequest(<_>::default());
+            ends.transport.send(Outgoing::request(request, RequestId::Number(id))).await.unwrap();
+            ends.told.recv().await.unwrap();
+        }
+    }
+
     fn discover(id: i64) -> Outgoing {
         let request = DiscoverRequest::new(DiscoverRequestParams {});
         Outgoing::request(ClientRequest::DiscoverRequest(request), RequestId::Number(id))
@@ -282,6 +282,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_message_is_passed_over() {
         let mut ends = ends();
+        ask(&mut ends, [7]).await;
         let text =
             "starting…\n{\"a\":1}\n\n\u{1b}[1m{\n{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
         ends.server.send(text.into()).await.unwrap();
@@ -289,13 +290,18 @@ mod tests {
         assert_eq!(id, RequestId::Number(7));
         assert_eq!(
             logged(&ends.log),
-            ["it printed: starting…", "no message of the protocol: {\"a\":1}", "it printed:  [1m{"]
+            [
+                "it sent a line that is no message: starting…",
+                "not an MCP message: {\"a\":1}",
+                "it sent a line that is no message:  [1m{"
+            ]
         );
     }
 
     #[tokio::test]
     async fn a_flood_of_noise_costs_few_lines() {
         let mut ends = ends();
+        ask(&mut ends, [7]).await;
         let noise = "x\n".repeat(10_000) + "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
         ends.server.send(noise.into()).await.unwrap();
         assert!(ends.transport.receive().await.is_some());
@@ -305,14 +311,16 @@ mod tests {
     #[tokio::test]
     async fn large_messages_and_batches_come_whole() {
         let mut ends = ends();
+        ask(&mut ends, [1, 2, 3]).await;
         let large = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"x\":\"{}\"}}}}",
             "y".repeat(LARGE_BYTES)
         );
         let small = "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}";
-        let text = format!("{large}\n[{small},{{}},{small}]\n");
+        let last = small.replace('2', "3").replace("3.0", "2.0");
+        let text = format!("{large}\n[{small},{{}},{small},{last}]\n");
         ends.server.send(text.into()).await.unwrap();
-        for expected in [1, 2, 2] {
+        for expected in [1, 2, 3] {
             let (_, id) = ends.transport.receive().await.unwrap().into_response().unwrap();
             assert_eq!(id, RequestId::Number(expected));
         }
@@ -326,10 +334,23 @@ mod tests {
         let (error, id) = ends.transport.receive().await.unwrap().into_error().unwrap();
         assert_eq!((error.code, id), (ErrorCode::METHOD_NOT_FOUND, Some(RequestId::Number(0))));
         // The late answer is nobody's.
+        ask(&mut ends, [1]).await;
         let late = "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
         ends.server.send(late.into()).await.unwrap();
         let (_, id) = ends.transport.receive().await.unwrap().into_response().unwrap();
         assert_eq!(id, RequestId::Number(1));
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_too_long_ends_its_request() {
+        let mut ends = ends();
+        ask(&mut ends, [1, 2]).await;
+        let text = "x".repeat(super::super::lines::LINE_BYTES_MAX);
+        let late = format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"x\":\"{text}\"}},\"id\":2}}\n");
+        ends.server.send(late.into()).await.unwrap();
+        let (error, id) = ends.transport.receive().await.unwrap().into_error().unwrap();
+        assert_eq!(id, Some(RequestId::Number(2)));
+        assert!(error.message.starts_with("the server sent a message of more than 16 MiB: "));
     }
 
     #[tokio::test]

@@ -43,8 +43,30 @@ pub(super) fn check_definition(place: &str, tool: &Value) -> Checked<String> {
         let text = "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'";
         return Err(invalid(format!("{place}.custom.name: {text}")));
     }
-    if tool["input_schema"]["type"] != "object" {
-        return Err(invalid(format!("{place}.custom.input_schema.type: Field required")));
-    }
+    check_schema(&format!("{place}.custom.input_schema"), &tool["input_schema"])?;
     Ok(name.to_owned())
+}
+
+/// Checks the schema of a tool's arguments.
+fn check_schema(place: &str, schema: &Value) -> Checked {
+    if schema["type"] != "object" {
+        return Err(invalid(format!("{place}.type: Field required")));
+    }
+    if ["oneOf", "allOf", "anyOf"].iter().any(|key| schema.get(key).is_some()) {
+        let text = "input_schema does not support oneOf, allOf, or anyOf at the top level";
+        return Err(invalid(format!("{place}: {text}")));
+    }
+    let is_key = |name: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        (1..=64).contains(&name.len()) && name.bytes().all(is_plain)
+    };
+    if !super::super::property_names(schema).all(is_key) {
+        let text = "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'";
+        return Err(invalid(format!("{place}.properties: {text}")));
+    }
+    if !jsonschema::draft202012::meta::is_valid(schema) {
+        let text = "JSON schema is invalid. It must match JSON Schema draft 2020-12";
+        return Err(invalid(format!("{place}: {text}")));
+    }
+    Ok(())
 }

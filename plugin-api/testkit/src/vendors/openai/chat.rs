@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::models::Model;
-use super::settings::{check_effort, check_format, check_temperature, check_tool_choice};
+use super::settings::{
+    check_effort, check_format, check_parameters, check_temperature, check_tool_choice,
+};
 use super::written::{answered, halves, json as whole, tokens};
 use super::{
     Answered, Checked, Nesting, Refused, Said, Turn, check_fields, check_name, check_text, invalid,
@@ -113,7 +115,12 @@ fn check_tool(place: &str, tool: &Value) -> Checked {
     let place = format!("{place}.function");
     let known = ["name", "description", "parameters", "strict"];
     check_fields(&place, object(&place, &tool["function"])?, &known)?;
-    check_name(&format!("{place}.name"), &tool["function"]["name"])
+    let function = &tool["function"];
+    check_name(&format!("{place}.name"), &function["name"])?;
+    match function.get("parameters") {
+        Some(schema) => check_parameters(&place, &function["name"], schema),
+        None => Ok(()),
+    }
 }
 
 fn check_message(place: &str, message: &Value, model: &Model) -> Checked {

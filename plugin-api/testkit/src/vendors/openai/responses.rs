@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::models::Model;
 use super::settings::{
-    check_effort, check_format, check_strict, check_temperature, check_tool_choice,
+    check_effort, check_format, check_parameters, check_strict, check_temperature,
+    check_tool_choice,
 };
 use super::{Checked, check_fields, check_name, check_text, invalid};
 
@@ -98,13 +99,7 @@ fn check_tool(place: &str, tool: &Value) -> Checked {
         return Err(invalid("invalid_value", place, message));
     }
     check_name(&format!("{place}.name"), &tool["name"])?;
-    if tool["parameters"]["type"] != "object" {
-        let message = format!(
-            "Invalid schema for function {}: schema must be a JSON Schema of 'type: \"object\"'.",
-            tool["name"]
-        );
-        return Err(invalid("invalid_function_parameters", place, message));
-    }
+    check_parameters(place, &tool["name"], &tool["parameters"])?;
     // Where nothing is said it is held to.
     if tool["strict"] == false { Ok(()) } else { check_strict(place, &tool["parameters"]) }
 }

@@ -63,6 +63,40 @@ pub(super) fn check_format(place: &str, format: &Value) -> Checked {
     if format["strict"] == true { check_strict(place, schema) } else { Ok(()) }
 }
 
+/// Refuses a schema of arguments that is none, or whose root is not one object.
+pub(super) fn check_parameters(place: &str, name: &Value, schema: &Value) -> Checked {
+    let wrong = |what: &str| {
+        let message = format!("Invalid schema for function {name}: {what}");
+        Err(invalid("invalid_function_parameters", place, message))
+    };
+    let not_at_root = ["oneOf", "anyOf", "allOf", "enum", "not"];
+    if schema["type"] != "object" || not_at_root.iter().any(|key| schema.get(key).is_some()) {
+        return wrong(
+            "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at \
+             the top level.",
+        );
+    }
+    if !jsonschema::draft202012::meta::is_valid(schema) {
+        return wrong("it is not valid under the given schema.");
+    }
+    match lacks_items(schema) {
+        true => wrong("array schema missing items."),
+        false => Ok(()),
+    }
+}
+
+/// Returns true if a schema has an array that says nothing of its items.
+fn lacks_items(schema: &Value) -> bool {
+    match schema {
+        Value::Object(words) => {
+            let is_array = words.get("type").is_some_and(|it| it == "array");
+            (is_array && !words.contains_key("items")) || words.values().any(lacks_items)
+        }
+        Value::Array(list) => list.iter().any(lacks_items),
+        _ => false,
+    }
+}
+
 /// Refuses a schema that cannot be held to word by word.
 pub(super) fn check_strict(place: &str, schema: &Value) -> Checked {
     let wrong = |what: &str| {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::BoxStream;
+use futures_util::stream::{BoxStream, StreamExt as _};
 use http::{HeaderName, HeaderValue};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::{Error, ErrorKind};
@@ -29,6 +29,7 @@ use super::backend::{Exchange, HttpBackend, Reply};
 use super::challenge::Challenge;
 use super::events;
 use super::failure::HttpFailure;
+use super::sessions::Sessions;
 
 /// Requests of one server whose answers are awaited or read: the host lets a plugin have 64.
 pub const REQUESTS_MAX: usize = 12;
@@ -40,6 +41,10 @@ const PROBE_TIME: Duration = Duration::from_secs(5);
 const STREAM_PAUSE: Duration = Duration::from_millis(100);
 /// How often a request is sent with another token.
 const ATTEMPTS_MAX: usize = 3;
+/// How long a server may take to show that it speaks the transport before this one.
+const OLDER_TIME: Duration = Duration::from_secs(3);
+/// Bytes of its stream that are looked at.
+const OLDER_BYTES_MAX: usize = 4 * 1024;
 /// Largest event where `rmcp` names no bound.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -54,6 +59,7 @@ pub struct HttpClient {
     places: Arc<Semaphore>,
     /// When the last stream was asked for.
     streamed: Arc<Mutex<Option<Instant>>>,
+    sessions: Arc<Sessions>,
 }
 
 impl HttpClient {
@@ -64,6 +70,7 @@ impl HttpClient {
             login,
             places: Arc::new(Semaphore::new(REQUESTS_MAX)),
             streamed: Arc::default(),
+            sessions: Arc::default(),
         }
     }
 
@@ -122,7 +129,13 @@ impl HttpClient {
                 if matches!(request.request, ClientRequest::DiscoverRequest(_))
         );
         let message = sent.message;
-        let answered = async { answer::of(self.send(exchange).await?, sent).await };
+        let answered = async {
+            let reply = self.send(exchange.clone()).await?;
+            if is_initialize(message) && matches!(reply.status, 400 | 404..=406 | 415) {
+                self.refuse_older(exchange).await?;
+            }
+            answer::of(reply, sent).await
+        };
         if !is_probe {
             return answered.await;
         }
@@ -139,6 +152,36 @@ impl HttpClient {
         }
     }
 
+    /// Looks whether a server that takes no message at its address speaks the transport before this
+    /// one: its stream begins with the address for messages.
+    async fn refuse_older(&self, refused: Exchange) -> Result<(), Failed> {
+        let mut exchange = Exchange::new("GET", &refused.url, OLDER_TIME);
+        let is_own = |name: &str| ["accept", "content-type"].contains(&name);
+        exchange.headers = refused.headers.into_iter().filter(|(name, _)| !is_own(name)).collect();
+        let look = async {
+            let mut reply = self.send(exchange.header("accept", EVENTS)).await.ok()?;
+            let mut begun = Vec::new();
+            while reply.is_of(EVENTS) && begun.len() < OLDER_BYTES_MAX {
+                begun.extend(reply.body.next().await?.ok()?);
+                if String::from_utf8_lossy(&begun).contains("event: endpoint") {
+                    return Some(());
+                }
+            }
+            None
+        };
+        match tokio::time::timeout(OLDER_TIME, look).await {
+            Ok(Some(())) => {
+                let text = "the server uses the old HTTP+SSE transport (2024-11-05), which jaato \
+                            does not support";
+                let hint = "set `url` to the server's Streamable HTTP address, which often ends \
+                            with `/mcp`";
+                let error = Error::new(ErrorKind::Configuration, text).with_hint(hint);
+                Err(StreamableHttpError::Client(error.into()))
+            }
+            Ok(None) | Err(_) => Ok(()),
+        }
+    }
+
     /// Takes a place among the requests of the server. Answers and notifications need none: a call
     /// that waits for one has its place already.
     async fn place(&self, message: &ClientJsonRpcMessage) -> Option<OwnedSemaphorePermit> {
@@ -150,6 +193,14 @@ impl HttpClient {
             _ => None,
         }
     }
+}
+
+fn is_initialize(message: &ClientJsonRpcMessage) -> bool {
+    matches!(
+        message,
+        ClientJsonRpcMessage::Request(request)
+            if matches!(request.request, ClientRequest::InitializeRequest(_))
+    )
 }
 
 /// The error after the last attempt.
@@ -218,7 +269,12 @@ impl StreamableHttpClient for HttpClient {
             .header("content-type", JSON);
         let mut exchange = with(exchange, session_id.as_deref(), custom_headers);
         exchange.body = serde_json::to_vec(&message)?;
-        let sent = Sent { message: &message, has_session: session_id.is_some(), limits, place };
+        let session = session_id.as_deref();
+        let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
+        if is_request && session.is_some_and(|session| self.sessions.is_lost(session)) {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let sent = Sent { message: &message, session, sessions: &self.sessions, limits, place };
         self.post(exchange, sent).await
     }
 
@@ -277,10 +333,13 @@ impl StreamableHttpClient for HttpClient {
         let exchange = with(exchange, session_id.as_deref(), custom_headers);
         let reply = self.send(exchange).await?;
         match reply.status {
-            200..300 if reply.is_of(EVENTS) => Ok(events::of(reply.body, max_sse_event_size, None)),
+            200..300 if reply.is_of(EVENTS) => {
+                Ok(events::of(reply.body, max_sse_event_size, None, None))
+            }
             200..300 => {
-                let kind = reply.header("content-type").map(crate::log::safe);
-                Err(StreamableHttpError::UnexpectedContentType(kind))
+                let kind = crate::log::safe(reply.header("content-type").unwrap_or_default());
+                let text = format!("its event stream has the content type `{kind}`");
+                Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
             }
             404 if session_id.is_some() => Err(StreamableHttpError::SessionExpired),
             405 => Err(StreamableHttpError::ServerDoesNotSupportSse),

@@ -1,21 +1,37 @@
-//! A body as events, none larger than a bound.
+//! A body as events, none larger than a bound, and none that is no message.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use jaato_plugin_sdk::serde::Deserialize;
+use jaato_plugin_sdk::serde::de::IgnoredAny;
+use jaato_plugin_sdk::serde_json;
+use rmcp::model::{ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::backend::Body;
+use super::sessions::{self, Sessions};
+use crate::transport::repair;
 
 /// A broken body.
 #[derive(Debug)]
-struct Broken(String);
+enum Broken {
+    /// It breaks off, for this reason.
+    Off(String),
+    /// An event has too many bytes.
+    Large,
+}
 
 impl fmt::Display for Broken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(match self {
+            Self::Off(why) => why,
+            Self::Large => "the server sent an event that is larger than a message may be",
+        })
     }
 }
 
@@ -82,23 +98,102 @@ impl EventSize {
     }
 }
 
+/// The request that a stream answers.
+pub struct Answering {
+    /// Its identifier.
+    pub id: RequestId,
+    /// The session that it named.
+    pub session: Option<String>,
+    /// The sessions of the server.
+    pub sessions: Arc<Sessions>,
+}
+
 /// Reads a body as events. The place is given back with the stream.
 pub fn of(
     body: Body,
     bytes_max: usize,
     place: Option<OwnedSemaphorePermit>,
+    answering: Option<Answering>,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
-    let begin = (body, EventSize::new(bytes_max), place);
-    let bounded = stream::try_unfold(begin, |(mut body, mut size, place)| async move {
+    let begin = (body, EventSize::new(bytes_max), place, Vec::new());
+    let bounded = stream::try_unfold(begin, |(mut body, mut size, place, mut begun)| async move {
         // A server that never stops talking must not keep the thread from all others.
         tokio::task::consume_budget().await;
         let Some(piece) = body.next().await else { return Ok(None) };
-        let piece = piece.map_err(|error| Broken(error.message))?;
-        let too_large = |_| Broken("an event of its is too large".to_owned());
-        size.take(&piece).map_err(too_large)?;
-        Ok::<_, Broken>(Some((std::io::Cursor::new(piece), (body, size, place))))
+        let piece = piece.map_err(|error| Broken::Off(error.message))?;
+        size.take(&piece).map_err(|_| Broken::Large)?;
+        begun.extend(piece);
+        let (text, begun) = repair::decoded_piece(&begun);
+        let text = std::io::Cursor::new(text.into_bytes());
+        Ok::<_, Broken>(Some((text, (body, size, place, begun))))
     });
-    SseStream::from_bytes_stream(bounded).boxed()
+    let events = SseStream::from_bytes_stream(bounded);
+    let messages = move |event: Result<Sse, SseError>| {
+        stream::iter(match event {
+            Ok(event) => messages(event, answering.as_ref()).into_iter().map(Ok).collect(),
+            Err(error) => vec![too_large(&error, answering.as_ref()).ok_or(error)],
+        })
+    };
+    events.flat_map(messages).boxed()
+}
+
+/// Makes an answer of an event that is too large: no other stream would bring it either.
+fn too_large(error: &SseError, answering: Option<&Answering>) -> Option<Sse> {
+    let SseError::Body(broken) = error else { return None };
+    let broken = broken.downcast_ref::<Broken>().filter(|it| matches!(it, Broken::Large))?;
+    let error = ErrorData::internal_error(broken.to_string(), None);
+    let answer = ServerJsonRpcMessage::error(error, Some(answering?.id.clone()));
+    Some(Sse { data: serde_json::to_string(&answer).ok(), ..Sse::default() })
+}
+
+/// How a message begins, read without what it holds.
+#[derive(Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+struct Head {
+    #[serde(rename = "jsonrpc")]
+    _jsonrpc: IgnoredAny,
+    id: Option<RequestId>,
+    method: Option<IgnoredAny>,
+    result: Option<IgnoredAny>,
+}
+
+/// Makes events with one message each of an event. One of another kind, or that holds no message,
+/// counts for its identifier alone.
+fn messages(mut event: Sse, answering: Option<&Answering>) -> Vec<Sse> {
+    let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
+    event.event = None;
+    let Some(data) = event.data.take().filter(|_| is_message) else { return vec![event] };
+    // Halves of surrogate pairs are looked at where the whole is read.
+    let is_readable = !data.contains("\\ud") && !data.contains("\\uD");
+    let head = serde_json::from_str::<Head>(&data).ok().filter(|_| is_readable);
+    let is_answer = |head: &Head| head.id.is_some() && head.result.is_some();
+    let is_ours = |head: &Head| answering.is_none_or(|it| head.id.as_ref() == Some(&it.id));
+    if head.as_ref().is_some_and(|it| it.method.is_some() || (is_answer(it) && is_ours(it))) {
+        event.data = Some(data);
+        return vec![event];
+    }
+    let open: HashSet<RequestId> = answering.iter().map(|it| it.id.clone()).collect();
+    let mut events = vec![event];
+    let heard = repair::read(data.as_bytes(), &open);
+    if heard.messages.is_empty() && head.as_ref().is_some_and(is_answer) {
+        // The answer to another request ends the stream.
+        events[0].data = Some(data);
+    }
+    for mut message in heard.messages {
+        if let (
+            JsonRpcMessage::Error(error),
+            Some(Answering { session: Some(session), sessions, .. }),
+        ) = (&mut message, answering)
+            && sessions::is_over(&error.error)
+        {
+            sessions.lose(session);
+            sessions::mark(&mut error.error);
+        }
+        // What was read can be written.
+        let data = serde_json::to_string(&message).ok();
+        events.push(Sse { data, ..Sse::default() });
+    }
+    events
 }
 
 #[cfg(test)]

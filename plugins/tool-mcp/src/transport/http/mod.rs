@@ -1,8 +1,9 @@
 //! Streamable HTTP. `rmcp` has the protocol: sessions, streams that are taken up again, headers.
 //!
 //! [`backend`] is what sends a request, [`host`] the host's client behind it. [`client`] is how
-//! `rmcp` uses it, with what [`answer`] makes of a body and [`events`] of a stream; [`authorize`]
-//! is where it has its token from, when [`challenge`] is what the server answers.
+//! `rmcp` uses it: [`answer`] reads a body, [`events`] a stream, and [`sessions`] knows which
+//! sessions are over. [`authorize`] is where it has its token from, when [`challenge`] is what the
+//! server answers.
 
 pub mod answer;
 pub mod authorize;
@@ -13,6 +14,7 @@ pub mod events;
 pub mod failure;
 pub mod host;
 pub mod reach;
+pub mod sessions;
 
 pub use authorize::Authorize;
 pub use backend::{Body, Exchange, HttpBackend, Reply};

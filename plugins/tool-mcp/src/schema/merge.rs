@@ -1,0 +1,261 @@
+//! Schemas made of several: all of which must hold, or one of which.
+//!
+//! Where the parts do not say one thing, the result says less.
+
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+
+use super::old;
+
+/// What vendors refuse at the root, or what says nothing of an object.
+const NOT_AT_ROOT: [&str; 7] = ["const", "enum", "if", "items", "not", "nullable", "prefixItems"];
+
+/// Adds a schema that must hold too.
+pub fn all(into: &mut Map<String, Value>, other: Map<String, Value>) {
+    let is_open = is_open(into) || is_open(&other);
+    for (key, value) in other {
+        let Some(known) = into.get_mut(&key) else {
+            into.insert(key, value);
+            continue;
+        };
+        match (key.as_str(), known, value) {
+            ("required", Value::Array(known), Value::Array(names)) => union(known, names),
+            ("type", known, value) => {
+                if let Some(both) = both_types(known, &value) {
+                    *known = both;
+                }
+            }
+            ("enum", Value::Array(known), Value::Array(values)) => {
+                if known.iter().any(|it| values.contains(it)) {
+                    known.retain(|it| values.contains(it));
+                }
+            }
+            (
+                "properties" | "patternProperties" | "dependentSchemas",
+                Value::Object(known),
+                Value::Object(named),
+            ) => {
+                for (name, schema) in named {
+                    match (known.get_mut(&name), schema) {
+                        (Some(Value::Object(known)), Value::Object(schema)) => all(known, schema),
+                        (_, schema) => drop(known.insert(name, schema)),
+                    }
+                }
+            }
+            ("items" | "additionalProperties", Value::Object(known), Value::Object(schema)) => {
+                all(known, schema);
+            }
+            ("anyOf", _, _) => {}
+            (_, known, value) => *known = value,
+        }
+    }
+    if is_open && into.get("additionalProperties") == Some(&Value::Bool(false)) {
+        into.remove("additionalProperties");
+    }
+}
+
+/// Puts the keywords of a lowered schema in accord. Returns true if one was left out.
+pub fn settle(schema: &mut Map<String, Value>) -> bool {
+    let mut is_cut = false;
+    if let Some(types) = schema.get("type") {
+        let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+        let mut odd = values.chain(schema.get("const")).filter(|value| !is_of(types, value));
+        match (odd.next(), odd.next()) {
+            (None, _) => {}
+            (Some(Value::Null), None) => old::allow_null(schema),
+            // The values are what the server means.
+            _ => {
+                schema.shift_remove("type");
+                is_cut = true;
+            }
+        }
+    }
+    if !schema.contains_key("if") {
+        schema.remove("then");
+        schema.remove("else");
+    }
+    let is_array = schema.get("type").is_some_and(|types| names(types).contains(&"array"));
+    if (is_array || schema.contains_key("prefixItems")) && !schema.contains_key("items") {
+        // OpenAI refuses an array without them.
+        schema.insert("items".to_owned(), json!({}));
+    }
+    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && !schema.contains_key("patternProperties");
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties =
+        properties.map(|it| it.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+    if is_closed && let Some(Value::Array(required)) = schema.get_mut("required") {
+        // What is required could not be given.
+        required.retain(|name| properties.iter().any(|known| name == known));
+    }
+    is_cut
+}
+
+/// Writes the root without choices: the properties of all branches, of which those are required
+/// that each branch requires.
+pub fn flatten(root: &mut Map<String, Value>) {
+    let mut take = |key: &str| root.shift_remove(key);
+    let any = match take("anyOf") {
+        Some(Value::Array(any)) => any,
+        _ => Vec::new(),
+    };
+    let mut conditional: Vec<Value> = ["then", "else"].into_iter().filter_map(take).collect();
+    if !conditional.is_empty() {
+        conditional.push(json!({}));
+    }
+    for key in NOT_AT_ROOT {
+        root.shift_remove(key);
+    }
+    choose(root, any);
+    choose(root, conditional);
+}
+
+/// Adds what may hold of several schemas.
+fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
+    let may_be_object = |branch: &Map<String, Value>| {
+        branch.get("type").is_none_or(|types| names(types).contains(&"object"))
+    };
+    let branches = branches.into_iter().filter_map(|branch| match branch {
+        Value::Object(mut branch) if may_be_object(&branch) => {
+            // A choice inside of a choice.
+            flatten(&mut branch);
+            Some(branch)
+        }
+        _ => None,
+    });
+    let branches: Vec<Map<String, Value>> = branches.collect();
+    let Some(first) = branches.first() else { return };
+    let mut required = required_by(first);
+    required.retain(|name| branches.iter().all(|branch| required_by(branch).contains(name)));
+    let known = required_by(root);
+    let others = |branch: &Map<String, Value>| -> Vec<String> {
+        let mut names = required_by(branch);
+        names.retain(|name| !required.contains(name) && !known.contains(name));
+        names
+    };
+    let sets: Vec<Vec<String>> = branches.iter().map(others).collect();
+    let mut variants: Map<String, Value> = Map::new();
+    for branch in &branches {
+        let properties = branch.get("properties").and_then(Value::as_object);
+        for (name, schema) in properties.into_iter().flatten() {
+            let list = variants.entry(name).or_insert_with(|| json!([]));
+            if let Value::Array(list) = list {
+                union(list, vec![schema.clone()]);
+            }
+        }
+    }
+    // A branch that does not name a property of the root takes what the root says of it.
+    let of_root = root.get("properties").and_then(Value::as_object);
+    let is_everywhere = |name: &str| {
+        let has = |branch: &Map<String, Value>| branch.get("properties")?.get(name).map(drop);
+        branches.iter().all(|branch| has(branch).is_some())
+    };
+    variants.retain(|name, _| {
+        of_root.is_none_or(|known| !known.contains_key(name)) || is_everywhere(name)
+    });
+    let either = |(name, list): (String, Value)| match list {
+        Value::Array(list) => (name, either(list)),
+        other => (name, other),
+    };
+    let mut merged = Map::new();
+    if !variants.is_empty() {
+        merged.insert("properties".to_owned(), variants.into_iter().map(either).collect());
+    }
+    let is_closed = |branch: &Map<String, Value>| {
+        branch.get("additionalProperties") == Some(&Value::Bool(false))
+    };
+    if branches.iter().all(is_closed) {
+        merged.insert("additionalProperties".to_owned(), json!(false));
+    }
+    if !required.is_empty() {
+        merged.insert("required".to_owned(), json!(required));
+    }
+    all(root, merged);
+    if branches.len() > 1 && sets.iter().all(|set| !set.is_empty()) {
+        let sets: Vec<String> = sets.iter().map(|set| format!("`{}`", set.join("`, `"))).collect();
+        let about = root.get("description").and_then(Value::as_str).unwrap_or_default();
+        let about = format!("{about} Give one of these: {}.", sets.join(" or "));
+        root.insert("description".to_owned(), about.trim_start().into());
+    }
+}
+
+/// Returns a schema that allows what one of several allows.
+fn either(mut variants: Vec<Value>) -> Value {
+    let values = |schema: &Value| match (schema.get("const"), schema.get("enum")) {
+        (Some(only), _) => Some(vec![only.clone()]),
+        (None, Some(Value::Array(values))) => Some(values.clone()),
+        _ => None,
+    };
+    match variants.len() {
+        1 => variants.remove(0),
+        _ => match variants.iter().map(values).collect::<Option<Vec<_>>>() {
+            // What names the branch of a union.
+            Some(lists) => {
+                let mut all = Vec::new();
+                lists.into_iter().for_each(|list| union(&mut all, list));
+                let mut first = variants.remove(0);
+                if let Value::Object(first) = &mut first {
+                    first.shift_remove("const");
+                    first.insert("enum".to_owned(), Value::Array(all));
+                    settle(first);
+                }
+                first
+            }
+            None => json!({ "anyOf": variants }),
+        },
+    }
+}
+
+fn required_by(schema: &Map<String, Value>) -> Vec<String> {
+    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Returns true if a schema names properties and takes others beside.
+fn is_open(schema: &Map<String, Value>) -> bool {
+    schema.contains_key("properties")
+        && schema.get("additionalProperties") != Some(&Value::Bool(false))
+}
+
+fn union(known: &mut Vec<Value>, more: Vec<Value>) {
+    for value in more {
+        if !known.contains(&value) {
+            known.push(value);
+        }
+    }
+}
+
+fn names(types: &Value) -> Vec<&str> {
+    match types {
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+        name => name.as_str().into_iter().collect(),
+    }
+}
+
+/// Returns the types that are in both; nothing if there is none.
+fn both_types(one: &Value, other: &Value) -> Option<Value> {
+    let (one, other) = (names(one), names(other));
+    let is_in = |name: &str, list: &[&str]| {
+        list.contains(&name) || (name == "integer" && list.contains(&"number"))
+    };
+    let mut both: Vec<&str> = one.iter().copied().filter(|name| is_in(name, &other)).collect();
+    both.extend(other.iter().filter(|name| !one.contains(name) && is_in(name, &one)));
+    match both[..] {
+        [] => None,
+        [only] => Some(only.into()),
+        _ => Some(json!(both)),
+    }
+}
+
+/// Returns true if a value is of one of these types.
+fn is_of(types: &Value, value: &Value) -> bool {
+    let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    names(types).iter().any(|name| match *name {
+        "array" => value.is_array(),
+        "boolean" => value.is_boolean(),
+        "integer" => is_whole,
+        "null" => value.is_null(),
+        "number" => value.is_number(),
+        "object" => value.is_object(),
+        _ => value.is_string(),
+    })
+}

@@ -1,0 +1,379 @@
+//! Lowers a server's schema to one that every model's vendor takes and the host can check. It never
+//! fails.
+//!
+//! The result is JSON Schema 2020-12 with an object at the root, without references, `allOf` and
+//! `oneOf`, and with property names of `[A-Za-z0-9_.-]`. Local `$ref`s are replaced by their
+//! targets, as deep as that makes sense; nothing is ever fetched. A part that cannot be kept
+//! becomes `{}`, which allows anything. The server checks its arguments itself, so a schema that
+//! says less is safe, and a schema that refuses what the server accepts is not.
+
+mod merge;
+mod old;
+
+use std::collections::BTreeMap;
+
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+
+use crate::names::fitted;
+
+/// Deepest schema that is kept; the host takes 32.
+const DEPTH_MAX: usize = 24;
+/// Values in one schema, references put in: definitions that name each other would double it with
+/// each level.
+const NODES_MAX: usize = 4000;
+/// Largest schema, in bytes of JSON; the host takes 128 KiB.
+pub const SCHEMA_BYTES_MAX: usize = 96 * 1024;
+/// Longest name of a property, as vendors take it.
+const PROPERTY_BYTES_MAX: usize = 64;
+
+/// Keywords that say nothing about arguments, or that refuse more once another part is left out.
+/// Those that begin with `$` go too.
+const DROPPED: [&str; 9] = [
+    "contentSchema",
+    "definitions",
+    "discriminator",
+    "nullable",
+    "oneOf",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "x-mcp-header",
+    "x-nullable",
+];
+/// Keywords that hold one schema.
+const ONE: [&str; 8] =
+    ["additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"];
+/// Keywords that hold a list of schemas.
+const LISTS: [&str; 3] = ["allOf", "anyOf", "prefixItems"];
+/// Keywords that hold schemas by name.
+const MAPS: [&str; 3] = ["dependentSchemas", "patternProperties", "properties"];
+
+/// A schema of arguments that vendors and the host take.
+#[derive(Debug, Default, PartialEq)]
+pub struct Lowered {
+    /// The schema.
+    pub schema: Value,
+    /// The server's names of properties, by the names that the schema has in their place.
+    pub aliases: BTreeMap<String, String>,
+    /// Whether a part was left out.
+    pub is_cut: bool,
+}
+
+/// Lowers the schema of a tool's arguments.
+pub fn lower(schema: &Map<String, Value>) -> Lowered {
+    let root = Value::Object(schema.clone());
+    for check in [Check::Whole, Check::EachKeyword] {
+        let lowered = Lowering::of(&root, check);
+        let is_small = lowered.schema.to_string().len() <= SCHEMA_BYTES_MAX;
+        if is_small && is_valid(&lowered.schema) {
+            return lowered;
+        }
+    }
+    let schema = json!({ "type": "object", "properties": {} });
+    Lowered { schema, is_cut: true, ..Lowered::default() }
+}
+
+/// Gives the properties in a call's arguments the names that the server has for them.
+pub fn restore(
+    aliases: &BTreeMap<String, String>,
+    arguments: Map<String, Value>,
+) -> Map<String, Value> {
+    let restored = |(name, value): (String, Value)| {
+        (aliases.get(&name).cloned().unwrap_or(name), restore_value(aliases, value))
+    };
+    arguments.into_iter().map(restored).collect()
+}
+
+fn restore_value(aliases: &BTreeMap<String, String>, value: Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(restore(aliases, map)),
+        Value::Array(list) => list.into_iter().map(|it| restore_value(aliases, it)).collect(),
+        plain => plain,
+    }
+}
+
+/// Returns true if the host can check values against a schema.
+fn is_valid(schema: &Value) -> bool {
+    jsonschema::draft202012::new(schema).is_ok()
+}
+
+/// How the lowering finds keywords that the validator refuses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Check {
+    /// Only the whole schema is checked, which is fast: most schemas are right.
+    Whole,
+    /// Each keyword is checked alone, and left out if it is wrong.
+    EachKeyword,
+}
+
+struct Lowering<'a> {
+    root: &'a Value,
+    check: Check,
+    nodes: usize,
+    /// References that are being put in.
+    open: Vec<String>,
+    aliases: BTreeMap<String, String>,
+    is_cut: bool,
+}
+
+impl<'a> Lowering<'a> {
+    fn of(root: &'a Value, check: Check) -> Lowered {
+        let (nodes, open, aliases, is_cut) = (0, Vec::new(), BTreeMap::new(), false);
+        let mut lowering = Self { root, check, nodes, open, aliases, is_cut };
+        let mut schema = match lowering.schema(root, 0) {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        merge::flatten(&mut schema);
+        // Whatever the schema says about other types: arguments are an object.
+        schema.insert("type".to_owned(), json!("object"));
+        if !schema.contains_key("properties") {
+            schema.insert("properties".to_owned(), json!({}));
+        }
+        let Self { aliases, is_cut, .. } = lowering;
+        Lowered { schema: Value::Object(schema), aliases, is_cut }
+    }
+
+    fn cut(&mut self) -> Value {
+        self.is_cut = true;
+        json!({})
+    }
+
+    /// Lowers a schema to an object, or to `false`.
+    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
+        self.nodes += 1;
+        let map = match schema {
+            Value::Bool(true) => return json!({}),
+            Value::Bool(false) => return json!(false),
+            Value::Object(map) => map,
+            _ => return self.cut(),
+        };
+        if depth >= DEPTH_MAX || self.nodes > NODES_MAX {
+            return self.cut();
+        }
+        let mut lowered = self.keywords(map, depth);
+        if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+            match self.target(reference, depth) {
+                Some(Value::Object(mut target)) => {
+                    merge::all(&mut target, lowered);
+                    self.is_cut |= merge::settle(&mut target);
+                    lowered = target;
+                }
+                Some(never) if lowered.is_empty() => return never,
+                Some(_) => {}
+                None => self.is_cut = true,
+            }
+        }
+        if ["nullable", "x-nullable"].iter().any(|key| map.get(*key) == Some(&Value::Bool(true))) {
+            old::allow_null(&mut lowered);
+        }
+        Value::Object(lowered)
+    }
+
+    /// Lowers the target of a reference; returns nothing if there is none, or for a loop.
+    fn target(&mut self, reference: &str, depth: usize) -> Option<Value> {
+        let own = ["$id", "id"].iter().find_map(|key| self.root.get(*key)?.as_str());
+        let local = own.and_then(|own| reference.strip_prefix(own)).unwrap_or(reference);
+        let target = self.root.pointer(&decoded(local.strip_prefix('#')?))?;
+        if self.open.iter().any(|open| open == local) {
+            return None;
+        }
+        self.open.push(local.to_owned());
+        let lowered = self.schema(target, depth + 1);
+        self.open.pop();
+        Some(lowered)
+    }
+
+    fn keywords(&mut self, map: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+        let mut lowered = Map::new();
+        let is_tuple = map.get("items").is_some_and(Value::is_array);
+        for (key, value) in map {
+            let (key, value) = match (key.as_str(), value) {
+                ("items", Value::Array(list)) => {
+                    ("prefixItems", self.list("prefixItems", list, depth))
+                }
+                ("additionalItems", value) if is_tuple => {
+                    ("items", self.one("items", value, depth))
+                }
+                ("oneOf", Value::Array(list)) if !map.contains_key("anyOf") => {
+                    ("anyOf", self.list("anyOf", list, depth))
+                }
+                ("dependencies", Value::Object(named)) => {
+                    self.dependencies(named, depth, &mut lowered);
+                    continue;
+                }
+                ("type", Value::String(name)) if name.eq_ignore_ascii_case("any") => continue,
+                ("additionalItems" | "dependencies", _) | ("id", Value::String(_)) => continue,
+                ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => continue,
+                (key, _) if key.starts_with('$') || DROPPED.contains(&key) => continue,
+                (key, value) if ONE.contains(&key) => (key, self.one(key, value, depth)),
+                (key, Value::Array(list)) if LISTS.contains(&key) => {
+                    (key, self.list(key, list, depth))
+                }
+                (key, Value::Object(named)) if MAPS.contains(&key) => {
+                    (key, Some(Value::Object(self.named(key, named, depth))))
+                }
+                (key, _) if LISTS.contains(&key) || MAPS.contains(&key) => (key, None),
+                (key, value) => (key, self.plain(key, value)),
+            };
+            match value {
+                Some(value) => drop(lowered.insert(key.to_owned(), value)),
+                None => self.is_cut = true,
+            }
+        }
+        let patterns = |map: &Map<String, Value>| {
+            map.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len)
+        };
+        if self.nodes > NODES_MAX || patterns(&lowered) < patterns(map) {
+            // Properties were left out, and the server may be given them.
+            lowered.remove("additionalProperties");
+        }
+        if !self.aliases.is_empty() {
+            // It is about the server's names.
+            lowered.remove("propertyNames");
+        }
+        old::exclusive_bounds(map, &mut lowered);
+        if let Some(Value::Array(all)) = lowered.remove("allOf") {
+            all.into_iter().for_each(|one| match one {
+                Value::Object(one) => merge::all(&mut lowered, one),
+                _ => self.is_cut = true,
+            });
+        }
+        self.is_cut |= merge::settle(&mut lowered);
+        lowered
+    }
+
+    /// Lowers a schema that a keyword holds.
+    fn one(&mut self, key: &str, value: &Value, depth: usize) -> Option<Value> {
+        if !value.is_object() && !value.is_boolean() {
+            return None;
+        }
+        match self.schema(value, depth + 1) {
+            // A schema that says less would refuse more here.
+            lowered if ["if", "not"].contains(&key) => Some(lowered).filter(|it| it == value),
+            Value::Bool(_) if key != "items" && key != "additionalProperties" => None,
+            lowered => Some(lowered),
+        }
+    }
+
+    /// Lowers a list of schemas. One that allows nothing says nothing in a choice.
+    fn list(&mut self, key: &str, list: &[Value], depth: usize) -> Option<Value> {
+        let mut lowered = Vec::new();
+        for schema in list {
+            match self.schema(schema, depth + 1) {
+                Value::Bool(_) if key == "prefixItems" => lowered.push(self.cut()),
+                Value::Bool(_) => self.is_cut = true,
+                schema => lowered.push(schema),
+            }
+        }
+        (!lowered.is_empty()).then_some(Value::Array(lowered))
+    }
+
+    /// Lowers schemas by name. A property that may have no value is left out.
+    fn named(&mut self, key: &str, named: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+        let mut lowered = Map::new();
+        for (name, schema) in named {
+            let is_pattern = key == "patternProperties";
+            if self.nodes > NODES_MAX || (is_pattern && !self.takes(key, &json!({ name: {} }))) {
+                self.is_cut = true;
+                continue;
+            }
+            let Value::Object(mut schema) = self.schema(schema, depth + 1) else { continue };
+            let known = if is_pattern { name.clone() } else { self.alias(name) };
+            if key == "properties" && known != *name {
+                let about = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+                let about = format!("The server calls it `{name}`. {about}");
+                schema.insert("description".to_owned(), about.trim_end().into());
+            }
+            lowered.insert(known, Value::Object(schema));
+        }
+        lowered
+    }
+
+    /// Splits the older keyword into the two that took its place.
+    fn dependencies(
+        &mut self,
+        named: &Map<String, Value>,
+        depth: usize,
+        lowered: &mut Map<String, Value>,
+    ) {
+        let (lists, schemas): (Map<_, _>, Map<_, _>) =
+            named.clone().into_iter().partition(|(_, value)| value.is_array());
+        if let Some(lists) = self.plain("dependentRequired", &Value::Object(lists)) {
+            lowered.insert("dependentRequired".to_owned(), lists);
+        }
+        if !schemas.is_empty() {
+            let schemas = self.named("dependentSchemas", &schemas, depth);
+            lowered.insert("dependentSchemas".to_owned(), Value::Object(schemas));
+        }
+    }
+
+    /// Lowers a keyword whose value is no schema; returns nothing for a value that it cannot have.
+    fn plain(&mut self, key: &str, value: &Value) -> Option<Value> {
+        self.nodes += 1;
+        let lowered = match key {
+            "type" => old::types(value)?,
+            "required" => self.names(value)?,
+            "dependentRequired" => {
+                let lists = value.as_object()?.iter();
+                lists
+                    .map(|(name, list)| Some((self.alias(name), self.names(list)?)))
+                    .collect::<Option<Map<_, _>>>()?
+                    .into()
+            }
+            "enum" if value.as_array().is_none_or(Vec::is_empty) => return None,
+            "title" | "description" if !value.is_string() => return None,
+            _ => value.clone(),
+        };
+        (self.nodes <= NODES_MAX && self.takes(key, &lowered)).then_some(lowered)
+    }
+
+    /// Returns true if the validator takes a keyword, as far as that is checked.
+    fn takes(&self, key: &str, value: &Value) -> bool {
+        self.check == Check::Whole || is_valid(&json!({ key: value }))
+    }
+
+    /// Lists names of properties, each once.
+    fn names(&mut self, value: &Value) -> Option<Value> {
+        let mut names: Vec<Value> = Vec::new();
+        for name in value.as_array()?.iter().filter_map(Value::as_str) {
+            let name = Value::String(self.alias(name));
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Some(Value::Array(names))
+    }
+
+    /// Returns the name that vendors take for a property: its own, or one that ends with a piece of
+    /// its digest.
+    fn alias(&mut self, name: &str) -> String {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        if (1..=PROPERTY_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
+            return name.to_owned();
+        }
+        let alias = fitted(name, PROPERTY_BYTES_MAX);
+        self.aliases.insert(alias.clone(), name.to_owned());
+        alias
+    }
+}
+
+/// Undoes the percent encoding of a fragment, as far as pointers need it.
+fn decoded(pointer: &str) -> String {
+    let mut decoded = String::new();
+    let mut rest = pointer;
+    while let Some(at) = rest.find('%') {
+        decoded.push_str(&rest[..at]);
+        let code = rest.get(at + 1..at + 3).and_then(|it| u8::from_str_radix(it, 16).ok());
+        match code.filter(u8::is_ascii) {
+            Some(code) => {
+                decoded.push(char::from(code));
+                rest = &rest[at + 3..];
+            }
+            None => {
+                decoded.push('%');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    decoded + rest
+}

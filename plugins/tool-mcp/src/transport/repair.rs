@@ -1,0 +1,364 @@
+//! Reads what servers write in place of a message as the message that they mean.
+//!
+//! An answer that cannot be read, or that does not say which request it answers, ends the request
+//! that it must belong to at once: nobody waits for a time limit because of it.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use rmcp::RoleClient;
+use rmcp::model::{ErrorData, JsonRpcMessage, RequestId};
+use rmcp::service::RxJsonRpcMessage;
+
+use crate::log::safe;
+
+/// Messages at once: batches of the revision 2025-03-26.
+const BATCH_MAX: usize = 1000;
+/// Characters of a text that is no message which are shown.
+const SHOWN_CHARS_MAX: usize = 120;
+/// The code of errors that have none of their own.
+const NO_CODE: i32 = -32000;
+
+/// What comes from a server.
+pub type Incoming = RxJsonRpcMessage<RoleClient>;
+
+/// What a text from a server holds.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// Its messages.
+    pub messages: Vec<Incoming>,
+    /// What was passed over, a line each.
+    pub noise: Vec<String>,
+}
+
+/// Reads a text; `open` are the requests that wait for an answer.
+pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard {
+    let mut heard = Heard::default();
+    if let Some(message) = plain(text, open) {
+        heard.messages.push(message);
+        return heard;
+    }
+    let text = decoded(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text));
+    let parsed = serde_json::from_str(&text)
+        .or_else(|error| serde_json::from_str(&repaired(&text)).map_err(|_| error));
+    match parsed {
+        Ok(Value::Array(values)) if values.len() > BATCH_MAX => {
+            heard.noise.push(format!("a batch of {} messages was dropped", values.len()));
+        }
+        Ok(Value::Array(values)) => values.into_iter().for_each(|value| heard.take(value, open)),
+        Ok(value) => heard.take(value, open),
+        Err(_) => heard.take_unreadable(&text, "sent a line that is no message", open),
+    }
+    heard
+}
+
+/// Reads a text that is as it should be, which most are.
+fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<Incoming> {
+    let message: Incoming = serde_json::from_slice(text).ok()?;
+    let is_awaited = match &message {
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => true,
+        JsonRpcMessage::Response(response) => open.contains(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref().is_some_and(|id| open.contains(id)),
+    };
+    is_awaited.then_some(message)
+}
+
+/// Reads the beginning and the end of a text that was too long to keep.
+pub fn read_ends<S: BuildHasher>(ends: &[u8], open: &HashSet<RequestId, S>) -> Heard {
+    let mut heard = Heard::default();
+    heard.take_unreadable(&decoded(ends), "sent a message of more than 16 MiB", open);
+    heard
+}
+
+/// Reads the answer to a request, where nothing else can be meant.
+pub fn read_answer(text: &[u8], id: &RequestId) -> Option<Incoming> {
+    let open = HashSet::from([id.clone()]);
+    let is_answer = |message: &Incoming| {
+        matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
+    };
+    if let Some(answer) = read(text, &open).messages.into_iter().find(is_answer) {
+        return Some(answer);
+    }
+    // It names another request.
+    let mut value: Value = serde_json::from_slice(text).ok()?;
+    *value.get_mut("id")? = json!(id);
+    let mut heard = Heard::default();
+    heard.take(value, &open);
+    heard.messages.into_iter().find(is_answer)
+}
+
+impl Heard {
+    fn take<S: BuildHasher>(&mut self, value: Value, open: &HashSet<RequestId, S>) {
+        let text = shown(&value.to_string());
+        let Value::Object(mut message) = value else {
+            self.noise.push(format!("not an MCP message: {text}"));
+            return;
+        };
+        message.insert("jsonrpc".to_owned(), "2.0".into());
+        let has = |key: &str| message.get(key).is_some_and(|value| !value.is_null());
+        let (is_asked, is_answer) = (has("method"), has("error") || message.contains_key("result"));
+        if is_asked {
+            match serde_json::from_value(Value::Object(message)) {
+                Ok(message) => self.messages.push(message),
+                Err(_) => self.noise.push(format!("not an MCP message: {text}")),
+            }
+            return;
+        }
+        if !is_answer {
+            self.noise.push(format!("not an MCP message: {text}"));
+            return;
+        }
+        let Some(id) = answered(message.get("id").unwrap_or(&Value::Null), open) else {
+            self.noise.push(format!("an answer to an unknown request: {text}"));
+            return;
+        };
+        let error = message.shift_remove("error").filter(|error| !error.is_null());
+        let answer = match error {
+            Some(error) => JsonRpcMessage::error(error_of(error), Some(id)),
+            None => {
+                message.insert("id".to_owned(), json!(id));
+                match serde_json::from_value(Value::Object(message)) {
+                    Ok(answer @ JsonRpcMessage::Response(_)) => answer,
+                    _ => {
+                        let text = format!("the server's answer is not an MCP message: {text}");
+                        JsonRpcMessage::error(ErrorData::internal_error(text, None), Some(id))
+                    }
+                }
+            }
+        };
+        self.messages.push(answer);
+    }
+
+    /// Takes a text that is not JSON: an answer that breaks off, or whatever else a server prints.
+    fn take_unreadable<S: BuildHasher>(
+        &mut self,
+        text: &str,
+        what: &str,
+        open: &HashSet<RequestId, S>,
+    ) {
+        let shown = shown(text);
+        match broken_answer(text, open) {
+            Some(id) => {
+                let error = ErrorData::internal_error(format!("the server {what}: {shown}"), None);
+                self.messages.push(JsonRpcMessage::error(error, Some(id)));
+            }
+            None => self.noise.push(format!("it {what}: {shown}")),
+        }
+    }
+}
+
+/// Finds the request that an answer belongs to. Without a usable id it is the only open one.
+fn answered<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) -> Option<RequestId> {
+    let text = match id {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => return only(open),
+    };
+    let number = || text.parse::<f64>().ok().filter(|it| it.fract() == 0.0).map(|it| it as i64);
+    let same = serde_json::from_value::<RequestId>(id.clone()).ok();
+    let same = same.filter(|id| open.contains(id));
+    same.or_else(|| number().map(RequestId::Number).filter(|id| open.contains(id)))
+}
+
+fn only<S: BuildHasher>(open: &HashSet<RequestId, S>) -> Option<RequestId> {
+    open.iter().next().filter(|_| open.len() == 1).cloned()
+}
+
+/// Finds the request that a text which breaks off was to answer.
+fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Option<RequestId> {
+    let has = |word: &str| text.contains(word);
+    if !has("\"jsonrpc\"") || !(has("\"result\"") || has("\"error\"")) {
+        return None;
+    }
+    let mut named = text.split("\"id\"").skip(1).filter_map(|rest| {
+        let rest = rest.trim_start().strip_prefix(':')?.trim_start();
+        let end = rest.find([',', '}', ' ', '\n']).unwrap_or(rest.len());
+        let id: Value = serde_json::from_str(&rest[..end]).ok()?;
+        answered(&id, open)
+    });
+    match named.next() {
+        Some(id) => named.all(|other| other == id).then_some(id),
+        None if has("\"id\"") => None,
+        None => only(open),
+    }
+}
+
+/// Reads an error of any shape.
+fn error_of(error: Value) -> ErrorData {
+    if let Ok(error) = serde_json::from_value(error.clone()) {
+        return error;
+    }
+    let code = match &error["code"] {
+        Value::String(text) => text.parse().ok(),
+        code => code.as_f64().map(|code| code as i64),
+    };
+    let message = match &error {
+        Value::String(text) => text.clone(),
+        error => error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned),
+    };
+    let data = error.get("data").filter(|data| !data.is_null()).cloned();
+    let code = code.and_then(|code| i32::try_from(code).ok()).unwrap_or(NO_CODE);
+    ErrorData::new(rmcp::model::ErrorCode(code), message, data)
+}
+
+/// Reads bytes as UTF-8, and those that are none as Latin-1.
+fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => {
+            let (mut text, rest) = decoded_piece(bytes);
+            text.extend(rest.iter().map(|&byte| char::from(byte)));
+            Cow::Owned(text)
+        }
+    }
+}
+
+/// Reads a piece as UTF-8, and bytes that are none as Latin-1. Returns a character that has only
+/// begun apart.
+pub fn decoded_piece(bytes: &[u8]) -> (String, Vec<u8>) {
+    let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
+    let mut chunks = bytes.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        text.push_str(chunk.valid());
+        let odd = chunk.invalid();
+        let has_begun = std::str::from_utf8(odd).is_err_and(|error| error.error_len().is_none());
+        if has_begun && chunks.peek().is_none() {
+            return (text, odd.to_vec());
+        }
+        text.extend(odd.iter().map(|&byte| char::from(byte)));
+    }
+    (text, Vec::new())
+}
+
+/// Writes JSON of languages that are not strict so that it can be read: `NaN` and `Infinity` are
+/// null, half of a surrogate pair is U+FFFD.
+fn repaired(json: &str) -> String {
+    let mut repaired = String::with_capacity(json.len());
+    let mut rest = json;
+    let mut in_text = false;
+    while let Some(at) = rest.find(['"', '\\', 'N', 'I', '-']) {
+        repaired.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let is_word = |word: &&&str| !in_text && rest.starts_with(**word);
+        let taken = match rest.as_bytes()[0] {
+            b'"' => {
+                in_text = !in_text;
+                1
+            }
+            b'\\' if in_text => match (half(rest), half(rest.get(6..).unwrap_or_default())) {
+                (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => 12,
+                (Some(0xD800..0xE000), _) => {
+                    repaired.push_str("\\ufffd");
+                    rest = &rest[6..];
+                    continue;
+                }
+                _ => rest.chars().take(2).map(char::len_utf8).sum(),
+            },
+            _ => match ["NaN", "Infinity", "-Infinity"].iter().find(is_word) {
+                Some(word) => {
+                    repaired.push_str("null");
+                    rest = &rest[word.len()..];
+                    continue;
+                }
+                None => 1,
+            },
+        };
+        repaired.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    repaired + rest
+}
+
+/// Reads an escape at the beginning of a text.
+fn half(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
+}
+
+/// Shows the beginning of a text.
+pub fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    safe(&shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is heard of a text while requests with these ids wait: ids and results, or errors.
+    fn heard(text: &[u8], open: &[i64]) -> (Vec<String>, usize) {
+        let open: HashSet<RequestId> = open.iter().map(|id| RequestId::Number(*id)).collect();
+        let Heard { messages, noise } = read(text, &open);
+        let told = messages.into_iter().map(|message| match message {
+            JsonRpcMessage::Error(error) => {
+                format!("{:?} {} {}", error.id.unwrap(), error.error.code.0, error.error.message)
+            }
+            other => serde_json::to_string(&other).unwrap(),
+        });
+        (told.collect(), noise.len())
+    }
+
+    #[track_caller]
+    fn check(text: &str, open: &[i64], expected: &str) {
+        assert_eq!(heard(text.as_bytes(), open), (vec![expected.to_owned()], 0), "{text}");
+    }
+
+    #[test]
+    fn an_answer_without_a_usable_id_belongs_to_the_only_request() {
+        let error = "\"error\":{\"code\":-32600,\"message\":\"no\"}";
+        for id in ["\"id\":null,", "", "\"id\":{},", "\"id\":\"7\",", "\"id\":7.0,", "\"id\":7,"] {
+            let text = format!("{{\"jsonrpc\":\"2.0\",{id}{error}}}");
+            check(&text, &[7], "Number(7) -32600 no");
+        }
+        let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":null,{error}}}");
+        assert_eq!(heard(text.as_bytes(), &[7, 8]), (Vec::new(), 1));
+        assert_eq!(heard(b"{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}", &[7]), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn answers_of_odd_shapes_are_read() {
+        let plain = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":null}}";
+        for text in [
+            "{\"id\":7,\"result\":{\"a\":null}}",
+            "{\"jsonrpc\":\"1.0\",\"id\":7,\"error\":null,\"result\":{\"a\":NaN}}",
+            "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":-Infinity}}",
+        ] {
+            check(text, &[7], plain);
+        }
+        check("{\"id\":7,\"error\":\"no\"}", &[7], "Number(7) -32000 no");
+        check("{\"id\":7,\"error\":{\"code\":\"-5\",\"message\":\"no\"}}", &[7], "Number(7) -5 no");
+        let text = "{\"id\":7,\"result\":{\"a\":\"x\\ud83d NaN \\ud83d\\ude00\\\\ud83d\"}}";
+        let read =
+            "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"x\u{fffd} NaN 😀\\\\ud83d\"}}";
+        check(text, &[7], read);
+        let latin = b"{\"id\":7,\"result\":{\"a\":\"gr\xfc\xdfe \xc3\xbc\"}}";
+        let read = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"grüße ü\"}}";
+        assert_eq!(heard(latin, &[7]).0, [read]);
+    }
+
+    #[test]
+    fn pieces_are_decoded_wherever_they_are_cut() {
+        let text = b"gr\xfc\xc3\x9f\xf0\x9f\x98\x80\xe4";
+        for at in 0..=text.len() {
+            let (mut read, mut rest) = decoded_piece(&text[..at]);
+            rest.extend(&text[at..]);
+            let (more, rest) = decoded_piece(&rest);
+            read.push_str(&more);
+            assert_eq!((read.as_str(), rest.as_slice()), ("grüß😀", &b"\xe4"[..]), "{at}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_ends_its_request() {
+        let text = "{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{\"content\":[";
+        let told = format!("Number(8) -32603 the server sent a line that is no message: {text}");
+        check(text, &[7, 8], &told);
+        for noise in ["Server v1.2", "{\"jsonrpc\": \"2.0\", \"id\": 8", "{}", "[]", "null", "12"] {
+            assert!(heard(noise.as_bytes(), &[8]).0.is_empty(), "{noise}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Schemas as generators write them: whatever a server sends, its tool can be called.
+
+use std::collections::BTreeMap;
+
+use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::{ToolSpec, fit_arguments};
+use jaato_plugin_testkit::check_arguments;
+use tool_mcp::schema::{Lowered, SCHEMA_BYTES_MAX, lower, restore};
+
+/// What generators of several languages write, with arguments that the server takes. The extract of
+/// the Berkeley Function Calling Leaderboard is under Apache-2.0.
+const SCHEMAS: &str = include_str!("fixtures/schemas.json");
+
+fn lowered(schema: &Value) -> Lowered {
+    lower(schema.as_object().unwrap())
+}
+
+/// Writes arguments as a model does that reads the lowered schema.
+fn aliased(aliases: &BTreeMap<String, String>, value: &Value) -> Value {
+    let alias = |name: &String| {
+        let found = aliases.iter().find(|(_, server)| *server == name);
+        found.map_or(name, |(alias, _)| alias).clone()
+    };
+    match value {
+        Value::Object(map) => {
+            map.iter().map(|(name, value)| (alias(name), aliased(aliases, value))).collect()
+        }
+        Value::Array(list) => list.iter().map(|value| aliased(aliases, value)).collect(),
+        plain => plain.clone(),
+    }
+}
+
+/// Passes arguments on their way through the host and the plugin.
+fn pass(lowered: &Lowered, arguments: &Value) -> Result<Value, String> {
+    let spec = ToolSpec { parameters: lowered.schema.clone(), foreign: true, ..<_>::default() };
+    let given = fit_arguments(&spec, aliased(&lowered.aliases, arguments));
+    check_arguments(&spec, &given).map_err(|error| error.message)?;
+    let given = given.as_object().unwrap().clone();
+    Ok(Value::Object(restore(&lowered.aliases, given)))
+}
+
+#[test]
+fn every_schema_of_the_corpus_is_lowered_and_its_tool_callable() {
+    let corpus: Vec<Value> = serde_json::from_str(SCHEMAS).unwrap();
+    assert!(corpus.len() > 50);
+    for row in corpus {
+        let lowered = lowered(&row["schema"]);
+        let (name, text) = (&row["name"], lowered.schema.to_string());
+        assert!(!text.contains("\"$ref\""), "{name}: {text}");
+        for given in row["arguments"].as_array().unwrap() {
+            let sent = pass(&lowered, given).unwrap_or_else(|why| panic!("{name}: {why}: {text}"));
+            assert_eq!(sent, *given, "{name}: {text}");
+        }
+    }
+}
+
+#[track_caller]
+fn check(schema: Value, expected: Value, is_cut: bool) {
+    let lowered = lowered(&schema);
+    assert_eq!((lowered.schema, lowered.is_cut), (expected, is_cut));
+}
+
+#[test]
+fn what_a_schema_says_of_arguments_stays() {
+    check(
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "x", "type": "object",
+            "properties": { "a": { "$ref": "#/$defs/a%20b", "description": "Mine.", "$comment": "x" } },
+            "required": ["a"], "additionalProperties": false,
+            "$defs": { "a b": { "type": "string", "description": "Its.", "minLength": 1 } },
+        }),
+        json!({
+            "type": "object",
+            "properties": { "a": { "type": "string", "description": "Mine.", "minLength": 1 } },
+            "required": ["a"], "additionalProperties": false,
+        }),
+        false,
+    );
+    check(json!({}), json!({ "type": "object", "properties": {} }), false);
+}
+
+#[test]
+fn older_forms_are_written_as_today() {
+    check(
+        json!({
+            "type": "object", "properties": {
+                "at": { "type": "array", "items": [{ "type": "float" }], "additionalItems": false },
+                "n": { "type": "Integer", "minimum": 1, "exclusiveMinimum": true },
+                "s": { "type": "str", "nullable": true, "enum": ["a"] },
+            },
+            "dependencies": { "n": ["s"], "s": { "required": ["at"] } },
+        }),
+        json!({
+            "type": "object", "properties": {
+                "at": { "type": "array", "prefixItems": [{ "type": "number" }], "items": false },
+                "n": { "type": "integer", "exclusiveMinimum": 1 },
+                "s": { "type": ["string", "null"], "enum": ["a", null] },
+            },
+            "dependentRequired": { "n": ["s"] }, "dependentSchemas": { "s": { "required": ["at"] } },
+        }),
+        false,
+    );
+}
+
+#[test]
+fn a_choice_at_the_root_becomes_one_object() {
+    let branch = |kind: &str, name: &str| {
+        json!({
+            "type": "object", "required": ["kind", name], "additionalProperties": false,
+            "properties": { "kind": { "const": kind }, name: { "type": "string" } },
+        })
+    };
+    check(
+        json!({ "oneOf": [branch("file", "path"), branch("page", "url"), { "type": "null" }] }),
+        json!({
+            "properties": {
+                "kind": { "enum": ["file", "page"] },
+                "path": { "type": "string" }, "url": { "type": "string" },
+            },
+            "additionalProperties": false, "required": ["kind"],
+            "description": "Give one of these: `path` or `url`.", "type": "object",
+        }),
+        false,
+    );
+    check(
+        json!({
+            "allOf": [
+                { "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"] },
+                { "properties": { "a": { "type": "string" }, "b": {} }, "required": ["b"] },
+            ],
+        }),
+        json!({
+            "properties": { "a": { "type": "string" }, "b": {} },
+            "required": ["a", "b"], "type": "object",
+        }),
+        false,
+    );
+}
+
+#[test]
+fn names_that_vendors_refuse_have_another_and_go_back_to_the_server() {
+    let lowered = lowered(&json!({
+        "type": "object", "required": ["$filter"], "additionalProperties": false,
+        "properties": { "$filter": { "type": "string", "description": "Which." } },
+    }));
+    let alias = "_filter-0c097d40d6";
+    let expected = json!({
+        "type": "object", "required": [alias], "additionalProperties": false,
+        "properties": { alias: { "type": "string", "description": "The server calls it `$filter`. Which." } },
+    });
+    assert_eq!(lowered.schema, expected);
+    let given = json!({ alias: "x", "list": [{ alias: { alias: 1 } }] });
+    let sent = restore(&lowered.aliases, given.as_object().unwrap().clone());
+    let expected = json!({ "$filter": "x", "list": [{ "$filter": { "$filter": 1 } }] });
+    assert_eq!(Value::Object(sent), expected);
+}
+
+#[test]
+fn words_of_the_wrong_kind_cost_themselves() {
+    check(
+        json!({
+            "type": ["object", "null"], "required": "a", "properties": {
+                "a": { "type": "frob", "minLength": 1 }, "b": { "enum": 1 }, "c": 1, "ok": true,
+                "p": { "type": "string", "pattern": "[", "minLength": "3", "maxLength": 9 },
+            },
+        }),
+        json!({
+            "type": "object", "properties": {
+                "a": { "minLength": 1 }, "b": {}, "c": {}, "ok": {},
+                "p": { "type": "string", "maxLength": 9 },
+            },
+        }),
+        true,
+    );
+}
+
+#[test]
+fn null_for_an_argument_that_takes_none_leaves_it_out() {
+    let lowered = lowered(&json!({ "type": "object", "properties": {
+        "flag": { "type": "boolean" }, "either": { "oneOf": [{ "type": "string" }, { "const": 1 }] },
+        "level": { "enum": [1, 2] }, "maybe": { "type": "integer", "nullable": true },
+    } }));
+    let given = json!({ "flag": null, "either": null, "level": null, "maybe": null });
+    assert_eq!(pass(&lowered, &given).unwrap(), json!({ "maybe": null }));
+}
+
+#[test]
+fn loops_and_bombs_stay_small() {
+    check(
+        json!({
+            "type": "object", "properties": { "tree": { "$ref": "#/$defs/tree" } },
+            "$defs": { "tree": { "type": "object", "properties": { "left": { "$ref": "#/$defs/tree" } } } },
+        }),
+        json!({
+            "type": "object",
+            "properties": { "tree": { "type": "object", "properties": { "left": {} } } },
+        }),
+        true,
+    );
+    let mut defs = Map::new();
+    for level in 0..40 {
+        let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+        let bomb = json!({ "type": "object", "properties": { "a": next, "b": next, "c": next } });
+        defs.insert(format!("d{level}"), bomb);
+    }
+    let bomb = lowered(&json!({ "$ref": "#/$defs/d0", "$defs": defs }));
+    assert!(bomb.is_cut && bomb.schema.to_string().len() <= SCHEMA_BYTES_MAX);
+    let mut deep = json!({ "type": "string" });
+    for _ in 0..500 {
+        deep = json!({ "type": "object", "properties": { "x": deep } });
+    }
+    let deep = lowered(&deep);
+    assert!(deep.is_cut && deep.schema.to_string().matches("properties").count() < 30);
+    let large = "x".repeat(SCHEMA_BYTES_MAX);
+    check(
+        json!({ "type": "object", "properties": { "a": { "description": large } } }),
+        json!({ "type": "object", "properties": {} }),
+        true,
+    );
+}
