@@ -9,7 +9,6 @@ use jaato_runtime::config::trust::{
 };
 use jaato_runtime::{Setup, visible};
 use jaato_template::shell_word;
-use jaato_types::mcp_entry::standard;
 use serde_json::Value;
 
 use crate::args::Global;
@@ -137,8 +136,9 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
 fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
     let entries = seen.mcp_entries();
     let named = |text: fn(&Value) -> Option<String>| -> Vec<String> {
-        let all =
-            entries.iter().filter_map(|it| Some(format!("{}: {}", it.server, text(&it.entry)?)));
+        let all = entries
+            .iter()
+            .filter_map(|it| Some(format!("{}: {}", it.server, text(&it.standard())?)));
         all.collect()
     };
     let home = setup.variables.get("HOME").map(Path::new).filter(|home| home.is_absolute());
@@ -164,7 +164,6 @@ fn variables_of(seen: &Candidate) -> Vec<AgreedVariables> {
 
 /// Returns the command line of an entry, with the variables that it sets.
 fn command_of(entry: &Value) -> Option<String> {
-    let entry = Value::Object(standard(entry).ok()?);
     let command = entry["command"].as_str()?;
     let set = entry["env"].as_object().into_iter().flatten();
     let set = set.map(|(name, value)| format!("{name}={}", word(value)));
@@ -178,7 +177,7 @@ fn command_of(entry: &Value) -> Option<String> {
 }
 
 fn address_of(entry: &Value) -> Option<String> {
-    Some(standard(entry).ok()?.get("url")?.as_str()?.to_owned())
+    entry["url"].as_str().map(str::to_owned)
 }
 
 /// Returns a value as one word of a command line.

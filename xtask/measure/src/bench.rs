@@ -82,7 +82,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "mcp",
-        about: "a call of an MCP server's tool, and a start with ten servers of which one hangs",
+        about: "calls of an MCP server's tools, also side by side, and a start with ten servers of which one hangs",
         measure: |workspace| on_linux(agent::mcp, workspace),
     },
     Bench {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jaato_policy::{Layer, Outcome, RuleFile};
-use jaato_types::mcp_entry::{AgreedVariables, canonical, servers_of, variables_of};
+use jaato_types::mcp_entry::{AgreedVariables, canonical, servers_of, standard, variables_of};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::CstRootNode;
 use serde_json::Value;
@@ -103,6 +103,11 @@ impl Candidate {
 }
 
 impl McpEntry {
+    /// The entry as it is read, whatever program it was written for; null if it cannot be.
+    pub fn standard(&self) -> Value {
+        standard(&self.entry).map_or(Value::Null, Value::Object)
+    }
+
     /// The variables that would be sent to the server.
     pub fn variables(&self) -> AgreedVariables {
         AgreedVariables {

@@ -39,7 +39,7 @@ const EXCHANGES: [Exchange; 8] = [
     },
     Exchange {
         phrase: "Append tea to list.txt and commit it.",
-        steps: &[Known::Shell("echo tea >> list.txt && git commit -am 'Add tea'")],
+        steps: &[Known::Shell("echo tea >> list.txt && git add -A && git commit -m 'Add tea'")],
     },
     Exchange {
         phrase: "Make a folder img, move a.png into it and delete old.log",
@@ -57,23 +57,23 @@ const EXCHANGES: [Exchange; 8] = [
         ],
     },
     Exchange {
-        phrase: "Write up.sh that says yes and run it.",
+        phrase: "Write up.sh that says yes.",
         steps: &[
             Known::Call("writeNewFile", &[("path", "up.sh"), ("content", "echo yes\n")]),
             Known::Worked("success: true"),
-            Known::Shell("sh up.sh"),
-            Known::Worked("yes"),
-            Known::Answer("I wrote up.sh and ran it. It says: yes"),
+            Known::Answer("I wrote up.sh. It says yes."),
         ],
     },
     Exchange {
-        phrase: "add in calc.py is wrong. Correct it.",
+        phrase: "add in calc.py is wrong. Correct it and run calc.py.",
         steps: &[
             Known::Call("readFile", &[("path", "calc.py")]),
             Known::Worked("def add(a, b):\n    return a - b"),
             Known::Call("updateFile", &[("path", "calc.py"), ("old", "a - b"), ("new", "a + b")]),
             Known::Worked("success: true"),
-            Known::Answer("I corrected add in calc.py: it returns a + b."),
+            Known::Shell("python3 calc.py"),
+            Known::Worked("3"),
+            Known::Answer("I corrected add in calc.py and ran it. It prints: 3"),
         ],
     },
 ];

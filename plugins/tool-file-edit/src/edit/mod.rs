@@ -93,7 +93,15 @@ pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Edited, Failed> {
             match forgive::find(view.text(), &old, anchors) {
                 Ok(found) => return forgiven(&decoded, &view, &old, edit.new, found),
                 Err(Missed::Ambiguous { count, lines }) => Missed::Alike { count, lines },
-                Err(_) => missed,
+                Err(_) => {
+                    if let Some((old, new)) = with_other_quotes(&old, edit.new)
+                        && let Ok(mut found) = forgive::find(view.text(), &old, anchors)
+                    {
+                        found.differences = "single or double quotes".to_owned();
+                        return forgiven(&decoded, &view, &old, &new, found);
+                    }
+                    missed
+                }
             }
         }
         missed => missed,
@@ -105,6 +113,20 @@ pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Edited, Failed> {
         Missed::NotBetween(_) | Missed::Ambiguous { .. } | Missed::Empty => None,
     };
     Err(Failed::Missed(missed, near))
+}
+
+/// Writes an edit with the other kind of quotes, if all of its quotes are of one kind and come in
+/// pairs: models mistake one for the other.
+fn with_other_quotes(old: &str, new: &str) -> Option<(String, String)> {
+    let (from, to) = match (old.contains('\''), old.contains('"')) {
+        (true, false) => ('\'', '"'),
+        (false, true) => ('"', '\''),
+        (_, _) => return None,
+    };
+    let is_paired = |text: &str| text.matches(from).count() % 2 == 0;
+    let other = |text: &str| text.replace(from, &to.to_string());
+    let is_sure = is_paired(old) && is_paired(new) && !new.contains(to);
+    is_sure.then(|| (other(old), other(new)))
 }
 
 /// Edits a place that the file writes otherwise.
@@ -220,6 +242,9 @@ mod tests {
             "say \"a\" 'b' later",
             ("say \u{201C}a\u{201D} \u{2018}b\u{2019} later\n", quotes),
         );
+        let quotes = "single or double quotes";
+        forgiven("x = [\"a\"]\n", "x = ['a']", "x = ['a', 'b']", ("x = [\"a\", \"b\"]\n", quotes));
+        forgiven("\tv='1'\n", "  v=\"1\"", "  v=\"2\"", ("\tv='2'\n", quotes));
         forgiven("a \u{2013} b\n", "a - b", "a + b", ("a + b\n", "hyphens or dashes"));
         forgiven("a\u{A0}b c\n", "a b c", "a b d", ("a\u{A0}b d\n", "no-break spaces"));
         forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "blanks between words"));
@@ -237,6 +262,15 @@ mod tests {
             ("\u{1112}\u{1161}\u{11AB} 2\n", nfd),
         );
         forgiven("a \r\nb\r\n", "a\nb\n", "a\nx\ny\n", ("a \r\nx\r\ny\r\n", ends));
+    }
+
+    #[test]
+    fn quotes_are_not_changed_where_that_may_be_wrong() {
+        let file = "say(\"it\")\n".as_bytes();
+        // An apostrophe, and a text with both.
+        for (old, new) in [("say('it')", "say('it isn't')"), ("say('it')", "say('\"')")] {
+            assert!(matches!(one(file, old, new), Err(Failed::Missed(..))), "{new}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A trivial tool behind an MCP server on stdio, as one writes it with `rmcp`, and a client that
-//! measures calls to it.
+//! A trivial tool behind an MCP server on stdio, as one writes it with `rmcp`, one that takes time,
+//! and a client that measures calls to the first.
 //!
 //! `mcp-echo` starts itself as `mcp-echo serve`, calls the tool again and again and prints the
 //! median as JSON. Both sides have a current-thread runtime, which is the fastest for one call at a
@@ -31,6 +31,12 @@ struct ByteCount {
     text: String,
 }
 
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Nap {
+    /// How long it takes, in milliseconds.
+    ms: u64,
+}
+
 #[derive(Clone)]
 struct Server;
 
@@ -40,6 +46,13 @@ impl Server {
     #[tool]
     fn count_bytes(&self, Parameters(input): Parameters<ByteCount>) -> String {
         json!({ "bytes": input.text.len() }).to_string()
+    }
+
+    /// Takes some time and changes nothing.
+    #[tool(annotations(read_only_hint = true))]
+    async fn nap(&self, Parameters(input): Parameters<Nap>) -> String {
+        tokio::time::sleep(Duration::from_millis(input.ms)).await;
+        json!({ "rested": input.ms }).to_string()
     }
 }
 

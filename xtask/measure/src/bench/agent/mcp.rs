@@ -1,5 +1,5 @@
-//! What servers of the Model Context Protocol cost a run: each call, and the start with ten of them
-//! of which one hangs.
+//! What servers of the Model Context Protocol cost a run: each call, calls side by side, and the
+//! start with ten servers of which one hangs.
 
 use std::fs;
 use std::time::Duration;
@@ -21,6 +21,14 @@ const CALLS: usize = 20;
 /// What a call may take from the model's answer to the next request, beyond the server's own time.
 const MORE_MS_MAX: f64 = 1.5;
 
+/// Steps in which a model makes calls side by side, how many in each, and what each takes.
+const STEPS: usize = 4;
+const BESIDE: usize = 4;
+const NAP_MS: u64 = 2000;
+
+/// What these may take in all.
+const BESIDE_S_MAX: f64 = 8.5;
+
 /// Servers that are configured.
 const SERVERS: usize = 10;
 
@@ -40,7 +48,7 @@ pub fn mcp(workspace: &Workspace) -> Result<Outcome> {
     let mut call = Duration::MAX;
     let talk = Script::one_by_one(&[]);
     let arguments = json!({ "text": "the quick brown fox jumps over the lazy dog" });
-    let calls = Script::of_tool("mcp__s0__count_bytes", &arguments, CALLS);
+    let calls = Script::of_tool("mcp__s0__count_bytes", &arguments, 1, CALLS);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
             servers.take_away()?;
@@ -50,6 +58,8 @@ pub fn mcp(workspace: &Workspace) -> Result<Outcome> {
         }
         call = call.min(median_call(&agents.run(Who::Jaato, &calls)?)?);
     }
+    let naps = Script::of_tool("mcp__s0__nap", &json!({ "ms": NAP_MS }), BESIDE, STEPS);
+    let beside = whole_run(&agents.run(Who::Jaato, &naps)?)?;
     let figure = |what, measured, target| {
         Figure::new(&format!("MCP servers: {what}"), measured, "ms", target)
     };
@@ -61,6 +71,12 @@ pub fn mcp(workspace: &Workspace) -> Result<Outcome> {
             "a call, beyond the server's own time",
             ms(call) - own_ms,
             Target::AtMost(MORE_MS_MAX),
+        ),
+        Figure::new(
+            "MCP servers: 16 read-only calls of 2 s in four steps",
+            beside.as_secs_f64(),
+            "s",
+            Target::AtMost(BESIDE_S_MAX),
         ),
         figure("first request, without servers", ms(without), Target::None),
         figure("first request, ten servers of which one hangs", ms(with), Target::None),
@@ -111,6 +127,15 @@ impl Servers {
 fn first_request(run: &Run) -> Result<Duration> {
     let first = run.asked.first().context("the model was never asked")?;
     Ok(first.at.duration_since(run.started))
+}
+
+/// From the start to the request with the last results.
+fn whole_run(run: &Run) -> Result<Duration> {
+    let last = run.asked.last().context("the model was never asked")?;
+    if last.results != STEPS * BESIDE || !last.last_result.contains("rested") {
+        bail!("not every call was answered: {last:?}");
+    }
+    Ok(last.at.duration_since(run.started))
 }
 
 /// From the model's answer with a call to the request with its result.

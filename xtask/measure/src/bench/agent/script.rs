@@ -28,10 +28,11 @@ pub struct Script {
 pub enum Answer {
     /// So many calls of the shell at once.
     Calls(Vec<String>),
-    /// A call of another tool.
+    /// So many calls of another tool at once.
     Tool {
         name: String,
         arguments: Value,
+        count: usize,
     },
     LastWords,
     /// The stream begins and never goes on.
@@ -47,10 +48,10 @@ impl Script {
         Self { answers, pause: Duration::ZERO }
     }
 
-    /// The same call of another tool so many times, one after the other, then the last words.
-    pub fn of_tool(name: &str, arguments: &Value, count: usize) -> Self {
-        let call = Answer::Tool { name: name.to_owned(), arguments: arguments.clone() };
-        let mut answers = vec![call; count];
+    /// The same call of another tool, so many at once in each of so many steps, then the last words.
+    pub fn of_tool(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
+        let call = Answer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
+        let mut answers = vec![call; steps];
         answers.push(Answer::LastWords);
         Self { answers, pause: Duration::ZERO }
     }
@@ -76,7 +77,7 @@ impl Script {
             }
             seen += match answer {
                 Answer::Calls(calls) => calls.len(),
-                Answer::Tool { .. } => 1,
+                Answer::Tool { count, .. } => *count,
                 Answer::LastWords | Answer::Hang => return None,
             };
         }
@@ -144,7 +145,7 @@ fn calls(answer: &Answer, results: usize) -> Vec<Value> {
             let of_shell = |command| (TOOL, json!({ "command": command }).to_string());
             commands.iter().map(of_shell).collect()
         }
-        Answer::Tool { name, arguments } => vec![(name, arguments.to_string())],
+        Answer::Tool { name, arguments, count } => vec![(name, arguments.to_string()); *count],
         Answer::LastWords | Answer::Hang => Vec::new(),
     };
     called.into_iter().enumerate().map(call).collect()
