@@ -76,6 +76,63 @@ fn a_server_over_http_gives_its_tools_gets_its_key_and_its_session_is_ended() {
     assert!(shown.stdout.contains("Headers: X-Key"), "{shown}");
 }
 
+#[test]
+fn odd_answers_are_told_at_once_in_the_servers_words_and_results_once() {
+    let server = Server::answering(|asked| {
+        let call = asked.method == "POST" && asked.json()["method"] == "tools/call";
+        let text =
+            if call { asked.json()["params"]["arguments"]["text"].clone() } else { json!(0) };
+        let error = |code: i64, message: &str, data: Value| {
+            let error = json!({ "code": code, "message": message, "data": data });
+            json!({ "jsonrpc": "2.0", "id": null, "error": error })
+        };
+        match text.as_str() {
+            Some("page") => {
+                let page = json!({ "url": "https://a.example/x?state=1", "message": "Log in." });
+                json_answer(200, &error(-32042, "log in first", json!({ "elicitations": [page] })))
+            }
+            Some("data") => json_answer(400, &error(-32602, "bad", json!({ "field": "a" }))),
+            Some("busy") => Answer::status(429).body("later").header("retry-after", "7"),
+            Some("once") => {
+                let result = json!({
+                    "content": [{ "type": "text", "text": "far" }],
+                    "structuredContent": { "result": "far" },
+                });
+                json_answer(200, &json!({ "jsonrpc": "2.0", "id": null, "result": result }))
+            }
+            _ => mcp(asked),
+        }
+    });
+    let entry = json!({ "url": format!("{}/mcp", server.root_url()) });
+    let Some(house) = with_server(&entry) else { return };
+    house.run(&["mcp", "connect", "moon"]).code(0);
+    let failed = |text: &str| {
+        let arguments = json!({ "text": text }).to_string();
+        house.run(&["call", "mcp__moon__echo", &arguments]).stderr
+    };
+    let page = failed("page");
+    assert!(page.contains("call again: https://a.example/x?state=1"), "{page}");
+    assert!(failed("data").contains("bad ({\"field\":\"a\"})"));
+    assert!(failed("busy").contains("status 429: later; try again after 7 s"));
+    let result = json!({ "tool": "echo", "isError": false, "content": ["far"] });
+    assert_eq!(echo(&house, "once"), json!({ "result": result }));
+}
+
+#[test]
+fn a_server_of_the_old_transport_is_named() {
+    let server = Server::answering(|asked| match asked.method.as_str() {
+        "GET" => Answer::status(200)
+            .header("content-type", "text/event-stream")
+            .body("event: endpoint\ndata: /messages?id=1\n\n"),
+        _ => Answer::status(404).body("<html><pre>Cannot POST /sse</pre></html>"),
+    });
+    let Some(house) = with_server(&json!({ "url": format!("{}/sse", server.root_url()) })) else {
+        return;
+    };
+    let refused = house.run(&["mcp", "connect", "moon"]);
+    assert!(refused.stderr.contains("old HTTP+SSE transport (2024-11-05)"), "{refused}");
+}
+
 /// As [`mcp`], for who comes with the token, beside the authorization server that gives it.
 fn guarded(asked: &Asked) -> Answer {
     let base = format!("http://{}", asked.header("host").unwrap());

@@ -203,12 +203,17 @@ fn error_of(error: Value) -> ErrorData {
     ErrorData::new(rmcp::model::ErrorCode(code), message, data)
 }
 
-/// Reads bytes as UTF-8, and those that are none as Latin-1.
+/// Reads bytes as UTF-8, and those that are none as Latin-1. JSON has no NUL: there it is UTF-16,
+/// of which the ASCII is kept.
 fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => {
-            let (mut text, rest) = decoded_piece(bytes);
+        Ok(text) if !text.contains('\0') => Cow::Borrowed(text),
+        _ => {
+            let marks: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+            let mark = marks.into_iter().find(|mark| bytes.starts_with(mark)).unwrap_or_default();
+            let bytes: Vec<u8> =
+                bytes[mark.len()..].iter().copied().filter(|byte| *byte != 0).collect();
+            let (mut text, rest) = decoded_piece(&bytes);
             text.extend(rest.iter().map(|&byte| char::from(byte)));
             Cow::Owned(text)
         }
@@ -338,6 +343,12 @@ mod tests {
         let latin = b"{\"id\":7,\"result\":{\"a\":\"gr\xfc\xdfe \xc3\xbc\"}}";
         let read = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"grüße ü\"}}";
         assert_eq!(heard(latin, &[7]).0, [read]);
+        let wide: Vec<u8> = "\u{feff}{\"id\":7,\"result\":{}}\n"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let read = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}";
+        assert_eq!(heard(&wide, &[7]).0, [read]);
     }
 
     #[test]

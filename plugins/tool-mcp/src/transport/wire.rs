@@ -50,6 +50,8 @@ pub struct LineTransport {
     /// Nothing after the close.
     said: Option<mpsc::Sender<Vec<u8>>>,
     lines: Lines,
+    /// The lines so far of a message that is printed over several.
+    broken_up: Option<Vec<u8>>,
     /// A large line that is being read.
     reading: Option<JoinHandle<Heard>>,
     /// Messages of a line that held several.
@@ -90,6 +92,7 @@ impl LineTransport {
             heard: wire.heard,
             said: Some(wire.said),
             lines: Lines::default(),
+            broken_up: None,
             reading: None,
             batch: VecDeque::new(),
             open: HashSet::new(),
@@ -116,6 +119,7 @@ impl LineTransport {
             }
             match self.lines.next_line() {
                 Some(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Some(Line::Whole(line)) if self.is_broken_up(&line) => {}
                 Some(Line::Whole(line)) if line.len() < LARGE_BYTES => {
                     self.take(repair::read(&line, &self.open));
                 }
@@ -131,6 +135,28 @@ impl LineTransport {
                 }
             }
         }
+    }
+
+    /// Takes a line of a message that a server prints over several, as people write JSON: its first
+    /// line is a brace, and the others are set in. Returns false for any other line.
+    fn is_broken_up(&mut self, line: &[u8]) -> bool {
+        let text = line.trim_ascii_end();
+        match (text, &mut self.broken_up) {
+            (b"{", begun) => *begun = Some(b"{".to_vec()),
+            (b"}", Some(begun)) => {
+                begun.push(b'}');
+                let whole = self.broken_up.take().unwrap_or_default();
+                self.take(repair::read(&whole, &self.open));
+            }
+            ([b' ' | b'\t', ..], Some(begun)) if begun.len() + text.len() <= LARGE_BYTES => {
+                begun.extend_from_slice(text);
+            }
+            (_, begun) => {
+                *begun = None;
+                return false;
+            }
+        }
+        true
     }
 
     fn take(&mut self, heard: Heard) {
@@ -339,6 +365,19 @@ mod tests {
         ends.server.send(late.into()).await.unwrap();
         let (_, id) = ends.transport.receive().await.unwrap().into_response().unwrap();
         assert_eq!(id, RequestId::Number(1));
+    }
+
+    #[tokio::test]
+    async fn a_message_over_several_lines_is_read() {
+        let mut ends = ends();
+        ask(&mut ends, [1, 2]).await;
+        let text = "{\n{\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": 1,\n  \"result\": {\n  }\n}\n{\n  odd\n\
+                    {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n";
+        ends.server.send(text.into()).await.unwrap();
+        for expected in [1, 2] {
+            let (_, id) = ends.transport.receive().await.unwrap().into_response().unwrap();
+            assert_eq!(id, RequestId::Number(expected));
+        }
     }
 
     #[tokio::test]
