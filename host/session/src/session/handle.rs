@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) caps: Caps,
     /// What plugins say about tools that they have set, until the model is told.
     pub(crate) late_instructions: Mutex<BTreeMap<PluginName, String>>,
+    /// What each plugin said last of those: it is not told twice in a row.
+    pub(crate) told_instructions: Mutex<BTreeMap<PluginName, String>>,
     /// What plugins ask models.
     pub(crate) beside: Beside,
     /// The record as it was when it was told last.
@@ -125,6 +127,7 @@ impl SessionHandle {
         }
         let _running = shared.count_plugin_call()?;
         let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
+        shared.await_tool(&call, cancel).await;
         let mut runner = shared.runner(Initiative::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_whole(&call).await
@@ -144,6 +147,7 @@ impl SessionHandle {
         let _running = shared.count_plugin_call()?;
         let timeout_ms = (asked.timeout_ms > 0).then(|| asked.timeout_ms.min(TASK_MS_MAX));
         let call = ToolCall::new(shared.ports.ids.call(), asked.name, asked.arguments);
+        shared.await_tool(&call, cancel).await;
         let mut runner = shared.runner(Initiative::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_detached(&call, origin.plugin.as_str(), timeout_ms).await
@@ -236,7 +240,10 @@ impl SessionHandle {
     pub fn instruct(&self, plugin: &PluginName, text: &str) -> Result<()> {
         let shared = self.shared()?;
         let mut late = shared.late_instructions.lock();
-        late.insert(plugin.clone(), text.to_owned());
+        match shared.told_instructions.lock().get(plugin).is_some_and(|told| told == text) {
+            true => late.remove(plugin),
+            false => late.insert(plugin.clone(), text.to_owned()),
+        };
         Ok(())
     }
 
@@ -338,6 +345,7 @@ impl Shared {
         cancel: &Cancel,
     ) -> Result<Output> {
         let call = ToolCall::new(self.ports.ids.call(), name.clone(), arguments);
+        self.await_tool(&call, cancel).await;
         self.runner(initiative, cancel).run_whole(&call).await
     }
 
