@@ -103,7 +103,9 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     greet(&session);
     if !terminal::input_is_terminal() {
         // Lines that are piped in come at once; a user who types goes on while servers start.
-        conversation::await_tools(&mut session, &args.session, &over).await;
+        let cancel = turn.begin(&over);
+        conversation::await_tools(&mut session, &args.session, &cancel).await;
+        turn.end();
     }
     let history = || HistoryFile::of(&runtime.setup().folders);
     let words = Words::new(runtime.word_completer(&session));

@@ -97,6 +97,11 @@ impl Host {
 }
 
 impl Runtime {
+    /// Returns true if a plugin may set a tool or a command of that name while it runs.
+    pub fn may_be_set_later(&self, name: &str) -> bool {
+        !self.host().setting_later(&[name.to_owned()]).is_empty()
+    }
+
     /// Waits until plugins have finished what must not be interrupted, such as an installation.
     /// `tell` takes a line for the user.
     pub async fn finish(&self, tell: &(dyn Fn(String) + Send + Sync)) {

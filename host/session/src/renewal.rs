@@ -84,7 +84,9 @@ impl Shared {
             () = cancel.cancelled() => return,
             failed = self.ports.tools.await_tools(wanted, &tell) => failed,
         };
-        self.change_tools(|toolbox| toolbox.missing = failed);
+        if self.tools().missing_sources() != failed {
+            self.change_tools(|toolbox| toolbox.missing = failed);
+        }
     }
 
     /// Waits for a tool that a plugin or a user calls and that no plugin has set yet.

@@ -586,7 +586,8 @@ fn a_package_runner_is_not_ended_while_it_installs() {
         format!("#!/bin/sh\necho fetching >&2; sleep 3; touch \"$1\"; exec {server} legacy\n");
     let runner = house.write("bin/npx", &text);
     set_mode(&runner, 0o755);
-    let all = [&["mcp", "logs"][..], &["mcp", "list"], &["call", "mcp__moon__echo"], &["run", "x"]];
+    let all =
+        [&["mcp", "logs"][..], &["mcp", "list"], &["call", "mcp__moon__echo"], &["chat", "x"]];
     for (number, words) in all.into_iter().enumerate() {
         let done = house.path().join(format!("installed-{number}"));
         house.script(&json!({ "answers": [says("quick")] }));
@@ -644,9 +645,12 @@ fn commands_about_tools_know_those_of_servers() {
     assert!(explained.starts_with("ask: "), "{explained}");
     let allowed = house.run(&[&explain[..], &["--allow", "mcp__moon__*"]].concat()).code(0).stdout;
     assert!(allowed.starts_with("allow: "), "{allowed}");
+    house.script(&json!({ "answers": [] }));
     let prompt = house.run(&["run", "--show-prompt", "--tools", "mcp__moon__echo"]).code(0).stdout;
     assert!(prompt.contains("tool mcp__moon__echo"), "{prompt}");
     assert!(prompt.contains("MCP servers: moon (12 tools)"), "{prompt}");
+    let said = house.run(&["command", "mcp__moon__watch", "full"]).code(0).stdout;
+    assert!(said.contains("Look at the full moon."), "{said}");
     let shown = house.run(&["mcp", "show", "moon"]).code(0).stdout;
     assert!(shown.contains("mcp__moon__add {a?: number, b?: number}"), "{shown}");
     house.nothing_lives();

@@ -1,5 +1,5 @@
-//! What servers print and what becomes of them: the newest lines, for `mcp logs`. A file keeps them,
-//! so that they can be read after the process has ended.
+//! What servers print and what becomes of them: the newest lines, for `mcp logs`. A file keeps
+//! them, so that they can be read after the process has ended.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};

@@ -411,6 +411,7 @@ fn why_missing(server: &Server, names: &[String]) -> Option<(String, Option<Stri
             Some(("is disconnected".to_owned(), Some(hint)))
         }
         Status::Disabled => Some(("is disabled by its entry".to_owned(), None)),
+        Status::Starting if names.is_empty() && server.described().is_some() => None,
         Status::Starting => {
             let hint = "`startupTimeout` in its entry gives it more time, in milliseconds";
             Some((format!("is still starting{}", printed(server)), Some(hint.to_owned())))

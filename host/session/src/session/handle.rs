@@ -232,6 +232,20 @@ impl SessionHandle {
         shared.inbox.notify(&source, text, || shared.emitter.emit(told))
     }
 
+    /// Returns true if a model answers in the session, and it is not over.
+    pub fn has_model(&self) -> bool {
+        self.shared().is_ok_and(|shared| !shared.model.lock().model.id.as_str().is_empty())
+    }
+
+    /// Shows the user a line.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn notice(&self, line: String) -> Result<()> {
+        self.shared()?.emitter.notice(line);
+        Ok(())
+    }
+
     /// Tells the model something about tools with the next request; it wakes nobody. What the same
     /// plugin said before and was not told yet gives way.
     ///
