@@ -56,6 +56,7 @@ pub(crate) fn tools() -> [KnownTool; 2] {
     let words: Vec<&str> = CATEGORIES.iter().chain([&NO_CATEGORY]).map(|it| it.0).collect();
     // Every request carries them: what the names say already is not said again.
     let category = json!({ "type": "string", "enum": words });
+    let query = json!({ "type": "string", KEYWORD: { "text": "words about tools" } });
     let verbose = json!({ "type": "boolean" });
     let names = json!({
         "type": "array", "items": { "type": "string" }, "minItems": 1,
@@ -65,7 +66,7 @@ pub(crate) fn tools() -> [KnownTool; 2] {
         known(
             LIST_TOOLS,
             "Find more tools. Without a category or query it lists the categories.",
-            json!({ "category": category, "query": { "type": "string" }, "verbose": verbose }),
+            json!({ "category": category, "query": query, "verbose": verbose }),
             &[],
         ),
         known(

@@ -41,8 +41,9 @@ impl Session {
         let changes = self.shared.take_tools(moment, cancel).await;
         // A call of a plugin may have taken some as well, which are in no request yet.
         self.send_tools();
-        // What is there with the first request is no change that a user would look for.
-        if changes != Changes::default() && self.history.entries().len() > 1 {
+        // Tools that come before the first request are no change that a user would look for.
+        let has_begun = self.history.entries().len() > 1;
+        if changes.are_more_than_new() || (has_begun && !changes.added.is_empty()) {
             self.shared.emitter.notice(changes.to_string());
         }
     }
@@ -169,6 +170,10 @@ impl Toolbox {
 }
 
 impl Changes {
+    fn are_more_than_new(&self) -> bool {
+        !self.changed.is_empty() || !self.removed.is_empty()
+    }
+
     fn between<'a>(before: &[ToolSpec], after: impl Iterator<Item = &'a ToolSpec>) -> Self {
         let mut changes = Self::default();
         let mut stayed = Vec::new();

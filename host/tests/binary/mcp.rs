@@ -461,9 +461,9 @@ fn broken() -> [(&'static str, Value); 3] {
 #[test]
 fn a_call_waits_for_the_server_that_it_needs_and_starts_no_other() {
     let marked = json!({ "command": "sh", "args": ["-c", "touch started"] });
-    let Some(house) = with_entries(&[("slow", slow("2", &["legacy"])), ("other", marked)]) else {
-        return;
-    };
+    let bad = json!({ "command": 1 });
+    let all = [("slow", slow("2", &["legacy"])), ("other", marked), ("bad", bad)];
+    let Some(house) = with_entries(&all) else { return };
     let output = house.run(&["call", "mcp__slow__echo", "{\"text\":\"x\"}"]).code(0);
     assert!(output.stdout.contains("\"x\""), "{output}");
     let waits = "waiting for MCP server `slow` (starting: getting ready)…";
@@ -472,6 +472,7 @@ fn a_call_waits_for_the_server_that_it_needs_and_starts_no_other() {
     for (name, why) in [
         ("slow__fly", "there is no tool `mcp__slow__fly`"),
         ("sun__echo", "MCP server `sun` is not configured"),
+        ("bad__echo", "MCP server `bad` cannot be used: server `bad` is left out"),
     ] {
         let output = house.run(&["call", &format!("mcp__{name}"), "{}"]).code(2);
         assert!(output.stderr.contains(why), "{output}");

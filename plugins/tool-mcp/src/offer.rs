@@ -137,11 +137,7 @@ fn state(server: &Server) -> Option<String> {
     let name = safe(server.name());
     let mut parts = Vec::new();
     if let Some(described) = server.described() {
-        let tools = described.tools.iter().filter(|it| server.entry.allows(&it.name)).count();
-        parts.push(match tools {
-            1 => "1 tool".to_owned(),
-            _ => format!("{tools} tools"),
-        });
+        parts.push(counted(offered(server, &described)));
         if described.left_out > 0 {
             parts.push(format!("{} more cannot be used", described.left_out));
         }
@@ -161,6 +157,18 @@ fn state(server: &Server) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{name} ({})", parts.join(", ")))
 }
 
+/// Counts the tools of a server that are offered.
+fn offered(server: &Server, described: &Described) -> usize {
+    described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
+}
+
+fn counted(tools: usize) -> String {
+    match tools {
+        1 => "1 tool".to_owned(),
+        _ => format!("{tools} tools"),
+    }
+}
+
 /// Lines for the user about a server: that it is down, that it is up for the first time, that its
 /// tools cannot all be used.
 fn notices(server: &Server) -> Vec<String> {
@@ -173,8 +181,8 @@ fn notices(server: &Server) -> Vec<String> {
             lines.push(format!("MCP server `{name}` is down: {}{hint}", safe(&why.message)));
         }
         Status::Up(_) if !server.was_known() => {
-            let tools = server.described().map_or(0, |described| described.tools.len());
-            lines.push(format!("MCP server `{name}` is up for the first time: {tools} tools"));
+            let tools = counted(server.described().map_or(0, |it| offered(server, &it)));
+            lines.push(format!("MCP server `{name}` is up for the first time: {tools}"));
         }
         Status::Up(_) | Status::Starting | Status::Stopped | Status::Disabled => {}
     }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::cache::fingerprint;
 use crate::config::files::FILE_NAME;
 use crate::config::{Configured, Places, Reach};
+use crate::log::safe;
 use crate::names::{PREFIX, server_prefix, tool_name};
 use crate::offer::Offer;
 use crate::resources;
@@ -233,12 +234,14 @@ impl Servers {
                 continue;
             }
             let server = server.split_once("__").map_or(server, |(server, _)| server);
-            unknown.push(ToolSource {
-                label: format!("MCP server `{server}`"),
-                prefix: beginning.to_owned(),
-                note: "is not configured".to_owned(),
-                hint: Some(self.which()),
-            });
+            let lines = self.lines();
+            let about = lines.iter().find(|line| line.contains(&format!("`{server}`")));
+            let (note, hint) = match about {
+                Some(line) => (format!("cannot be used: {}", safe(line)), None),
+                None => ("is not configured".to_owned(), Some(self.which())),
+            };
+            let (label, prefix) = (format!("MCP server `{server}`"), beginning.to_owned());
+            unknown.push(ToolSource { label, prefix, note, hint });
         }
         unknown
     }
