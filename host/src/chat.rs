@@ -101,6 +101,12 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let mut session =
         conversation::start(&runtime, &args.session, &view, Watch::at_terminal(&view, &stage))?;
     greet(&session);
+    if !terminal::input_is_terminal() {
+        // Lines that are piped in come at once; a user who types goes on while servers start.
+        let cancel = turn.begin(&over);
+        conversation::await_tools(&mut session, &args.session, &cancel).await;
+        turn.end();
+    }
     let history = || HistoryFile::of(&runtime.setup().folders);
     let words = Words::new(runtime.word_completer(&session));
     let escaped = turn.clone();

@@ -16,7 +16,7 @@ use crate::call::LiveEvents;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{conversation, report, start, terminal};
+use crate::{conversation, report, start, terminal, tool};
 
 /// What `command` takes.
 #[derive(Debug, Args)]
@@ -129,6 +129,10 @@ pub enum AnswerForm {
 pub async fn run(global: Global, name: &str, words: &[String], form: AnswerForm) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     report::problems(runtime.setting_problems());
+    if runtime.registry().command(name).is_none() && runtime.may_be_set_later(name) {
+        // Commands come with the tools of their source.
+        tool::offered(&runtime, vec![name.to_owned()]).await?;
+    }
     let arguments = match runtime.command_arguments(name, words) {
         Ok(arguments) => arguments,
         Err(error) => {

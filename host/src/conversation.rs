@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jaato_runtime::registry::{Candidate, NO_TOOLS, Status, ToolEntry, Trust, names_tool};
-use jaato_runtime::session_loop::{Asker, EventSink, Session, TurnReport};
+use jaato_runtime::session_loop::{Asker, Cancel, EventSink, Session, TurnReport, WantedTools};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
 use jaato_runtime::{Allowed, PluginSource, Runtime, SessionOptions, config, visible};
@@ -115,6 +115,31 @@ pub fn start(
     runtime.session(options).map_err(failure)
 }
 
+/// Waits for tools that plugins have not set yet: all, or those that the arguments name. A line says
+/// which of those are missing, and why.
+pub async fn await_tools(session: &mut Session, args: &SessionArgs, cancel: &Cancel) {
+    let only = args.tools.clone().unwrap_or_default();
+    session.await_tools(&WantedTools::named(only.clone()), cancel).await;
+    tell_missing(session, &only);
+    let allowed: Vec<String> =
+        args.allow.iter().map(|text| Allowed::parse(text).tool.to_string()).collect();
+    if !allowed.is_empty() {
+        session.await_tools(&WantedTools::named(allowed.clone()), cancel).await;
+        tell_missing(session, &allowed);
+    }
+}
+
+fn tell_missing(session: &Session, words: &[String]) {
+    let toolbox = session.toolbox();
+    for word in words {
+        let is_there = toolbox.tools().iter().any(|it| names_tool(word, it.spec.name.as_str()));
+        let Some(source) = toolbox.missing_source(word).filter(|_| !is_there) else { continue };
+        let text = format!("no tool is named `{word}`: {} {}", source.label, source.note);
+        let hint = source.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        session.emitter().notice(format!("{text}{hint}"));
+    }
+}
+
 /// Ends what the session has open: forms, and the calls that nobody waits for any more, of which it
 /// says which they were.
 pub async fn end_tasks(session: &Session, view: &View) {
@@ -176,9 +201,16 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         if by.is_some_and(is_covered) {
             continue;
         }
-        let tool = find(allowed.tool.as_str())?;
-        let source = PluginSource::of(tool.is_shipped, tool.spec.foreign);
-        if !allowed.covers(&allowed.tool, tool.plugin, source) {
+        let named = |tool: &ToolEntry<'_>| allowed.names(tool.spec.name.as_str());
+        let tool = match registry.tools().find(named) {
+            Some(tool) => tool,
+            None => find(allowed.tool.as_str())?,
+        };
+        let covers = |tool: &ToolEntry<'_>| {
+            let source = PluginSource::of(tool.is_shipped, tool.spec.foreign);
+            allowed.covers(&tool.spec.name, tool.plugin, source)
+        };
+        if !registry.tools().any(|tool| covers(&tool)) {
             return Err(not_allowed(&allowed, &tool));
         }
     }

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Global, OutputForm};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::{report, start};
+use crate::{report, start, tool};
 
 /// What `permission explain` takes.
 #[derive(Debug, Args)]
@@ -203,7 +203,16 @@ impl Asked<'_> {
         show: impl FnOnce(&Call<'_>) -> T,
     ) -> Result<T, Failure> {
         let registry = runtime.registry();
-        let Some(ToolEntry { spec, plugin, is_shipped, .. }) = registry.tool(self.tool) else {
+        let offered = match registry.tool(self.tool) {
+            Some(_) => None,
+            None => Some(tool::offered(runtime, vec![self.tool.to_owned()]).await?),
+        };
+        let set = || offered.as_ref().and_then(|offered| offered.offer.tool(self.tool));
+        let found = registry.tool(self.tool).or_else(set);
+        let Some(ToolEntry { spec, plugin, is_shipped, .. }) = found else {
+            if let Some(source) = offered.as_ref().and_then(|offered| offered.missing.first()) {
+                return Err(tool::missing(self.tool, source));
+            }
             let text = format!("there is no tool `{}`", self.tool);
             let hint = "`jaato tool list` lists them";
             return Err(Failure::new(Exit::Plugin, text).hint(hint));

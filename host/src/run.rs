@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jaato_runtime::session_loop::{Addition, Cancel, Session, TurnReport};
+use jaato_runtime::session_loop::{Addition, Cancel, Session, TurnReport, estimate_tokens};
 use jaato_runtime::{Runtime, visible};
 
 use crate::args::{Global, OutputForm, SessionArgs};
@@ -86,6 +86,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
         false => Watch::at_terminal(&view, &Arc::default()),
     };
     let mut session = conversation::start(&runtime, &args.session, &view, watch)?;
+    conversation::await_tools(&mut session, &args.session, &cancel).await;
     let report = match attach::beside(&runtime, &session, words.into(), &args.attach).await {
         // What is piped in names no files: whoever wrote it need not be the person.
         Ok(prompt) => Ok(session.turn(prompt.followed_by(piped), &cancel).await),
@@ -110,7 +111,10 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
 async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
     let view = View::start(OutputForm::Text, cancel.clone());
     let watch = Watch::at_terminal(&view, &Arc::default());
-    let session = conversation::start(&runtime, &args.session, &view, watch)?;
+    let mut session = conversation::start(&runtime, &args.session, &view, watch)?;
+    cancel_on_signals(cancel.clone());
+    session.renew_tools(cancel).await;
+    conversation::await_tools(&mut session, &args.session, cancel).await;
     let additions = session.additions_to(&args.task.join(" "), cancel).await;
     view.finish(cancel).await?;
     let shown = print_prompt(&runtime, &session, args.session.system, &additions);
@@ -145,6 +149,13 @@ fn print_prompt(
             }
             (None, None) => {}
         }
+    }
+    for (plugin, text) in session.instructions_to_tell() {
+        let tokens = estimate_tokens(&text);
+        total += tokens;
+        let name = visible::name(plugin.as_str());
+        report::line(&format!("--- with the first message, by {name} (about {tokens} tokens)"))?;
+        report::line(&text)?;
     }
     for Addition { plugin, text, tokens, is_cut } in additions {
         total += tokens;

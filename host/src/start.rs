@@ -85,6 +85,12 @@ pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, F
 /// Ends everything that runs, and tells of what commands had left running and of a ledger that is
 /// not whole.
 pub async fn close(runtime: Runtime) {
+    let told = |line: String| report::problems(&[line]);
+    tokio::select! {
+        () = runtime.finish(&told) => {}
+        // Who presses Ctrl-C now wants no more waiting.
+        _ = tokio::signal::ctrl_c() => {}
+    }
     let ending = runtime.close().await;
     report::problems(&ending.processes.iter().map(ToString::to_string).collect::<Vec<_>>());
     report::problems(&ending.orphans.iter().map(ToString::to_string).collect::<Vec<_>>());

@@ -1,13 +1,20 @@
 //! `jaato tool`: what tools there are.
 
+use std::sync::Arc;
+
 use jaato_runtime::registry::{ToolEntry, ToolStatus};
-use jaato_runtime::session_loop::own_tools;
+use jaato_runtime::session_loop::{Cancel, own_tools};
+use jaato_runtime::types::tools_set::ToolSource;
 use jaato_runtime::types::touches::{self, Kind};
 use jaato_runtime::types::{Annotations, Availability, Offer, PluginName, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::args::Global;
+use jaato_runtime::{Offered, Runtime, problem_line};
+
+use crate::args::{Global, OutputForm};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::signals::cancel_on_signals;
+use crate::view::View;
 use crate::{report, start};
 
 /// The tools of the host itself, which no plugin has.
@@ -40,13 +47,16 @@ impl OwnTools {
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     report::problems(&start::problems(runtime));
-    let registry = runtime.registry();
+    let offered = offered(runtime, Vec::new()).await?;
     let own = OwnTools::new();
-    let mut tools: Vec<_> = registry.tools().collect();
+    let mut tools: Vec<_> = offered.offer.entries().collect();
+    tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     // Where there are none, there is nothing to find.
     if !tools.is_empty() {
         tools.extend(own.entries());
     }
+    let missing = offered.missing.iter().map(missing_line);
+    report::problems(&missing.collect::<Vec<_>>());
     if as_json {
         return report::exact_json(&tools.iter().map(to_json).collect());
     }
@@ -76,10 +86,20 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let registry = runtime.registry();
     let own = OwnTools::new();
     let of_host = || own.entries().find(|tool| tool.spec.name.as_str() == name);
-    let Some(tool) = registry.tool(name).or_else(of_host) else {
+    let offered = match registry.tool(name).or_else(of_host) {
+        Some(_) => None,
+        None => Some(offered(&runtime, vec![name.to_owned()]).await?),
+    };
+    let set = || offered.as_ref().and_then(|offered| offered.offer.tool(name));
+    let found = registry.tool(name).or_else(of_host).or_else(set);
+    let Some(tool) = found else {
         report::problems(&start::problems(&runtime));
+        if let Some(source) = offered.as_ref().and_then(|offered| offered.missing.first()) {
+            return Err(missing(name, source));
+        }
         let all = registry.tools().chain(own.entries());
-        let known = all.map(|tool| tool.spec.name.as_str());
+        let set = offered.iter().flat_map(|offered| offered.offer.entries());
+        let known = all.chain(set).map(|tool| tool.spec.name.as_str());
         return Err(Failure::unknown("tool", name, known));
     };
     if as_json {
@@ -112,6 +132,29 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     }
     report::line(text.trim_end())?;
     Ok(Exit::Done)
+}
+
+/// Lists the tools with those that plugins set while they run. A line says what is waited for.
+pub async fn offered(runtime: &Runtime, names: Vec<String>) -> Result<Offered, Failure> {
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let offered = runtime.offered(names, Arc::clone(&view) as _, &cancel).await;
+    view.finish(&cancel).await?;
+    if cancel.is_cancelled() {
+        return Err(Failure::new(Exit::Cancelled, ""));
+    }
+    Ok(offered?)
+}
+
+/// Says why a tool is not there.
+pub fn missing(name: &str, source: &ToolSource) -> Failure {
+    let text = format!("there is no tool `{name}`: {} {}", source.label, source.note);
+    Failure::new(Exit::Plugin, text).maybe_hint(source.hint.clone())
+}
+
+fn missing_line(source: &ToolSource) -> String {
+    problem_line(&format!("{} {}", source.label, source.note), source.hint.as_deref())
 }
 
 /// Says what a shipped tool does with the strings of its arguments.

@@ -12,6 +12,7 @@ use jaato_types::count::COUNT_TOKENS;
 use jaato_types::hooks::{COMPLETE_WORDS, Hook, PREVIEW};
 use jaato_types::large::{LARGE, LargeOf};
 use jaato_types::resources::RESOURCE;
+use jaato_types::tools_set::AWAIT_TOOLS;
 use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
 
 use crate::given_names::clean_delta;
@@ -85,6 +86,8 @@ pub enum Facet<'a> {
     CompleteWords,
     /// To count the tokens of a request.
     CountTokens,
+    /// To wait for tools that it has not set yet.
+    AwaitTools,
 }
 
 /// Whether a call may change what the instance would save.
@@ -341,14 +344,19 @@ impl Facet<'_> {
             | Self::CountTokens
             | Self::Hook(_)
             | Self::Preview
-            | Self::CompleteWords => false,
+            | Self::CompleteWords
+            | Self::AwaitTools => false,
         }
     }
 
     /// Returns true if what the plugin says on the way is told; a question has no place for it.
     fn is_told(self) -> bool {
         match self {
-            Self::Condition | Self::Hook(_) | Self::Preview | Self::CompleteWords => false,
+            Self::Condition
+            | Self::Hook(_)
+            | Self::Preview
+            | Self::CompleteWords
+            | Self::AwaitTools => false,
             Self::Tool(..)
             | Self::Command
             | Self::Resource(_)
@@ -367,7 +375,11 @@ impl Facet<'_> {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == Effect::Changes,
             // What was told to it may be what it keeps; a question changes nothing.
             Self::Hook(hook) => matches!(hook, Hook::AfterTool | Hook::Event),
-            Self::Condition | Self::Preview | Self::CompleteWords | Self::CountTokens => false,
+            Self::Condition
+            | Self::Preview
+            | Self::CompleteWords
+            | Self::CountTokens
+            | Self::AwaitTools => false,
             Self::Command
             | Self::Completion
             | Self::Plan
@@ -397,6 +409,7 @@ impl Facet<'_> {
             Self::Preview => lease.operation(PREVIEW, request, services),
             Self::CompleteWords => lease.operation(COMPLETE_WORDS, request, services),
             Self::CountTokens => lease.operation(COUNT_TOKENS, request, services),
+            Self::AwaitTools => lease.operation(AWAIT_TOOLS, request, services),
         }
     }
 }

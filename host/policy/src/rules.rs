@@ -38,17 +38,20 @@ pub enum DenyRules {
     Ignored,
 }
 
+/// Fewest letters before the `*` of an allowed tool.
+const BEGINNING_BYTES_MIN: usize = 3;
+
 /// A tool that the user allows at the start, with any arguments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Allowed {
     /// The plugin; without one, the tool must be a shipped one.
     pub plugin: Option<PluginName>,
-    /// The tool.
+    /// The tool. A `*` at the end, behind three letters or more, stands for any rest.
     pub tool: ToolName,
 }
 
 impl Allowed {
-    /// Reads `TOOL` or `PLUGIN:TOOL`.
+    /// Reads `TOOL` or `PLUGIN:TOOL`, each perhaps with a `*` at its end.
     pub fn parse(text: &str) -> Self {
         match text.split_once(':') {
             Some((plugin, tool)) => Self { plugin: Some(plugin.into()), tool: tool.into() },
@@ -65,7 +68,18 @@ impl Allowed {
             (None, PluginSource::Shipped | PluginSource::Relayed) => true,
             (None, PluginSource::Elsewhere) => false,
         };
-        is_this_plugin && self.tool == *tool
+        is_this_plugin && self.names(tool.as_str())
+    }
+
+    /// Returns true if it names a tool, of whatever plugin.
+    pub fn names(&self, tool: &str) -> bool {
+        match self.tool.as_str().strip_suffix('*') {
+            // Less would allow what the user hardly means.
+            Some(beginning) if beginning.len() >= BEGINNING_BYTES_MIN => {
+                tool.starts_with(beginning)
+            }
+            Some(_) | None => self.tool.as_str() == tool,
+        }
     }
 }
 

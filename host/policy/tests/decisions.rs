@@ -158,7 +158,10 @@ fn a_strangers_tool_is_allowed_with_its_plugin_alone() {
 }
 
 #[test]
-fn allow_is_for_the_whole_name_only() {
+fn allow_is_for_the_whole_name_or_its_beginning() {
+    check("allow she*", "shell shipped", expect!["Allow by option.allow"]);
+    check("allow she*", "shell", expect!["Ask by ask.silence"]);
+    check("allow sh*", "shell shipped", expect!["Ask by ask.silence"]);
     check("allow shell", "shell2 shipped", expect!["Ask by ask.silence"]);
     check("allow shell", "Shell shipped", expect!["Ask by ask.silence"]);
     check("allow *", "shell shipped", expect!["Ask by ask.silence"]);

@@ -73,7 +73,12 @@ impl SessionMaker for Maker {
         set: ToolsSet,
     ) -> Result<ToolsSetAnswer, Error> {
         let host = self.host()?;
-        host.plugins.plugins.set_tools(plugin, owner, set, &rules(&host.setup))
+        let plugins = &host.plugins.plugins;
+        let answer = plugins.set_tools(plugin, owner, set, &rules(&host.setup))?;
+        // A user who types the next message sees it at once.
+        let news = |session: &SessionId| plugins.news(session, Some(plugin.as_str()));
+        host.services.shared().sessions().tell(news);
+        Ok(answer)
     }
 
     fn close(&self, session: SessionId) -> BoxFuture<'static, ()> {

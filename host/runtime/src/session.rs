@@ -1,12 +1,44 @@
 //! Starts sessions on a runtime, for who embeds it.
 
-use jaato_session::{History, Session, SystemPrompt};
+use std::sync::Arc;
+
+use jaato_catalog::Offer;
+use jaato_session::{Cancel, EventSink, History, Session, SystemPrompt, WantedTools};
+use jaato_types::tools_set::ToolSource;
 use jaato_types::{Error, ToolSpec};
 
 use crate::runtime::Runtime;
 use crate::start_session::SessionOptions;
 
+/// The tools that a session without a model is offered, and why others are missing.
+pub struct Offered {
+    /// The tools.
+    pub offer: Offer,
+    /// Sources of tools that failed.
+    pub missing: Vec<ToolSource>,
+}
+
 impl Runtime {
+    /// Lists the tools, also those that plugins set while they run: these are waited for, as far as
+    /// they have such names; all of them without names.
+    ///
+    /// # Errors
+    /// As [`Runtime::session_for_calls`].
+    pub async fn offered(
+        &self,
+        names: Vec<String>,
+        events: Arc<dyn EventSink>,
+        cancel: &Cancel,
+    ) -> Result<Offered, Error> {
+        let mut session = self.session_for_calls(SessionOptions::unattended(events))?;
+        session.renew_tools(cancel).await;
+        session.await_tools(&WantedTools::named(names), cancel).await;
+        let offer = self.host().plugins.plugins.offer(session.id());
+        let missing = session.toolbox().missing_sources().to_vec();
+        self.close_session(session.id()).await;
+        Ok(Offered { offer, missing })
+    }
+
     /// Builds the system text of a session whose requests have these tools.
     ///
     /// # Errors

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
 use jaato_instances::{Attachments, CallSite, Effect, Facet, Lease, misbehaved, teller};
 use jaato_registry::{ToolEntry, ToolStatus};
-use jaato_session::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
+use jaato_session::{
+    CallScope, KnownTool, LIST_TOOLS, Renewal, RenewalMoment, ToolSet, ToolState, WantedTools,
+};
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::hooks::{Preview, PreviewRequest};
+use jaato_types::tools_set::ToolSource;
 use jaato_types::{
-    ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName, SessionId,
+    Availability, ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, SessionId,
     ToolCall, ToolName,
 };
 
@@ -28,14 +32,17 @@ pub struct PluginTools {
     only: Option<Vec<ToolName>>,
     core: CoreBudget,
     openings: Openings,
+    /// How many tools without room were told last.
+    told_without_room: AtomicUsize,
 }
 
 impl PluginTools {
     /// Makes them for a session, with the plugins as they are known at this moment.
     pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
         host.plugins.plugins.open_view(&session);
-        let openings = Openings::begin(&host, &session);
-        Self { host, session, has_model, only: None, core: CoreBudget::ALL, openings }
+        let openings = Openings::begin(&host, &session, has_model);
+        let (only, core, told_without_room) = (None, CoreBudget::ALL, AtomicUsize::new(0));
+        Self { host, session, has_model, only, core, openings, told_without_room }
     }
 
     /// Keeps the session to some tools, all of which it is offered from the start.
@@ -48,6 +55,27 @@ impl PluginTools {
     #[must_use]
     pub fn within(self, core: CoreBudget) -> Self {
         Self { core, ..self }
+    }
+
+    /// Says how many of the tools that plugins have set do not stand in requests for want of room,
+    /// where that is another number than was told last.
+    fn without_room(&self) -> Option<String> {
+        let offer = self.host.plugins.plugins.offer(&self.session);
+        let first = &self.host.setup.config.tools_first;
+        let core = self.core.fitting(offer.entries(), &self.host.registry(), first);
+        let is_left_out = |tool: &ToolEntry<'_>| {
+            let wants = tool.is_set && tool.spec.availability == Availability::Core;
+            wants && tool.status == ToolStatus::Enabled && !core.contains(&tool.spec.name)
+        };
+        let count = offer.entries().filter(is_left_out).count();
+        let told = self.told_without_room.swap(count, Relaxed);
+        (count > 0 && count != told && self.has_model && self.core.named.is_empty()).then(|| {
+            let most = self.core.tokens_max;
+            format!(
+                "{count} tools that are to stand in every request do not fit: tools have {most} \
+                 tokens there (`tools.core_tokens_max`); the model finds them by `{LIST_TOOLS}`"
+            )
+        })
     }
 
     /// Returns the names of the tools that stand in requests from the start.
@@ -164,15 +192,39 @@ impl ToolSet for PluginTools {
         tools.filter_map(|tool| lent(tool, only)).collect()
     }
 
-    fn renew(&self) -> BoxFuture<'_, Renewal> {
-        Box::pin(async {
+    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, Renewal> {
+        Box::pin(async move {
             let (host, session) = (&self.host, &self.session);
-            self.openings.wait().await;
-            host.plugins.look().await;
-            let is_live = |plugin: &PluginName| host.plugins.instances.is_live(plugin, session);
-            let is_new = host.plugins.plugins.turn(session, is_live);
+            let plugins = &host.plugins.plugins;
+            let is_new = match moment {
+                RenewalMoment::Turn => {
+                    self.openings.wait().await;
+                    host.plugins.look().await;
+                    let instances = &host.plugins.instances;
+                    plugins.turn(session, |plugin| instances.is_live(plugin, session))
+                }
+                RenewalMoment::Step => plugins.step(session),
+            };
             let tools = is_new.then(|| self.tools());
-            Renewal { tools, notices: host.plugins.plugins.news(session, None) }
+            // Who calls a tool at a shell is told of its plugin alone, by the call.
+            let is_silent = moment == RenewalMoment::Step && !self.has_model;
+            let mut notices = Vec::new();
+            if !is_silent {
+                notices = plugins.news(session, None);
+                notices.extend(tools.as_ref().and_then(|_| self.without_room()));
+            }
+            Renewal { tools, notices }
+        })
+    }
+
+    fn await_tools<'a>(
+        &'a self,
+        wanted: &'a WantedTools,
+        tell: &'a (dyn Fn(String) + Send + Sync),
+    ) -> BoxFuture<'a, Vec<ToolSource>> {
+        Box::pin(async move {
+            self.openings.wait().await;
+            self.host.await_tools(&self.session, wanted, tell).await
         })
     }
 

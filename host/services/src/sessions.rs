@@ -251,6 +251,18 @@ impl Sessions {
         Ok(answer)
     }
 
+    /// Tells the users of sessions with a model what is new to each.
+    pub fn tell(&self, news: impl Fn(&SessionId) -> Vec<String>) {
+        let live = self.live.lock();
+        let all = live.iter().map(|(id, live)| (id.clone(), live.entered.handle.clone()));
+        let all: Vec<(SessionId, SessionHandle)> = all.collect();
+        drop(live);
+        for (id, handle) in all.into_iter().filter(|(_, handle)| handle.has_model()) {
+            // One that is over needs no news.
+            news(&id).into_iter().for_each(|line| _ = handle.notice(line));
+        }
+    }
+
     /// Ends what a session has, once it is over.
     pub async fn close(&self, id: &SessionId) {
         let Ok(maker) = self.maker() else { return };

@@ -36,7 +36,7 @@ impl Emitter {
     }
 
     /// Says something in the host's own name.
-    pub(crate) fn notice(&self, text: impl Into<String>) {
+    pub fn notice(&self, text: impl Into<String>) {
         self.emit(Event::Notice { source: HOST.to_owned(), text: text.into() });
     }
 }

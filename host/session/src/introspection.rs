@@ -21,6 +21,8 @@ pub const GET_TOOL_SCHEMAS: &str = "get_tool_schemas";
 
 /// The plugin's name that these tools carry: the host's own.
 const HOST_PLUGIN: &str = "jaato";
+/// Tools that a list describes; a longer list has their names alone.
+const DESCRIBED_MAX: usize = 100;
 /// Longest description in a list, in characters, where its first sentence is longer.
 const SUMMARY_CHARS_MAX: usize = 97;
 /// Most names that are offered in place of one that is unknown.
@@ -54,6 +56,7 @@ pub(crate) fn tools() -> [KnownTool; 2] {
     let words: Vec<&str> = CATEGORIES.iter().chain([&NO_CATEGORY]).map(|it| it.0).collect();
     // Every request carries them: what the names say already is not said again.
     let category = json!({ "type": "string", "enum": words });
+    let query = json!({ "type": "string", KEYWORD: { "text": "words about tools" } });
     let verbose = json!({ "type": "boolean" });
     let names = json!({
         "type": "array", "items": { "type": "string" }, "minItems": 1,
@@ -62,8 +65,8 @@ pub(crate) fn tools() -> [KnownTool; 2] {
     [
         known(
             LIST_TOOLS,
-            "Find more tools. Without a category it lists the categories.",
-            json!({ "category": category, "verbose": verbose }),
+            "Find more tools. Without a category or query it lists the categories.",
+            json!({ "category": category, "query": query, "verbose": verbose }),
             &[],
         ),
         known(
@@ -123,7 +126,10 @@ pub(crate) fn accepted(spec: &ToolSpec) -> Option<ToolSpec> {
     let mut accepted = spec.clone();
     let properties = &mut accepted.parameters["properties"];
     match spec.name.as_str() {
-        LIST_TOOLS => properties["category"] = json!({ "type": ["string", "null"] }),
+        LIST_TOOLS => {
+            let text = json!({ "type": ["string", "null"] });
+            (properties["category"], properties["query"]) = (text.clone(), text);
+        }
         GET_TOOL_SCHEMAS => {
             let list = properties["names"].take();
             let one = json!({ "type": "string", "minLength": 1 });
@@ -162,7 +168,7 @@ pub(crate) fn wanted(toolbox: &Toolbox, call: &ToolCall) -> Vec<ToolName> {
     names(call).into_iter().filter(|name| toolbox.find(name).is_ok_and(|it| !it.active)).collect()
 }
 
-fn names(call: &ToolCall) -> Vec<ToolName> {
+pub(crate) fn names(call: &ToolCall) -> Vec<ToolName> {
     let names = match call.arguments.get("names") {
         Some(Value::Array(names)) => names.as_slice(),
         Some(one) => std::slice::from_ref(one),
@@ -204,22 +210,49 @@ fn is_in(tool: &KnownTool, category: &str) -> bool {
         || (NO_CATEGORY.0.eq_ignore_ascii_case(category) && !is_word(family))
 }
 
-fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
-    let Some(category) = arguments.get("category").and_then(Value::as_str) else {
-        return categories(toolbox);
+/// Keeps the tools that hold most of the words of a query, in name, category or description.
+fn matching<'a>(tools: Vec<&'a KnownTool>, query: &str) -> Vec<&'a KnownTool> {
+    let query = query.to_lowercase();
+    let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric()).collect();
+    let hits = |tool: &KnownTool| {
+        let ToolSpec { name, description, category, .. } = &tool.spec;
+        let text = format!("{name} {category} {description}").to_lowercase();
+        words.iter().filter(|word| !word.is_empty() && text.contains(**word)).count()
     };
+    let rated: Vec<_> = tools.into_iter().map(|tool| (hits(tool), tool)).collect();
+    let most = rated.iter().map(|(hits, _)| *hits).max().unwrap_or_default().max(1);
+    rated.into_iter().filter(|(hits, _)| *hits == most).map(|(_, tool)| tool).collect()
+}
+
+fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
+    let given = |key: &str| arguments.get(key).and_then(Value::as_str);
+    let (category, query) = (given("category"), given("query").filter(|it| !it.trim().is_empty()));
+    if category.is_none() && query.is_none() {
+        return categories(toolbox);
+    }
     let is_verbose = arguments.get("verbose") == Some(&Value::Bool(true));
-    let mut tools: Vec<_> = offered(toolbox).filter(|tool| is_in(tool, category)).collect();
+    let is_asked = |tool: &&KnownTool| category.is_none_or(|category| is_in(tool, category));
+    let mut tools: Vec<_> = offered(toolbox).filter(is_asked).collect();
+    if let Some(query) = query {
+        tools = matching(tools, query);
+    }
     tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     if tools.is_empty() {
         let mut content = categories(toolbox).content;
         content.insert("category".to_owned(), category.into());
         content.insert("tool_count".to_owned(), 0.into());
         content.insert("tools".to_owned(), json!([]));
-        let hint = format!("no tool is in `{category}`; `categories` says where there are some");
+        let hint = match (category, query) {
+            (Some(category), None) => {
+                format!("no tool is in `{category}`; `categories` says where there are some")
+            }
+            (_, query) => format!("no tool matches `{}`", query.unwrap_or_default()),
+        };
         content.insert("hint".to_owned(), hint.into());
+        tell_missing(toolbox, &mut content);
         return Output { content, ..Output::default() };
     }
+    let is_long = tools.len() > DESCRIBED_MAX;
     let described = |spec: &ToolSpec| match is_verbose {
         true => spec.description.clone(),
         false => summary(&spec.description),
@@ -227,6 +260,9 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
     let listed: Vec<_> = tools
         .iter()
         .map(|tool| {
+            if is_long {
+                return json!({ "name": tool.spec.name });
+            }
             let mut told = json!({
                 "name": tool.spec.name,
                 "plugin_source": tool.source(),
@@ -237,12 +273,30 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
             told
         })
         .collect();
-    Output::json(json!({
+    let hint = match is_long {
+        true => "these are many: a `query` narrows the list and shows descriptions".to_owned(),
+        false => format!("call `{GET_TOOL_SCHEMAS}` with names to use them"),
+    };
+    let mut content = json!({
         "category": category,
         "tool_count": listed.len(),
         "tools": listed,
-        "hint": format!("call `{GET_TOOL_SCHEMAS}` with names to use them"),
-    }))
+        "hint": hint,
+    });
+    if let Some(content) = content.as_object_mut() {
+        tell_missing(toolbox, content);
+    }
+    Output::json(content)
+}
+
+/// Tells which tools are missing because their source failed.
+fn tell_missing(toolbox: &Toolbox, content: &mut Map<String, Value>) {
+    let missing = toolbox.missing_sources().iter();
+    let missing: Vec<Value> =
+        missing.map(|source| format!("{} {}", source.label, source.note).into()).collect();
+    if !missing.is_empty() {
+        content.insert("missing".to_owned(), missing.into());
+    }
 }
 
 fn categories(toolbox: &Toolbox) -> Output {
@@ -251,6 +305,7 @@ fn categories(toolbox: &Toolbox) -> Output {
         *counts.entry(listed_under(tool)).or_default() += 1;
     }
     let total: usize = counts.values().sum();
+
     let categories: Vec<_> = counts
         .into_iter()
         .map(|(name, count)| {
@@ -259,11 +314,15 @@ fn categories(toolbox: &Toolbox) -> Output {
             json!({ "name": name, "tool_count": count, "description": about.unwrap_or("") })
         })
         .collect();
-    Output::json(json!({
+    let mut content = json!({
         "categories": categories,
         "total_tools": total,
-        "hint": format!("call `{LIST_TOOLS}` with a category to see its tools"),
-    }))
+        "hint": format!("call `{LIST_TOOLS}` with a category or a query to see tools"),
+    });
+    if let Some(content) = content.as_object_mut() {
+        tell_missing(toolbox, content);
+    }
+    Output::json(content)
 }
 
 fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {

@@ -93,7 +93,9 @@ pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use tasks::{RunningTask, Wake};
 pub use toolbox::{Found, Toolbox};
-pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};
+pub use tools::{
+    CallScope, KnownTool, OutputSink, Renewal, RenewalMoment, ToolSet, ToolState, WantedTools,
+};
 pub use turn::{
     MARK_CANCELLED, MARK_CAP, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT,
     MARK_OUTPUT_LIMIT, MARK_REFUSED,

@@ -1,17 +1,21 @@
-//! Takes tools that changed while the session goes on: between turns alone, and with a word to the
-//! person.
+//! Takes tools that changed while the session runs. New tools join with the next step, all other
+//! changes wait for the next turn. The user is told what changed.
 //!
-//! Invariant: what stays keeps its place in the requests and what is new stands behind it; what
-//! goes stays listed until the next cut.
+//! Invariant: tools that stay keep their place in the requests, and new ones follow them. A tool
+//! that went stays listed until the next cut.
 
 use std::fmt;
 
-use jaato_types::{Offer, ToolName, ToolSpec};
+use jaato_types::{Offer, ToolCall, ToolName, ToolSpec};
 
+use crate::session::Shared;
 use crate::{
-    ArgumentChecks, Cancel, KnownTool, LIST_TOOLS, Renewal, Session, ToolState, Toolbox,
-    introspection,
+    ArgumentChecks, Cancel, GET_TOOL_SCHEMAS, KnownTool, LIST_TOOLS, Renewal, RenewalMoment,
+    Session, ToolState, Toolbox, WantedTools, introspection,
 };
+
+/// Names of tools that a line about changes lists; the others are counted.
+const NAMES_TOLD_MAX: usize = 5;
 
 /// What became of the tools in requests, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,24 +26,91 @@ pub(crate) struct Changes {
 }
 
 impl Session {
-    /// Takes the tools anew where they changed since the last turn, and tells the person. Each turn
-    /// begins with it; whoever lets a person do something between turns may call it too.
+    /// Takes the tools that changed since the last turn, and tells the user. Each turn begins with
+    /// it; callers that let a user do something between turns may call it too.
     pub async fn renew_tools(&mut self, cancel: &Cancel) {
-        let tools = self.shared.ports.tools.clone();
-        let Renewal { tools, notices } = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return,
-            renewal = tools.renew() => renewal,
-        };
-        for notice in notices {
-            self.shared.emitter.notice(notice);
-        }
-        let Some(tools) = tools else { return };
-        let changes = self.shared.change_tools(|toolbox| toolbox.renew(tools));
-        if changes != Changes::default() {
-            self.send_tools();
+        self.take_tools(RenewalMoment::Turn, cancel).await;
+    }
+
+    /// Takes tools that are new since the last step.
+    pub(crate) async fn join_tools(&mut self, cancel: &Cancel) {
+        self.take_tools(RenewalMoment::Step, cancel).await;
+    }
+
+    async fn take_tools(&mut self, moment: RenewalMoment, cancel: &Cancel) {
+        let changes = self.shared.take_tools(moment, cancel).await;
+        // A call of a plugin may have taken some as well, which are in no request yet.
+        self.send_tools();
+        // Tools that come before the first request are no change that a user would look for.
+        let has_begun = self.history.entries().len() > 1;
+        if changes.are_more_than_new() || (has_begun && !changes.added.is_empty()) {
             self.shared.emitter.notice(changes.to_string());
         }
+    }
+
+    /// Waits for tools that plugins have not set yet, and takes those that came. A line tells the
+    /// user what is being waited for.
+    pub async fn await_tools(&mut self, wanted: &WantedTools, cancel: &Cancel) {
+        self.shared.await_tools(wanted, cancel).await;
+        self.join_tools(cancel).await;
+    }
+
+    /// Waits for tools that these calls need and that plugins have not set yet.
+    pub(crate) async fn await_tools_of(&mut self, calls: &[ToolCall], cancel: &Cancel) {
+        if let Some(wanted) = self.shared.wanted_by(calls) {
+            self.await_tools(&wanted, cancel).await;
+        }
+    }
+}
+
+impl Shared {
+    async fn take_tools(&self, moment: RenewalMoment, cancel: &Cancel) -> Changes {
+        let Renewal { tools, notices } = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Changes::default(),
+            renewal = self.ports.tools.renew(moment) => renewal,
+        };
+        for notice in notices {
+            self.emitter.notice(notice);
+        }
+        let renew = |tools| self.change_tools(|toolbox| toolbox.renew(tools));
+        tools.map(renew).unwrap_or_default()
+    }
+
+    /// Waits for tools, and remembers why those that did not come are missing.
+    async fn await_tools(&self, wanted: &WantedTools, cancel: &Cancel) {
+        let tell = |line: String| self.emitter.notice(line);
+        let failed = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return,
+            failed = self.ports.tools.await_tools(wanted, &tell) => failed,
+        };
+        if self.tools().missing_sources() != failed {
+            self.change_tools(|toolbox| toolbox.missing = failed);
+        }
+    }
+
+    /// Waits for a tool that a plugin or a user calls and that no plugin has set yet.
+    pub(crate) async fn await_tool(&self, call: &ToolCall, cancel: &Cancel) {
+        if let Some(wanted) = self.wanted_by(std::slice::from_ref(call)) {
+            self.await_tools(&wanted, cancel).await;
+            self.take_tools(RenewalMoment::Step, cancel).await;
+        }
+    }
+
+    /// Returns the tools that calls need and that are not there.
+    fn wanted_by(&self, calls: &[ToolCall]) -> Option<WantedTools> {
+        if calls.iter().any(|call| call.name.as_str() == LIST_TOOLS) {
+            return Some(WantedTools::all());
+        }
+        let toolbox = self.tools();
+        let named = calls.iter().flat_map(|call| match call.name.as_str() {
+            GET_TOOL_SCHEMAS => introspection::names(call),
+            _ => vec![call.name.clone()],
+        });
+        let missing = named.filter(|name| toolbox.tools.iter().all(|it| it.spec.name != *name));
+        let names: Vec<String> = missing.map(|name| name.to_string()).collect();
+        (!names.is_empty()).then(|| WantedTools::named(names))
     }
 }
 
@@ -99,6 +170,10 @@ impl Toolbox {
 }
 
 impl Changes {
+    fn are_more_than_new(&self) -> bool {
+        !self.changed.is_empty() || !self.removed.is_empty()
+    }
+
     fn between<'a>(before: &[ToolSpec], after: impl Iterator<Item = &'a ToolSpec>) -> Self {
         let mut changes = Self::default();
         let mut stayed = Vec::new();
@@ -123,8 +198,13 @@ impl fmt::Display for Changes {
                 .into_iter()
                 .filter(|(_, names)| !names.is_empty())
                 .map(|(what, names)| {
-                    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-                    format!("{what} {}", names.join(", "))
+                    let shown = names.iter().take(NAMES_TOLD_MAX);
+                    let shown: Vec<_> = shown.map(|name| format!("`{name}`")).collect();
+                    let more = match names.len() - shown.len() {
+                        0 => String::new(),
+                        more => format!(" and {more} more"),
+                    };
+                    format!("{what} {}{more}", shown.join(", "))
                 })
                 .collect();
         write!(f, "the tools of this conversation changed: {}", parts.join("; "))

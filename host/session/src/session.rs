@@ -1,8 +1,8 @@
 //! One conversation: what it is set up with, what it holds, what can be read of it.
 //!
 //! The session owns the history. System text and tools are put together once, when it starts: the
-//! prefix of its requests changes only when a tool is activated or plugins were replaced between
-//! two turns, and an event says so.
+//! prefix of its requests changes only when a tool is activated or joins, or plugins were replaced
+//! between two turns, and an event says so.
 
 mod asked;
 mod beside;
@@ -21,8 +21,8 @@ use std::sync::atomic::AtomicUsize;
 use jaato_objects::ObjectEnvironment;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, Message, ModelId, Output, Part, Price, Request, RequestOptions, Result, SessionId,
-    ToolName, ToolSpec,
+    Event, Message, ModelId, Output, Part, PluginName, Price, Request, RequestOptions, Result,
+    SessionId, ToolName, ToolSpec,
 };
 use parking_lot::Mutex;
 
@@ -225,6 +225,7 @@ impl Session {
             spent: setup.spent,
             caps: setup.caps,
             late_instructions: Mutex::default(),
+            told_instructions: Mutex::default(),
             beside: Beside::default(),
             record: Mutex::default(),
             plugin_calls: AtomicUsize::new(0),
@@ -371,6 +372,12 @@ impl Session {
     /// Counts the calls that go on as tasks.
     pub fn running_tasks(&self) -> usize {
         self.shared.tasks.board().all_running()
+    }
+
+    /// Returns what plugins say about tools that they have set and that the model is told with the
+    /// next message.
+    pub fn instructions_to_tell(&self) -> Vec<(PluginName, String)> {
+        self.shared.late_instructions.lock().clone().into_iter().collect()
     }
 
     /// Returns the request that would be sent next.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaato_types::tools_list::ToolFacts;
+use jaato_types::tools_set::ToolSource;
 use jaato_types::{
     Condition, Error, ErrorKind, Offer, PluginName, Result, ToolCall, ToolName, ToolSpec,
     fit_arguments,
@@ -29,6 +30,8 @@ pub struct Toolbox {
     pub(crate) withheld: BTreeMap<ToolName, Withheld>,
     /// Tools that were there once: a model may still know of them.
     pub(crate) gone: BTreeSet<ToolName>,
+    /// Sources of tools that failed, as they were when somebody waited for them last.
+    pub(crate) missing: Vec<ToolSource>,
 }
 
 /// A tool that is not offered for want of its condition.
@@ -60,7 +63,8 @@ impl Toolbox {
         let active = (0..tools.len()).filter(|&index| tools[index].state == ToolState::Active);
         let active = active.collect();
         let (checks, withheld) = (ArgumentChecks::new(), BTreeMap::new());
-        let mut toolbox = Self { tools, active, checks, withheld, gone: BTreeSet::new() };
+        let mut toolbox =
+            Self { tools, active, checks, withheld, gone: BTreeSet::new(), missing: Vec::new() };
         for (name, Offer { reason, .. }) in toolbox.offers() {
             toolbox.withhold(&name, reason);
         }
@@ -233,6 +237,12 @@ impl Toolbox {
                 format!("the tool `{name}` is there no more: its plugin has changed or gone");
             return Error::new(ErrorKind::UnknownTool, text).with_hint("do without it");
         }
+        if let Some(source) = self.missing_source(name.as_str()) {
+            let ToolSource { label, note, hint, .. } = source;
+            let text = format!("there is no tool `{name}`: {label} {note}");
+            let error = Error::new(ErrorKind::UnknownTool, text);
+            return Error { hint: hint.clone(), ..error };
+        }
         let near = self.near(name);
         let hint = if !near.is_empty() {
             let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
@@ -252,6 +262,21 @@ impl Toolbox {
             }
         };
         Error::new(ErrorKind::UnknownTool, format!("there is no tool `{name}`")).with_hint(hint)
+    }
+
+    /// Lists the sources of tools that failed, as they were when somebody waited for them last.
+    pub fn missing_sources(&self) -> &[ToolSource] {
+        &self.missing
+    }
+
+    /// Finds the failed source that tools of this name, or of names that begin so, come from.
+    pub fn missing_source(&self, name: &str) -> Option<&ToolSource> {
+        let beginning = name.trim_end_matches('*');
+        let is_it = |source: &&ToolSource| {
+            name.starts_with(&source.prefix)
+                || (beginning != name && source.prefix.starts_with(beginning))
+        };
+        self.missing.iter().find(is_it)
     }
 
     /// The nearest names of tools that may be called, nearest first.

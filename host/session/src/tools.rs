@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::file_change::FileChange;
 use jaato_types::hooks::{PREVIEW, Preview, PreviewRequest};
+use jaato_types::tools_set::ToolSource;
 use jaato_types::touches;
 use jaato_types::work_plan::WorkPlan;
 use jaato_types::{
@@ -25,11 +26,23 @@ pub trait ToolSet: Send + Sync {
     /// Called once, when the session starts.
     fn tools(&self) -> Vec<KnownTool>;
 
-    /// Lists the tools again where they are others than before. Called before each turn and each
-    /// command, so that what the model is sent changes only there. The session may drop the future:
-    /// what it would have given is given the next time.
-    fn renew(&self) -> BoxFuture<'_, Renewal> {
+    /// Lists the tools again if they changed. Called before each turn, each command and each step.
+    /// The session may drop the future: what it would have given is given the next time.
+    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, Renewal> {
+        let _ = moment;
         Box::pin(std::future::ready(Renewal::default()))
+    }
+
+    /// Waits for tools that plugins have not set yet. `tell` takes a line for the user that shows
+    /// what is being waited for. Returns the sources of tools that failed. The session may drop the
+    /// future.
+    fn await_tools<'a>(
+        &'a self,
+        wanted: &'a WantedTools,
+        tell: &'a (dyn Fn(String) + Send + Sync),
+    ) -> BoxFuture<'a, Vec<ToolSource>> {
+        let _ = (wanted, tell);
+        Box::pin(std::future::ready(Vec::new()))
     }
 
     /// Runs one call that passed the gate; its arguments match the schema. On cancel and at its
@@ -59,6 +72,37 @@ pub trait ToolSet: Send + Sync {
         let _ = (request, scope);
         let text = format!("no tool here answers `{PREVIEW}`");
         Box::pin(std::future::ready(Err(Error::new(ErrorKind::UnknownOperation, text))))
+    }
+}
+
+/// When the tools are listed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RenewalMoment {
+    /// Between turns: all changes are taken.
+    Turn,
+    /// Between steps of a turn: new tools join. Tools that changed or went wait for the next turn,
+    /// because the model knows them.
+    Step,
+}
+
+/// Tools to wait for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WantedTools {
+    /// Names; a `*` at the end stands for any rest. An empty list means all tools.
+    pub names: Vec<String>,
+    /// The longest wait. Without one the plugins decide.
+    pub wait_ms_max: Option<u64>,
+}
+
+impl WantedTools {
+    /// Waits for all tools as long as their plugins say.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Waits for tools of these names as long as their plugins say.
+    pub fn named(names: Vec<String>) -> Self {
+        Self { names, wait_ms_max: None }
     }
 }
 

@@ -249,6 +249,9 @@ impl Session {
             progress.steps -= 1;
             return Ok(Flow::Break(end));
         }
+        if step > 1 {
+            self.join_tools(cancel).await;
+        }
         let without_user = self.before_request(cancel).await.map_err(host_bug)?;
         self.tell_record();
         progress.without_user = progress.without_user.take().or(without_user);
@@ -463,6 +466,7 @@ impl Session {
     /// Takes what plugins say about tools that they have set.
     pub(crate) fn take_late_instructions(&self) -> Vec<Part> {
         let late = std::mem::take(&mut *self.shared.late_instructions.lock());
+        self.shared.told_instructions.lock().extend(late.clone());
         let tools = self.shared.tools();
         let instruct = |(from, text): (PluginName, String)| {
             let told = json!({ "instructions": { "from": from, "text": text } });
@@ -515,6 +519,7 @@ impl Session {
             return Ok(Flow::Continue(()));
         }
         self.tell_record();
+        self.await_tools_of(calls, cancel).await;
         let runner = self.shared.runner(Initiative::Model, cancel);
         let CallsDone { results, without_user, did_permitted, activated, .. } =
             runner.run(calls).await;

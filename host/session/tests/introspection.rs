@@ -42,7 +42,7 @@ async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
     let mut session = stage.start(Stage::setup()).unwrap();
     assert_eq!(names(&session), ["clock", "list_tools", "get_tool_schemas"]);
     let all = ask(&stage, &mut session, "list_tools", json!({})).await;
-    expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"call `list_tools` with a category to see its tools"}"#]]
+    expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"call `list_tools` with a category or a query to see tools"}"#]]
         .assert_eq(&all);
     let system = ask(&stage, &mut session, "list_tools", json!({ "category": "System" })).await;
     expect![[r#"{"category":"System","tool_count":2,"tools":[{"name":"clock","plugin_source":"clock","enabled":true,"description":"clock of a test"},{"name":"tide","plugin_source":"tide","enabled":true,"description":"Tells the tide"}],"hint":"call `get_tool_schemas` with names to use them"}"#]]
@@ -121,7 +121,7 @@ async fn a_tool_of_no_category_is_found_under_other() {
     let stage = Stage::new([bare]);
     let mut session = stage.start(Stage::setup()).unwrap();
     let all = ask(&stage, &mut session, "list_tools", json!({})).await;
-    expect![[r#"{"categories":[{"name":"other","tool_count":1,"description":"tools of no category"}],"total_tools":1,"hint":"call `list_tools` with a category to see its tools"}"#]].assert_eq(&all);
+    expect![[r#"{"categories":[{"name":"other","tool_count":1,"description":"tools of no category"}],"total_tools":1,"hint":"call `list_tools` with a category or a query to see tools"}"#]].assert_eq(&all);
     let other = ask(&stage, &mut session, "list_tools", json!({ "category": "other" })).await;
     expect![[r#"{"category":"other","tool_count":1,"tools":[{"name":"bare","plugin_source":"bare","enabled":true,"description":"bare of a test"}],"hint":"call `get_tool_schemas` with names to use them"}"#]].assert_eq(&other);
 }

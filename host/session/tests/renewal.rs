@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Cancel, GET_TOOL_SCHEMAS, LIST_TOOLS, Session, ToolState};
+use jaato_session::{Cancel, GET_TOOL_SCHEMAS, LIST_TOOLS, Session, ToolState, WantedTools};
+use jaato_types::tools_set::ToolSource;
 use jaato_types::{Outcome, Request};
 use serde_json::{Value, json};
 
@@ -88,6 +89,50 @@ async fn tools_that_were_activated_stay_and_the_two_that_find_others_come_with_t
     let listed = ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"];
     assert_eq!(names(&request), listed, "what was sent stays until the next cut");
     assert_eq!(session.toolbox().active().count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_tools_join_with_the_next_step() {
+    let stage = Stage::new([Tool::echo("look")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "look", json!({}))]);
+    stage.provider.then([Beat::text("done")]);
+    let tools = stage.tools.clone();
+    tools.replace([Tool::echo("look"), Tool::echo("smell")], "a nose");
+    tools.join(Tool::echo("bite"));
+    session.turn("go on", &Cancel::new()).await;
+    let requests = stage.provider.requests();
+    let names: Vec<_> = requests.iter().map(names).collect();
+    assert_eq!(names, [vec!["look", "smell"], vec!["look", "smell", "bite"]]);
+    // What is there with the first request is no change.
+    let told = "host: a nose\nhost: the tools of this conversation changed: new `bite`\n";
+    assert_eq!(stage.events.notices(), told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_unknown_tools_and_lists_wait_and_say_why_a_tool_is_missing() {
+    let stage = Stage::new([Tool::echo("look"), Tool::echo("dig").state(ToolState::Inactive)]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let source = ToolSource {
+        label: "the sea".to_owned(),
+        prefix: "sea__".to_owned(),
+        note: "is dry".to_owned(),
+        hint: Some("wait for rain".to_owned()),
+    };
+    stage.tools.miss(source);
+    stage.provider.then([Beat::call("1", "sea__swim", json!({}))]);
+    stage.provider.then([Beat::call("2", LIST_TOOLS, json!({ "query": "dig" }))]);
+    stage.provider.then([Beat::call("3", "look", json!({}))]);
+    stage.provider.then([Beat::text("done")]);
+    session.turn("go on", &Cancel::new()).await;
+    let awaited: Vec<_> = stage.tools.awaited();
+    assert_eq!(awaited, [WantedTools::named(vec!["sea__swim".to_owned()]), WantedTools::all()]);
+    let results = serde_json::to_string(&stage.provider.requests()[3].messages).unwrap();
+    assert!(results.contains("there is no tool `sea__swim`: the sea is dry"), "{results}");
+    assert!(results.contains("wait for rain"), "{results}");
+    assert!(results.contains("\"tool_count\":1,\"tools\":[{\"name\":\"dig\""), "{results}");
+    assert!(results.contains("\"missing\":[\"the sea is dry\"]"), "{results}");
+    assert_eq!(stage.events.notices().lines().next(), Some("host: waiting for the sea…"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,10 +63,10 @@ fn a_tool_that_cannot_be_offered_costs_itself_alone_and_the_plugin_is_told_why()
 }
 
 #[test]
-fn tools_commands_and_instructions_are_there_with_the_next_turn_and_strangers_promises_never_count()
+fn tools_commands_and_instructions_are_there_with_the_next_step_and_strangers_promises_never_count()
 {
     let answers = json!([
-        // In the turn that sets them there are none yet; the model is told of them at once.
+        // The model is told of them at once, and may call them in the turn that sets them.
         change("some"),
         { "expect": { "data": "own is mine, theirs is not" },
           "steps": [{ "call": { "name": "own", "arguments": {} } }] },
@@ -76,8 +76,7 @@ fn tools_commands_and_instructions_are_there_with_the_next_turn_and_strangers_pr
     let Some(house) = house_with(&answers) else { return };
     let chat = house.command(&["chat"]).input("one\ntwo\n/late\n").run();
     let errors = &chat.stderr;
-    assert!(errors.contains("there is no tool `own`"), "{errors}");
-    assert!(errors.contains("✓ ran own"), "{errors}");
+    assert_eq!(errors.matches("✓ ran own").count(), 2, "{errors}");
     // Its schema is held to, its promises are not.
     assert!(errors.contains("extra"), "{errors}");
     assert!(errors.contains("the call of `theirs` is denied"), "{errors}");

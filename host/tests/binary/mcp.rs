@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::questions::wait_for_file;
 use crate::support::answers::says;
-use crate::support::{House, fixtures, library_name};
+use crate::support::{House, fixtures, library_name, set_mode};
 
 /// A house with the plugin and these servers of the person's, each with its arguments.
 fn with_servers(servers: &[(&str, &[&str])]) -> Option<House> {
@@ -490,5 +490,244 @@ fn what_an_entry_says_of_its_tools_counts_in_requests() {
     let shown = mcp(&house, &["show", "core"]);
     assert!(shown.contains("Tools (1):\n    echo: echo of the moon"), "{shown}");
     assert!(mcp(&house, &["logs", "clear"]).starts_with("Cleared "));
+    house.nothing_lives();
+}
+
+/// An entry whose server says a line, waits so long and starts.
+fn slow(seconds: &str, args: &[&str]) -> Value {
+    let program = fixtures::built_program("mcp_server");
+    let line = format!("echo getting ready >&2; sleep {seconds}; exec \"$0\" \"$@\"");
+    let words = ["-c".to_owned(), line, program.display().to_string()];
+    let args: Vec<String> = words.into_iter().chain(args.iter().map(|&it| it.to_owned())).collect();
+    json!({ "command": "sh", "args": args })
+}
+
+fn with_entries(entries: &[(&str, Value)]) -> Option<House> {
+    let house = with_servers(&[])?;
+    let entries = entries.iter().map(|(name, entry)| ((*name).to_owned(), entry.clone()));
+    write_servers(&house, "home/.mcp.json", entries.collect());
+    Some(house)
+}
+
+/// Entries of servers that are not there, that die, and that hang.
+fn broken() -> [(&'static str, Value); 3] {
+    let dies = json!({ "command": "sh", "args": ["-c", "echo no such module >&2; exit 7"] });
+    let mut hangs = entry(&["hangs"]);
+    hangs["startupTimeout"] = 1000.into();
+    [("dies", dies), ("gone", json!({ "command": "/no/such/program" })), ("hangs", hangs)]
+}
+
+#[test]
+fn a_call_waits_for_the_server_that_it_needs_and_starts_no_other() {
+    let marked = json!({ "command": "sh", "args": ["-c", "touch started"] });
+    let bad = json!({ "command": 1 });
+    let all = [("slow", slow("2", &["legacy"])), ("other", marked), ("bad", bad)];
+    let Some(house) = with_entries(&all) else { return };
+    let output = house.run(&["call", "mcp__slow__echo", "{\"text\":\"x\"}"]).code(0);
+    assert!(output.stdout.contains("\"x\""), "{output}");
+    let waits = "waiting for MCP server `slow` (starting: getting ready)…";
+    assert!(output.stderr.contains(waits), "{output}");
+    assert!(!house.workspace().join("started").exists());
+    for (name, why) in [
+        ("slow__fly", "there is no tool `mcp__slow__fly`"),
+        ("sun__echo", "MCP server `sun` is not configured"),
+        ("bad__echo", "MCP server `bad` cannot be used: server `bad` is left out"),
+    ] {
+        let output = house.run(&["call", &format!("mcp__{name}"), "{}"]).code(2);
+        assert!(output.stderr.contains(why), "{output}");
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn a_run_in_a_new_home_waits_for_servers_and_lists_name_them() {
+    let Some(house) = with_entries(&[("slow", slow("1", &["legacy"]))]) else { return };
+    let find = |told: &str| {
+        let mut find = calls("list_tools", json!({ "query": "echo" }));
+        find["expect"] = json!({ "prompt": "find", "data": told });
+        find
+    };
+    let answers =
+        json!([find("MCP servers: slow (12 tools)"), after("mcp__slow__echo", says("found"))]);
+    house.script(&json!({ "answers": answers }));
+    let output = house.run(&["run", "find it"]).code(0);
+    assert!(output.stderr.contains("waiting for MCP server `slow`"), "{output}");
+    assert!(output.stderr.contains("MCP server `slow` is up for the first time"), "{output}");
+    // What is known is waited for no more, and nothing is told.
+    house.script(&json!({ "answers": answers }));
+    let output = house.run(&["run", "find it"]).code(0);
+    assert!(!output.stderr.contains("MCP server"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn tools_that_options_name_are_waited_for_and_told_when_they_are_missing() {
+    let mut entries = broken().to_vec();
+    entries.push(("slow", slow("1", &["legacy"])));
+    let Some(house) = with_entries(&entries) else { return };
+    let mut echo = calls("mcp__slow__echo", json!({ "text": "x" }));
+    echo["expect"] = json!({ "tools": ["mcp__slow__echo"] });
+    house.script(&json!({ "answers": [echo, after("x", says("done"))] }));
+    house.run(&["run", "--tools", "mcp__slow__ec*", "--allow", "mcp__slow__*", "go"]).code(0);
+    house.script(&json!({ "answers": [says("none")] }));
+    let output = house.run(&["run", "--tools", "mcp__dies__*", "go"]).code(0);
+    let why =
+        "no tool is named `mcp__dies__*`: MCP server `dies` is down: it ended before it answered";
+    assert!(output.stderr.contains(why), "{output}");
+    assert!(output.stderr.contains("no such module"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn servers_that_are_down_are_a_line_for_the_user_and_one_for_the_model() {
+    let mut entries = broken().to_vec();
+    entries.push(("moon", entry(&["legacy"])));
+    let Some(house) = with_entries(&entries) else { return };
+    let mut asks = calls("mcp__dies__echo", json!({}));
+    asks["expect"] = json!({ "data": "moon (12 tools)" });
+    house.script(&json!({ "answers": [
+        asks,
+        after("MCP server `dies` is down: it ended before it answered", says("so be it")),
+    ] }));
+    let output = house.run(&["run", "go"]);
+    for why in [
+        "MCP server `dies` is down: it ended before it answered",
+        "no such module",
+        "MCP server `gone` is down: cannot start",
+        "MCP server `hangs` is down: it did not answer within 1 s",
+    ] {
+        assert!(output.stderr.contains(why), "{why}: {output}");
+    }
+    // What broke is there later, and looking at it starts nothing.
+    let logs = house.run(&["mcp", "logs", "dies"]).code(0).stdout;
+    assert!(logs.contains("no such module") && logs.contains("it ended with code 7"), "{logs}");
+    let lines = || house.run(&["mcp", "logs", "moon"]).code(0).stdout.lines().count();
+    assert_eq!(lines(), lines());
+    let list = house.run(&["mcp", "list"]).code(0).stdout;
+    assert!(list.contains("[disconnected: it ended before it answered"), "{list}");
+    assert!(list.contains("`jaato mcp logs dies`"), "{list}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_server_that_dies_in_a_call_is_told_with_its_last_words_and_starts_again() {
+    let Some(house) = with_entries(&[("moon", entry(&["legacy"]))]) else { return };
+    house.script(&json!({ "answers": [
+        calls("mcp__moon__die", json!({})),
+        calls("mcp__moon__echo", json!({ "text": "again" })),
+        after("again", says("done")),
+    ] }));
+    let output = house.run(&["run", "--yes", "go"]).code(0);
+    assert_eq!(output.stdout, "done\n");
+    assert!(house.run(&["mcp", "logs"]).stdout.contains("fatal: the moon fell down"));
+    house.nothing_lives();
+}
+
+#[test]
+fn tools_join_while_a_run_goes_on() {
+    let Some(house) = with_entries(&[("moon", entry(&["grows"]))]) else { return };
+    let grown = json!({ "name": "mcp__moon__grown", "arguments": {} });
+    house.script(&json!({ "answers": [
+        calls("mcp__moon__grow", json!({})),
+        { "steps": [{ "wait_ms": 4000 }, { "call": { "name": "list_tools", "arguments": {} } }] },
+        { "steps": [{ "call": grown }] },
+        after("grown up", says("done")),
+    ] }));
+    let output = house.run(&["run", "--yes", "go"]).code(0);
+    assert_eq!(output.stdout, "done\n");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_package_runner_is_not_ended_while_it_installs() {
+    let Some(house) = with_servers(&[]) else { return };
+    let server = fixtures::built_program("mcp_server").display().to_string();
+    let text =
+        format!("#!/bin/sh\necho fetching >&2; sleep 3; touch \"$1\"; exec {server} legacy\n");
+    let runner = house.write("bin/npx", &text);
+    set_mode(&runner, 0o755);
+    let all =
+        [&["mcp", "logs"][..], &["mcp", "list"], &["call", "mcp__moon__echo"], &["chat", "x"]];
+    for (number, words) in all.into_iter().enumerate() {
+        let done = house.path().join(format!("installed-{number}"));
+        house.script(&json!({ "answers": [says("quick")] }));
+        let npx = json!({ "command": runner, "args": [done] });
+        write_servers(&house, "home/.mcp.json", [("moon".to_owned(), npx)].into_iter().collect());
+        if words[1] == "logs" {
+            house.run(words).code(0);
+            assert!(!done.exists());
+            continue;
+        }
+        let running = house.command(words).start();
+        running.wait_for_error("waiting for MCP server");
+        // The first Ctrl-C stops what goes on, and not the installation.
+        running.signal("INT");
+        running.finish();
+        assert!(done.exists(), "{words:?}");
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn calls_that_only_read_and_those_of_a_parallel_server_run_side_by_side() {
+    let mut parallel = entry(&["meets"]);
+    parallel["parallel"] = true.into();
+    let Some(house) = with_entries(&[("moon", entry(&["meets"])), ("sun", parallel)]) else {
+        return;
+    };
+    let meet = |name: &str| json!({ "call": { "name": name, "arguments": { "count": 3 } } });
+    let three = |name: &str| json!({ "steps": [meet(name), meet(name), meet(name)] });
+    house.script(&json!({ "answers": [
+        three("mcp__moon__meet"),
+        after("met", three("mcp__sun__gather")),
+        after("met", says("done")),
+    ] }));
+    assert_eq!(house.run(&["run", "--yes", "go"]).code(0).stdout, "done\n");
+    house.nothing_lives();
+}
+
+#[test]
+fn commands_about_tools_know_those_of_servers() {
+    let Some(house) =
+        with_entries(&[("moon", entry(&["legacy"])), ("gone", broken()[1].1.clone())])
+    else {
+        return;
+    };
+    let list = house.run(&["tool", "list"]).code(0);
+    assert!(list.stdout.contains("mcp__moon__echo"), "{list}");
+    assert!(list.stderr.contains("MCP server `gone` is down"), "{list}");
+    let shown = house.run(&["tool", "show", "mcp__moon__echo"]).code(0).stdout;
+    assert!(shown.contains("echo of the moon") && shown.contains("\"text\""), "{shown}");
+    let output = house.run(&["tool", "show", "mcp__gone__echo"]).code(4);
+    assert!(output.stderr.contains("MCP server `gone` is down"), "{output}");
+    let explain = ["permission", "explain", "mcp__moon__echo"];
+    let explained = house.run(&explain).code(0).stdout;
+    assert!(explained.starts_with("ask: "), "{explained}");
+    let allowed = house.run(&[&explain[..], &["--allow", "mcp__moon__*"]].concat()).code(0).stdout;
+    assert!(allowed.starts_with("allow: "), "{allowed}");
+    house.script(&json!({ "answers": [] }));
+    let prompt = house.run(&["run", "--show-prompt", "--tools", "mcp__moon__echo"]).code(0).stdout;
+    assert!(prompt.contains("tool mcp__moon__echo"), "{prompt}");
+    assert!(prompt.contains("MCP servers: moon (12 tools)"), "{prompt}");
+    let said = house.run(&["command", "mcp__moon__watch", "full"]).code(0).stdout;
+    assert!(said.contains("Look at the full moon."), "{said}");
+    let shown = house.run(&["mcp", "show", "moon"]).code(0).stdout;
+    assert!(shown.contains("mcp__moon__add {a?: number, b?: number}"), "{shown}");
+    house.nothing_lives();
+}
+
+#[test]
+fn commands_say_that_a_file_of_an_untrusted_workspace_is_not_read() {
+    let Some(house) = with_servers(&[]) else { return };
+    let servers = json!({ "near": entry(&["legacy"]) });
+    write_servers(&house, "workspace/.mcp.json", servers.as_object().unwrap().clone());
+    for words in [&["list"][..], &["status"]] {
+        let told = mcp(&house, words);
+        assert!(told.contains("is not used: the workspace is not trusted"), "{told}");
+    }
+    let output = house.run(&["mcp", "show", "near"]).code(1);
+    assert!(output.stderr.contains("the workspace is not trusted"), "{output}");
+    let output = house.run(&["call", "mcp__near__echo"]).code(2);
+    assert!(output.stderr.contains("the workspace is not trusted"), "{output}");
     house.nothing_lives();
 }

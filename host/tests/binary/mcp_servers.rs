@@ -55,7 +55,9 @@ fn check_run(house: &House, name: &str, calls: &[(&str, Value, &str)], tools: &E
     let connected = house.run(&["mcp", "connect", name]).code(0).stdout;
     assert!(connected.contains("connected") || connected.contains("Connected"), "{connected}");
     let shown = house.run(&["mcp", "show", name]).code(0).stdout;
-    let names = shown.lines().filter_map(|line| line.strip_prefix("    ")?.split(':').next());
+    let rows = shown.lines().filter_map(|line| line.strip_prefix("    "));
+    let rows = rows.filter(|row| !row.starts_with(' '));
+    let names = rows.filter_map(|row| row.split(':').next());
     tools.assert_eq(&names.map(|name| format!("{name}\n")).collect::<String>());
     let mut answers = Vec::new();
     let mut before: Option<&str> = None;

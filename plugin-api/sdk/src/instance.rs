@@ -15,6 +15,7 @@ use jaato_types::count::{COUNT_TOKENS, TokenCount};
 use jaato_types::hooks::{COMPLETE_WORDS, CompleteWords, Hook, PREVIEW, PreviewRequest};
 use jaato_types::large::{LARGE, Large, LargeOf};
 use jaato_types::resources::RESOURCE;
+use jaato_types::tools_set::{AWAIT_TOOLS, ToolsAwaited};
 use jaato_types::{
     CONDITION, ConditionRequest, Error, ErrorKind, Frame, FrameError, GcRequest, Output,
     PULL_MODEL, PullModel, Pulled, Request, Result, ToolName,
@@ -230,6 +231,10 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                 COMPLETE_WORDS => {
                     let asked: CompleteWords = Frame::read(&frame).map_err(bad_frame)?;
                     value_frame(&S::complete_words(&cx, asked).await?)
+                }
+                AWAIT_TOOLS => {
+                    let awaited: ToolsAwaited = Frame::read(&frame).map_err(bad_frame)?;
+                    value_frame(&S::await_tools(&cx, awaited).await?)
                 }
                 COUNT_TOKENS => core.count_tokens(&cx, &frame).await,
                 name => core.hook(&cx, name, &frame).await,

@@ -147,7 +147,9 @@ pub mod task {
 
 /// Tools that change while the plugin runs, set by [`Reporter::set_tools`].
 pub mod dynamic {
-    pub use crate::types::tools_set::{RefusedTool, ToolsSet, ToolsSetAnswer};
+    pub use crate::types::tools_set::{
+        RefusedTool, ToolSource, ToolsAwaited, ToolsMissing, ToolsSet, ToolsSetAnswer,
+    };
 }
 
 /// Sessions that a plugin opens beside its own, by [`Reporter::open_session`].

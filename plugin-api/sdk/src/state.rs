@@ -3,6 +3,7 @@
 use std::future::{Future, ready};
 
 use jaato_types::hooks::{CompleteWords, WordChoices};
+use jaato_types::tools_set::{ToolsAwaited, ToolsMissing};
 use jaato_types::{Description, Error, ErrorKind, Output, Result};
 use serde_json::Value;
 
@@ -68,6 +69,20 @@ pub trait State: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = Result<WordChoices>> + Send {
         let text = format!("the plugin offers no words for the command `{}`", asked.command);
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
+    }
+
+    /// Waits for tools that the plugin has not set yet, with `tools: dynamic` and `tool_prefixes`
+    /// alone. Starts what these tools need, and answers when they are set or cannot be, at the
+    /// latest after `wait_ms`. The host asks again while something is pending, so the plugin bounds
+    /// how long a source stays pending. The context only reads.
+    ///
+    /// # Errors
+    /// The host waits no longer.
+    fn await_tools(
+        _cx: &Cx<Self>,
+        _awaited: ToolsAwaited,
+    ) -> impl Future<Output = Result<ToolsMissing>> + Send {
+        ready(Ok(ToolsMissing::default()))
     }
 
     /// Runs a tool that the plugin has set while it runs

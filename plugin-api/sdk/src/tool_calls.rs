@@ -41,13 +41,13 @@ impl Reporter {
         Ok(Output { content, bytes, attachments, ..Output::default() })
     }
 
-    /// Sets tools and commands that the plugin offers besides those that its code declares, from
-    /// the next turn on; what it has set before goes. For plugins with `tools: dynamic`, whose
-    /// [`State::call_tool`](crate::State::call_tool) runs them. An instance of a session sets them
-    /// for that session, a host-wide one for all.
+    /// Sets tools and commands that the plugin offers besides those that its code declares. New
+    /// tools join with the next step, and all other changes with the next turn. For plugins with
+    /// `tools: dynamic`, whose [`State::call_tool`](crate::State::call_tool) runs them. An instance
+    /// of a session sets them for that session, a host-wide one for all.
     ///
     /// # Errors
-    /// `limit_reached` for more than one change a second.
+    /// `limit_reached` for the sixth change without a pause of a second.
     pub async fn set_tools(&self, set: &ToolsSet) -> Result<ToolsSetAnswer> {
         self.service(TOOLS_SET, set).await
     }

@@ -145,7 +145,7 @@ enum Kind {
 
 /// Keys without case, `_` and `-`; the name that is read, and what it holds. From the documents of
 /// Claude Code, Claude Desktop, Cline, codex, Cursor, Gemini CLI, opencode, VS Code and Windsurf.
-const KEYS: [(&str, &str, Kind); 31] = [
+const KEYS: [(&str, &str, Kind); 33] = [
     ("type", "type", Kind::Text),
     ("transport", "type", Kind::Text),
     ("command", "command", Kind::Command),
@@ -177,6 +177,8 @@ const KEYS: [(&str, &str, Kind); 31] = [
     ("disabledtools", "excludeTools", Kind::Texts),
     ("disabled", "disabled", Kind::Flag),
     ("enabled", "disabled", Kind::NotFlag),
+    ("alwaysload", "alwaysLoad", Kind::Flag),
+    ("parallel", "parallel", Kind::Flag),
 ];
 
 /// Writes an entry with the names and types that jaato reads, whatever program it was written for.

@@ -80,7 +80,7 @@ impl Asked {
 /// # Errors
 /// As [`ask`].
 pub async fn tool(
-    server: &Server,
+    server: &Arc<Server>,
     tool: &RemoteTool,
     arguments: Map<String, Value>,
     site: Option<Arc<dyn CallSite>>,
@@ -100,7 +100,11 @@ pub async fn tool(
 ///
 /// # Errors
 /// What the server answers; why it is down; `timeout`.
-pub async fn ask(server: &Server, asked: &Asked, site: Option<Arc<dyn CallSite>>) -> Result<Value> {
+pub async fn ask(
+    server: &Arc<Server>,
+    asked: &Asked,
+    site: Option<Arc<dyn CallSite>>,
+) -> Result<Value> {
     let connection = server.up().await?;
     let answer = ask_connection(&connection, asked, server.entry.timeout, site).await;
     answer.map_err(|error| {

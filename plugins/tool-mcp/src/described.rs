@@ -51,6 +51,8 @@ pub struct Described {
     pub has_resources: bool,
     /// What was odd about its lists, a line each.
     pub lines: Vec<String>,
+    /// How many tools and prompts of it cannot be used.
+    pub left_out: usize,
 }
 
 /// A tool as a server describes it.
@@ -67,6 +69,8 @@ pub struct RemoteTool {
     pub aliases: BTreeMap<String, String>,
     /// Whether the server says that a second call does no harm.
     pub may_repeat: bool,
+    /// Whether the server says that it only reads.
+    pub reads_only: bool,
 }
 
 /// A prompt as a server describes it.
@@ -113,17 +117,21 @@ pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
     let info = Arc::clone(&connection.info);
     let capabilities = &info.capabilities;
     let mut lines = Vec::new();
-    let tools = match capabilities.tools {
+    let mut tools = match capabilities.tools {
         Some(_) => list(connection, Listed::Tools, &mut lines).await?,
         None => Vec::new(),
     };
-    let prompts = match capabilities.prompts {
+    let left_out = tools.len().saturating_sub(TOOLS_MAX);
+    tools.truncate(TOOLS_MAX);
+    let mut prompts = match capabilities.prompts {
         Some(_) => list(connection, Listed::Prompts, &mut lines).await.unwrap_or_else(|error| {
             lines.push(format!("its prompts: {}", error.message));
             Vec::new()
         }),
         None => Vec::new(),
     };
+    let left_out = left_out + prompts.len().saturating_sub(PROMPTS_MAX);
+    prompts.truncate(PROMPTS_MAX);
     let title = info.server_info.as_ref().map(|it| format!("{} {}", it.name, it.version));
     let instructions = info.instructions.as_deref().unwrap_or_default();
     let described = Described {
@@ -132,6 +140,7 @@ pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
         title: cut(&title.unwrap_or_default(), LINE_BYTES_MAX),
         instructions: cut(&plain(instructions), INSTRUCTIONS_BYTES_MAX),
         has_resources: capabilities.resources.is_some(),
+        left_out,
         ..Described::default()
     };
     // Schemas may be large: not on the thread that all servers share.
@@ -156,19 +165,24 @@ impl Described {
         for value in tools {
             match read(value, &mut names) {
                 Ok(tool) => self.tools.push(tool.tool(&mut self.lines)),
-                Err(why) => self.lines.push(format!("a tool is left out: {why}")),
+                Err(why) => self.leave_out(format!("a tool is left out: {why}")),
             }
         }
         let mut names = BTreeSet::new();
         for value in prompts {
             match read(value, &mut names) {
                 Ok(prompt) => self.prompts.push(prompt.prompt()),
-                Err(why) => self.lines.push(format!("a prompt is left out: {why}")),
+                Err(why) => self.leave_out(format!("a prompt is left out: {why}")),
             }
         }
         // A model reads few lines, and a person no more.
         self.lines.truncate(20);
         self
+    }
+
+    fn leave_out(&mut self, line: String) {
+        self.left_out += 1;
+        self.lines.push(line);
     }
 }
 
@@ -196,6 +210,7 @@ impl Written {
         };
         RemoteTool {
             may_repeat: hint("readOnlyHint") || hint("idempotentHint"),
+            reads_only: hint("readOnlyHint"),
             description: self.text(),
             name: self.name,
             schema: lowered.schema,
@@ -244,7 +259,6 @@ async fn list(
         all.append(&mut page);
         if all.len() > max {
             lines.push(format!("it has more than {max} {key}: the first {max} count"));
-            all.truncate(max);
             return Ok(all);
         }
         // An empty cursor is one as any other; the same one again would go on for ever.

@@ -22,6 +22,7 @@ pub mod oauth;
 pub mod offer;
 mod people;
 pub mod resources;
+pub mod runner;
 pub mod runtime;
 mod sampling;
 pub mod schema;

@@ -1,21 +1,47 @@
-//! What servers print and what becomes of them: the newest lines, for `mcp logs`.
+//! What servers print and what becomes of them: the newest lines, for `mcp logs`. A file keeps
+//! them, so that they can be read after the process has ended.
 
 use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jaato_plugin_sdk::Error;
+use jaato_plugin_sdk::serde::{Deserialize, Serialize};
+use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::mask;
 use parking_lot::Mutex;
+
+use crate::config::files::replace;
 
 /// Lines that are kept of all servers, as in the original.
 pub const LINES_MAX: usize = 500;
 /// Longest line; the rest of it is left out.
 const LINE_CHARS_MAX: usize = 500;
+/// A longer file is cut to the newest lines when a process begins.
+const FILE_BYTES_MAX: u64 = 512 * 1024;
+/// Most of a file that is read: several processes may have written to it since it was cut.
+const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
+const FILE_NAME: &str = "log.jsonl";
 
 /// The newest lines of all servers.
 #[derive(Default)]
-pub struct Lines(Mutex<VecDeque<Line>>);
+pub struct Lines {
+    /// Those of this process.
+    own: Mutex<VecDeque<Line>>,
+    /// Where all are kept.
+    kept: Option<Kept>,
+}
+
+/// The file that keeps lines.
+struct Kept {
+    path: PathBuf,
+    /// Opened with the first line; nothing if that fails.
+    file: Mutex<Option<Option<File>>>,
+}
 
 /// Where one server's lines go.
 #[derive(Clone)]
@@ -24,15 +50,18 @@ pub struct ServerLog {
     lines: Arc<Lines>,
     /// The texts that no line shows, the longest first.
     secrets: Arc<[String]>,
+    /// What it printed last.
+    printed: Arc<Mutex<Option<String>>>,
 }
 
 /// One of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
 pub struct Line {
     /// Seconds since 1970.
     pub at: u64,
     /// Whose it is.
-    pub server: Arc<str>,
+    pub server: String,
     /// What happened, without what a terminal would obey.
     pub text: String,
 }
@@ -41,18 +70,61 @@ impl Lines {
     /// Returns where the lines of a server go.
     pub fn of(self: &Arc<Self>, server: &str) -> ServerLog {
         let lines = Arc::clone(self);
-        ServerLog { server: server.into(), lines, secrets: Arc::default() }
+        let (secrets, printed) = (Arc::default(), Arc::default());
+        ServerLog { server: server.into(), lines, secrets, printed }
     }
 
-    /// Lists the lines of one server or of all, the oldest first.
+    /// Keeps lines in a folder as well; without one in this process alone. Blocks: a file that grew
+    /// too long is cut.
+    pub fn kept_in(folder: Option<&Path>) -> Self {
+        let kept = folder.map(|folder| {
+            let path = folder.join(FILE_NAME);
+            if path.metadata().is_ok_and(|it| it.len() > FILE_BYTES_MAX) {
+                // It is only a log: one that cannot be cut is read up to its bound.
+                let _ = replace(&path, &written(&read(&path)));
+            }
+            Kept { path, file: Mutex::default() }
+        });
+        Self { kept, ..Self::default() }
+    }
+
+    /// Lists the lines of one server or of all, the oldest first. Blocks on the file.
     pub fn list(&self, server: Option<&str>) -> Vec<Line> {
-        let is_asked = |line: &&Line| server.is_none_or(|server| server == &*line.server);
-        self.0.lock().iter().filter(is_asked).cloned().collect()
+        let mut lines = match &self.kept {
+            Some(kept) => read(&kept.path),
+            None => self.own.lock().iter().cloned().collect(),
+        };
+        lines.retain(|line| server.is_none_or(|server| server == line.server));
+        lines
     }
 
-    /// Forgets all; returns how many there were.
+    /// Forgets all; returns how many there were. Blocks on the file.
     pub fn clear(&self) -> usize {
-        std::mem::take(&mut *self.0.lock()).len()
+        let count = self.list(None).len();
+        self.own.lock().clear();
+        if let Some(kept) = &self.kept {
+            // The next line opens the new file.
+            *kept.file.lock() = None;
+            let _ = fs::remove_file(&kept.path);
+        }
+        count
+    }
+
+    /// Returns the newest line of a server in this process.
+    fn last(&self, server: &str) -> Option<String> {
+        let own = self.own.lock();
+        own.iter().rev().find(|line| line.server == server).map(|line| line.text.clone())
+    }
+
+    fn push(&self, line: Line) {
+        if let Some(kept) = &self.kept {
+            kept.append(&line);
+        }
+        let mut own = self.own.lock();
+        if own.len() >= LINES_MAX {
+            own.pop_front();
+        }
+        own.push_back(line);
     }
 }
 
@@ -83,17 +155,67 @@ impl ServerLog {
     pub fn line(&self, text: &str) {
         let text = safe(&self.scrubbed(text));
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
-        let mut lines = self.lines.0.lock();
-        if lines.len() >= LINES_MAX {
-            lines.pop_front();
-        }
-        lines.push_back(Line { at, server: Arc::clone(&self.server), text });
+        self.lines.push(Line { at, server: self.server.to_string(), text });
+    }
+
+    /// Adds a line that the server printed.
+    pub fn printed(&self, text: &str) {
+        self.line(text);
+        *self.printed.lock() = Some(safe(&self.scrubbed(text)));
+    }
+
+    /// Returns what it printed last, since [`ServerLog::begin`].
+    pub fn last_printed(&self) -> Option<String> {
+        self.printed.lock().clone()
+    }
+
+    /// Forgets what it printed before it is started again.
+    pub fn begin(&self) {
+        *self.printed.lock() = None;
+    }
+
+    /// Says why it ended: what it printed last, and what became of it.
+    pub fn last_words(&self, what: &str) -> String {
+        let printed = self.last_printed();
+        let last = self.lines.last(&self.server).filter(|last| Some(last) != printed.as_ref());
+        let printed = printed.map(|it| format!(": {it}")).unwrap_or_default();
+        let last = last.map(|it| format!(" ({it})")).unwrap_or_default();
+        format!("{what}{last}{printed}")
     }
 
     /// Returns the server's name.
     pub fn server(&self) -> &str {
         &self.server
     }
+}
+
+impl Kept {
+    fn append(&self, line: &Line) {
+        let mut file = self.file.lock();
+        let open = || {
+            let mut options = File::options();
+            options.append(true).create(true).mode(0o600).open(&self.path).ok()
+        };
+        if let Some(file) = file.get_or_insert_with(open) {
+            // It is only a log. In one piece, so that processes do not mix their lines.
+            let _ = file.write_all(&written(std::slice::from_ref(line)));
+        }
+    }
+}
+
+/// Reads the newest lines of a file; what is no line is left out.
+fn read(path: &Path) -> Vec<Line> {
+    let mut bytes = Vec::new();
+    // Without a file there are none.
+    let _ = File::open(path).map(|file| file.take(READ_BYTES_MAX).read_to_end(&mut bytes));
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let lines: Vec<Line> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].to_vec()
+}
+
+fn written(lines: &[Line]) -> Vec<u8> {
+    let text = |line: &Line| serde_json::to_string(line).unwrap_or_default() + "\n";
+    lines.iter().map(text).collect::<String>().into_bytes()
 }
 
 /// Makes a text of a stranger's one line that a terminal can show: no control characters, none that
@@ -129,6 +251,39 @@ mod tests {
         moon.line(&"x".repeat(LINE_CHARS_MAX + 1));
         assert_eq!(lines.list(None)[LINES_MAX - 1].text.chars().count(), LINE_CHARS_MAX + 1);
         assert_eq!(lines.clear(), LINES_MAX);
+    }
+
+    #[test]
+    fn lines_are_there_in_the_next_process_and_a_long_file_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = || Arc::new(Lines::kept_in(Some(folder.path())));
+        let first = lines();
+        first.of("moon").hiding(vec!["SECRET-1".to_owned()]).printed("SECRET-1 failed");
+        let texts = |lines: &Lines| -> Vec<String> {
+            lines.list(Some("moon")).into_iter().map(|line| line.text).collect()
+        };
+        assert_eq!(texts(&lines()), ["… failed"]);
+        let log = first.of("moon");
+        (0..3000).for_each(|number| log.line(&format!("{number} {}", "x".repeat(200))));
+        let next = lines();
+        let path = folder.path().join(FILE_NAME);
+        assert!(path.metadata().unwrap().len() < FILE_BYTES_MAX);
+        assert!(texts(&next).len() == LINES_MAX && texts(&next)[LINES_MAX - 1].starts_with("2999"));
+        assert_eq!(next.clear(), LINES_MAX);
+        next.of("moon").line("again");
+        assert_eq!(texts(&lines()), ["again"]);
+    }
+
+    #[test]
+    fn a_server_that_ended_is_told_with_what_it_printed_last() {
+        let log = Arc::new(Lines::default()).of("moon");
+        assert_eq!(log.last_words("it ended"), "it ended");
+        log.printed("Error: no such module");
+        log.line("it ended with code 1");
+        let told = "it ended (it ended with code 1): Error: no such module";
+        assert_eq!(log.last_words("it ended"), told);
+        log.begin();
+        assert_eq!(log.last_words("it ended"), "it ended (it ended with code 1)");
     }
 
     #[test]

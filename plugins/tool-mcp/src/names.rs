@@ -22,9 +22,14 @@ pub const CATEGORY: &str = "MCP";
 
 /// Returns the name by which a model calls a tool.
 pub fn tool_name(server: &str, tool: &str) -> String {
-    let head = format!("{PREFIX}{}__", server_part(server));
+    let head = server_prefix(server);
     let room = NAME_CHARS_MAX - head.len();
     head + &fitted(tool, room)
+}
+
+/// Returns how the names of a server's tools begin.
+pub fn server_prefix(server: &str) -> String {
+    format!("{PREFIX}{}__", server_part(server))
 }
 
 /// Returns how a server is written in names.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
-use jaato_plugin_sdk::types::{Availability, CommandSpec, ToolSpec};
+use jaato_plugin_sdk::types::{Annotations, Availability, CommandSpec, ToolSpec};
 
 use crate::described::{Described, RemotePrompt, RemoteTool, cut, plain};
+use crate::log::safe;
 use crate::names::{CATEGORY, server_part, tool_name};
-use crate::server::Server;
+use crate::server::{Server, Status};
 use crate::{resources, sampling};
 
 /// Tools of all servers; the host takes a thousand of a plugin.
@@ -21,6 +22,9 @@ const COMMANDS_MAX: usize = 150;
 const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
 /// Longest line of a command; the host takes some more.
 const LINE_BYTES_MAX: usize = 200;
+
+/// Lines about broken entries that a model is told.
+const LINES_TOLD_MAX: usize = 5;
 
 /// What is offered, and what each name stands for.
 #[derive(Default)]
@@ -35,6 +39,8 @@ pub struct Offer {
     pub sampling: BTreeMap<String, String>,
     /// The digests of the entries of servers that have resources.
     with_resources: Vec<String>,
+    /// Tools for which there is no room.
+    left_out: usize,
 }
 
 /// What a name stands for.
@@ -51,7 +57,10 @@ impl Offer {
     pub fn of(servers: &[Arc<Server>]) -> Self {
         let mut offer = Self::default();
         let mut said = Vec::new();
+        let mut states = Vec::new();
         for server in servers.iter().filter(|it| !it.entry.disabled) {
+            states.extend(state(server));
+            offer.set.notices.extend(notices(server));
             let Some(described) = server.described() else { continue };
             offer.take(server, &described);
             let about = described.instructions.trim();
@@ -62,8 +71,33 @@ impl Offer {
         if !offer.with_resources.is_empty() {
             offer.set.tools.extend(resources::specs(&offer.with_resources.join(" ")));
         }
-        offer.set.instructions = instructions(&said);
+        if offer.left_out > 0 {
+            let left_out = offer.left_out;
+            offer.set.notices.push(format!(
+                "{left_out} MCP tools are left out: {TOOLS_MAX} are offered at most; `tools` in a \
+                 server's entry picks some"
+            ));
+        }
+        let line = format!("MCP servers: {}", states.join(", "));
+        let parts: Vec<String> =
+            (!states.is_empty()).then_some(line).into_iter().chain(instructions(&said)).collect();
+        offer.set.instructions = (!parts.is_empty()).then(|| parts.join("\n"));
         offer
+    }
+
+    /// Adds what is wrong with the files, and which file of the workspace is not read.
+    #[must_use]
+    pub fn with_lines(mut self, lines: Vec<String>, untrusted: Option<String>) -> Self {
+        let told = lines.iter().chain(&untrusted).take(LINES_TOLD_MAX);
+        let told: Vec<String> = told.map(|line| safe(line)).collect();
+        if !told.is_empty() {
+            let before = self.set.instructions.map(|it| it + "\n").unwrap_or_default();
+            let line = format!("{before}MCP servers that cannot be used: {}", told.join("; "));
+            self.set.instructions = Some(line);
+        }
+        // The host itself tells the user of a workspace that is not trusted.
+        self.set.notices.extend(lines.iter().map(|line| format!("MCP: {}", safe(line))));
+        self
     }
 
     fn take(&mut self, server: &Arc<Server>, described: &Described) {
@@ -71,7 +105,11 @@ impl Offer {
         for tool in described.tools.iter().filter(|it| server.entry.allows(&it.name)) {
             let name = tool_name(server.name(), &tool.name);
             // A tool of this name would be run in the place of the question to a model.
-            if self.tools.len() >= TOOLS_MAX || name == sampling || self.tools.contains_key(&name) {
+            if name == sampling || self.tools.contains_key(&name) {
+                continue;
+            }
+            if self.tools.len() >= TOOLS_MAX {
+                self.left_out += 1;
                 continue;
             }
             self.set.tools.push(spec(server, tool, &name));
@@ -93,6 +131,72 @@ impl Offer {
     }
 }
 
+/// Says in a few words for the model how many tools a server has, or why it has none. Nothing of a
+/// server that nobody needed yet and of which nothing is known.
+fn state(server: &Server) -> Option<String> {
+    let name = safe(server.name());
+    let mut parts = Vec::new();
+    if let Some(described) = server.described() {
+        parts.push(counted(offered(server, &described)));
+        if described.left_out > 0 {
+            parts.push(format!("{} more cannot be used", described.left_out));
+        }
+    }
+    match server.status() {
+        Status::Down { why } => {
+            let hint = why.hint.as_ref().map(|hint| format!("; {}", safe(hint)));
+            let why = cut(&safe(&why.message), LINE_BYTES_MAX);
+            parts.push(format!("down: {why}{}", hint.unwrap_or_default()));
+        }
+        Status::Stopped => parts.push("disconnected by the user".to_owned()),
+        Status::Starting if parts.is_empty() && server.begun().is_some() => {
+            parts.push("starting".to_owned());
+        }
+        Status::Starting | Status::Up(_) | Status::Disabled => {}
+    }
+    (!parts.is_empty()).then(|| format!("{name} ({})", parts.join(", ")))
+}
+
+/// Counts the tools of a server that are offered.
+fn offered(server: &Server, described: &Described) -> usize {
+    described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
+}
+
+fn counted(tools: usize) -> String {
+    match tools {
+        1 => "1 tool".to_owned(),
+        _ => format!("{tools} tools"),
+    }
+}
+
+/// Lines for the user about a server: that it is down, that it is up for the first time, that its
+/// tools cannot all be used.
+fn notices(server: &Server) -> Vec<String> {
+    let name = safe(server.name());
+    let mut lines = Vec::new();
+    match server.status() {
+        Status::Down { why } => {
+            let hint = server.hint(&why).map(|hint| format!("; {}", safe(&hint)));
+            let hint = hint.unwrap_or_default();
+            lines.push(format!("MCP server `{name}` is down: {}{hint}", safe(&why.message)));
+        }
+        Status::Up(_) if !server.was_known() => {
+            let tools = counted(server.described().map_or(0, |it| offered(server, &it)));
+            lines.push(format!("MCP server `{name}` is up for the first time: {tools}"));
+        }
+        Status::Up(_) | Status::Starting | Status::Stopped | Status::Disabled => {}
+    }
+    if let Some(described) = server.described().filter(|it| it.left_out > 0 && server.is_fresh()) {
+        let (count, first) = (described.left_out, described.lines.first());
+        let first = first.map(|line| format!(" ({})", safe(line))).unwrap_or_default();
+        lines.push(format!(
+            "MCP server `{name}`: {count} of its tools and prompts cannot be used{first}; \
+             `jaato mcp show {name}` lists them"
+        ));
+    }
+    lines
+}
+
 /// Describes a tool for the model. Whatever the server says of it is its own word: it never runs
 /// without the person's rules.
 fn spec(server: &Server, tool: &RemoteTool, name: &str) -> ToolSpec {
@@ -108,6 +212,11 @@ fn spec(server: &Server, tool: &RemoteTool, name: &str) -> ToolSpec {
         foreign: true,
         origin: server.entry.digest.clone(),
         auto_background: true,
+        annotations: Annotations {
+            // The word of the server loosens no rule: it only lets calls run side by side.
+            parallel_safe: tool.reads_only || server.entry.parallel,
+            ..Annotations::default()
+        },
         ..ToolSpec::default()
     }
 }

@@ -4,6 +4,7 @@
 //! nobody waits for one without a bound.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -22,16 +23,15 @@ use crate::described::{self, Described};
 use crate::log::{Lines, ServerLog};
 use crate::oauth::Login;
 use crate::oauth::kept::HostTokens;
+use crate::runner::{INSTALL_TIME, Installing, Installs, may_install};
 use crate::runtime::Spawner;
 use crate::transport::http::{self, Authorize, HostHttp};
 use crate::transport::wire::{LineTransport, Wire};
 
 /// How long a server may take to say which era it speaks.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// How long one attempt to connect may take.
-const ATTEMPT_TIME: Duration = Duration::from_secs(30);
-/// How long a call waits for a server that is being started.
-const UP_TIME: Duration = Duration::from_secs(30);
+/// How long a server may take to start, if its entry says nothing.
+const START_TIME: Duration = Duration::from_secs(30);
 /// The first wait before a server that ended is started again; it doubles each time.
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
 /// The longest wait.
@@ -53,6 +53,8 @@ pub struct Around {
     pub spawner: Spawner,
     /// What servers print.
     pub lines: Arc<Lines>,
+    /// Package runners that may be installing servers.
+    pub installs: Arc<Installs>,
     /// What they said when they were last up.
     pub cache: Cache,
     /// Folders that they may know of.
@@ -67,10 +69,15 @@ pub trait Launch: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why it cannot be started.
-    fn launch(&self, reach: &StdioReach, log: &ServerLog) -> BoxFuture<'static, Result<Wire>>;
+    fn launch(
+        &self,
+        reach: &StdioReach,
+        log: &ServerLog,
+        install: Option<Installing>,
+    ) -> BoxFuture<'static, Result<Wire>>;
 }
 
-/// How it stands with a server.
+/// The connection state of a server.
 #[derive(Clone)]
 pub enum Status {
     /// It is being started.
@@ -98,6 +105,14 @@ pub struct Server {
     log: ServerLog,
     status: watch::Sender<Status>,
     described: Mutex<Option<Arc<Described>>>,
+    /// When it was to be started first; nothing before that.
+    begun: Mutex<Option<Instant>>,
+    /// Whether an earlier process waited for it in vain.
+    was_late: bool,
+    /// Whether earlier processes knew what it has.
+    was_known: bool,
+    /// Whether it told this process something that was not known.
+    is_fresh: AtomicBool,
     /// Whether a connection is made, or is coming to its end.
     open: watch::Sender<bool>,
     /// For one of the network that names no key of its own.
@@ -117,13 +132,19 @@ struct Ended {
 impl Server {
     /// Makes one that is down, and knows what the cache knows.
     pub fn new(entry: ServerEntry, fingerprint: String, around: &Arc<Around>) -> Arc<Self> {
-        let known = around.cache.get(&fingerprint).and_then(|record| record.described);
+        let record = around.cache.get(&fingerprint);
+        let was_late = record.as_ref().is_some_and(|record| record.described.is_none());
+        let known = record.and_then(|record| record.described);
         let status = if entry.disabled { Status::Disabled } else { Status::Starting };
         Arc::new(Self {
             log: around.lines.of(&entry.name).hiding(entry.secrets()),
             around: Arc::clone(around),
             status: watch::Sender::new(status),
+            begun: Mutex::default(),
+            was_late,
+            was_known: known.is_some(),
             described: Mutex::new(known.map(Arc::new)),
+            is_fresh: AtomicBool::new(false),
             open: watch::Sender::new(false),
             login: login_of(&entry, around),
             wanted: watch::Sender::new(!entry.disabled),
@@ -143,7 +164,7 @@ impl Server {
         &self.log
     }
 
-    /// Returns how it stands with it.
+    /// Returns its connection state.
     pub fn status(&self) -> Status {
         self.status.borrow().clone()
     }
@@ -170,14 +191,55 @@ impl Server {
         let _ = open.wait_for(|is_open| !is_open).await;
     }
 
-    /// Begins to start it and to keep it up.
+    /// Returns how long it may take to start.
+    pub fn start_time(&self) -> Duration {
+        let usual = if may_install(&self.entry.reach) { INSTALL_TIME } else { START_TIME };
+        self.entry.startup_timeout.unwrap_or(usual)
+    }
+
+    /// Returns how long ago it was to be started first; nothing for one that nobody needed yet.
+    pub fn begun(&self) -> Option<Duration> {
+        self.begun.lock().map(|at| at.elapsed())
+    }
+
+    /// Returns true if an earlier process waited in vain until it would say what it has.
+    pub fn was_late(&self) -> bool {
+        self.was_late
+    }
+
+    /// Returns true if earlier processes knew what it has.
+    pub fn was_known(&self) -> bool {
+        self.was_known
+    }
+
+    /// Says what a user can do about a server that is down.
+    pub fn hint(&self, why: &Error) -> Option<String> {
+        let name = self.name();
+        let logs = || format!("`jaato mcp logs {name}` shows what it printed");
+        Some(why.hint.clone().unwrap_or_else(logs))
+    }
+
+    /// Returns true if it told this process something that was not known.
+    pub fn is_fresh(&self) -> bool {
+        self.is_fresh.load(Ordering::Relaxed)
+    }
+
+    /// Begins to start it and to keep it up, once.
     pub fn begin(self: &Arc<Self>) {
+        {
+            let mut begun = self.begun.lock();
+            if begun.is_some() {
+                return;
+            }
+            *begun = Some(Instant::now());
+        }
         let this = Arc::clone(self);
         self.around.spawner.spawn(async move { this.keep_up().await });
     }
 
     /// Connects one that was disconnected, or tries again at once.
-    pub fn connect(&self) {
+    pub fn connect(self: &Arc<Self>) {
+        self.begin();
         // Whoever waits from now on waits for this attempt.
         self.status.send_if_modified(|status| {
             let is_down = matches!(status, Status::Down { .. } | Status::Stopped);
@@ -202,7 +264,8 @@ impl Server {
     ///
     /// # Errors
     /// Why it is not up.
-    pub async fn up(&self) -> Result<Arc<Connection>> {
+    pub async fn up(self: &Arc<Self>) -> Result<Arc<Connection>> {
+        self.begin();
         if let Status::Up(connection) = &*self.status.borrow()
             && !connection.is_closed()
         {
@@ -226,7 +289,7 @@ impl Server {
                 }
                 Status::Stopped | Status::Starting => {
                     let text = format!("the MCP server `{name}` is disconnected");
-                    let hint = format!("the person connects it by `/mcp connect {name}`");
+                    let hint = format!("the user connects it by `jaato mcp connect {name}`");
                     Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
                 }
                 Status::Disabled => {
@@ -235,16 +298,21 @@ impl Server {
                 }
             }
         };
-        let bounded = async move { tokio::time::timeout(UP_TIME, waiting).await };
+        let time = self.start_time();
+        let bounded = async move { tokio::time::timeout(time, waiting).await };
         let late = || {
-            let text = format!("the MCP server `{}` does not start", self.entry.name);
-            Error::new(ErrorKind::Timeout, text).temporary()
+            let seconds = time.as_secs_f32();
+            let name = &self.entry.name;
+            let text = format!("the MCP server `{name}` did not start within {seconds} s");
+            let hint = "`startupTimeout` in its entry gives it more time, in milliseconds";
+            Error::new(ErrorKind::Timeout, text).temporary().with_hint(hint)
         };
         self.around.spawner.run(bounded).await?.unwrap_or_else(|_| Err(late()))
     }
 
     /// Waits until it was asked what it has, or could not be.
-    pub async fn settled(&self) {
+    pub async fn settled(self: &Arc<Self>) {
+        self.begin();
         let mut status = self.status.subscribe();
         let is_settled = |status: &Status| !matches!(status, Status::Starting);
         // The sender is this server's own.
@@ -280,8 +348,8 @@ impl Server {
             );
             let why = self.log.scrubbed_error(ended.why);
             self.log.line(&why.message);
-            let known = self.around.cache.get(&self.fingerprint);
-            if known.is_none() {
+            if why.kind == ErrorKind::Timeout {
+                // The next process does not wait so long for it.
                 self.keep(None).await;
             }
             self.set(Status::Down { why });
@@ -300,7 +368,7 @@ impl Server {
     }
 
     /// Connects and goes on until the connection ends, or nobody wants it any more.
-    async fn run(&self, wanted: &mut watch::Receiver<bool>) -> Option<Ended> {
+    async fn run(self: &Arc<Self>, wanted: &mut watch::Receiver<bool>) -> Option<Ended> {
         let client = Client::new(self.log.clone(), self.around.roots.clone());
         let opened = tokio::select! {
             opened = self.open(&client) => opened,
@@ -324,7 +392,7 @@ impl Server {
         };
         let why = tokio::select! {
             _ = &mut waiting => Some(
-                Error::new(ErrorKind::Unavailable, self.last_words("it has closed the connection"))
+                Error::new(ErrorKind::Unavailable, self.log.last_words("it closed the connection"))
                     .temporary(),
             ),
             failed = watched => Some(match failed {
@@ -369,7 +437,11 @@ impl Server {
         let attempt = async {
             match &self.entry.reach {
                 Reach::Stdio(reach) => {
-                    let wire = around.launch.launch(reach, &self.log).await;
+                    self.log.begin();
+                    let is_known = self.described().is_some();
+                    let install = || around.installs.begin(self.name(), is_known);
+                    let install = may_install(&self.entry.reach).then(install);
+                    let wire = around.launch.launch(reach, &self.log, install).await;
                     let wire = wire.map_err(Failure::Started)?;
                     let transport = LineTransport::new(wire, PROBE_TIME, self.log.clone());
                     connection::open(transport, client, era, around.spawner.clone())
@@ -391,15 +463,17 @@ impl Server {
                 }
             }
         };
-        match tokio::time::timeout(ATTEMPT_TIME, attempt).await {
+        let time = self.start_time();
+        match tokio::time::timeout(time, attempt).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Failure::Started(
-                Error::new(
-                    ErrorKind::Timeout,
-                    format!("it did not answer within {} s", ATTEMPT_TIME.as_secs()),
-                )
-                .temporary(),
-            )),
+            Err(_) => {
+                let what = format!("it did not answer within {} s", time.as_secs_f32());
+                let printed = self.log.last_printed().map(|it| format!(": {it}"));
+                let text = what + &printed.unwrap_or_default();
+                let hint = "`startupTimeout` in its entry gives it more time, in milliseconds";
+                let error = Error::new(ErrorKind::Timeout, text).temporary().with_hint(hint);
+                Err(Failure::Started(error))
+            }
         }
     }
 
@@ -409,20 +483,12 @@ impl Server {
             Failure::Spoken(error) => {
                 let text = match *error {
                     ClientInitializeError::ConnectionClosed(_) => {
-                        self.last_words("it ended before it answered")
+                        self.log.last_words("it ended before it answered")
                     }
                     error => return connection::not_opened(&error),
                 };
                 Error::new(ErrorKind::Unavailable, text).temporary()
             }
-        }
-    }
-
-    /// Adds the last line that it printed: mostly the reason.
-    fn last_words(&self, what: &str) -> String {
-        match self.around.lines.list(Some(self.name())).last() {
-            Some(line) => format!("{what} ({})", line.text),
-            None => what.to_owned(),
         }
     }
 
@@ -435,6 +501,7 @@ impl Server {
                 self.log.line(line);
             }
             *self.described.lock() = Some(Arc::new(described.clone()));
+            self.is_fresh.store(true, Ordering::Relaxed);
             self.keep(Some(described)).await;
             self.around.changed.notify_one();
         }

@@ -1,28 +1,44 @@
-//! All servers of a person, and what is offered of them.
+//! All servers of a user, and what is offered of them.
+//!
+//! No server starts by itself: a session with a model starts all of them, a call only those that it
+//! needs.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use jaato_plugin_sdk::dynamic::ToolsSet;
-use jaato_plugin_sdk::{Error, ErrorKind, Home, Level, Result};
+use jaato_plugin_sdk::dynamic::{ToolSource, ToolsAwaited, ToolsMissing, ToolsSet};
+use jaato_plugin_sdk::{Error, ErrorKind, Home, Level, Reporter, Result};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::cache::fingerprint;
+use crate::config::files::FILE_NAME;
 use crate::config::{Configured, Places, Reach};
+use crate::log::safe;
+use crate::names::{PREFIX, server_prefix, tool_name};
 use crate::offer::Offer;
-use crate::server::{Around, Server};
+use crate::resources;
+use crate::server::{Around, Server, Status};
 
-/// How long the first request waits for servers that never said what they have.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// How long a list waits for servers that are being started.
-const SETTLE_WAIT: Duration = Duration::from_secs(2);
+/// How long a request waits for a server that an earlier process waited for in vain.
+const LATE_WAIT: Duration = Duration::from_secs(2);
 /// How long the end of the plugin waits for servers of the network.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
-/// How often the host takes another set of tools.
-const PUBLISH_PAUSE: Duration = Duration::from_millis(1100);
+/// How often the host is told of changes.
+const PUBLISH_PAUSE: Duration = Duration::from_millis(250);
+/// The pause after a set of tools that the host refused.
+const REFUSED_PAUSE: Duration = Duration::from_millis(1100);
 /// Sets that the host refuses in a row; then the next change tries again.
 const ATTEMPTS_MAX: usize = 5;
+/// How often who waits for servers looks at them again.
+const SETTLE_STEP: Duration = Duration::from_millis(500);
+/// How many of these steps it takes until a line tells so again.
+const SETTLE_STEPS_TOLD: u32 = 20;
+/// How often a wait looks at the servers again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// All servers.
 pub struct Servers {
@@ -34,8 +50,12 @@ pub struct Servers {
     offer: Mutex<Arc<Offer>>,
     /// What is wrong with the files, a line each.
     lines: Mutex<Vec<String>>,
-    /// What the host was told last.
-    published: Mutex<Option<ToolsSet>>,
+    /// A file of the workspace that is not read, because the workspace is not trusted.
+    untrusted: Mutex<Option<PathBuf>>,
+    /// Whether a session needs all servers.
+    are_all_needed: AtomicBool,
+    /// What the host was told last. Held while it is told.
+    published: tokio::sync::Mutex<Option<ToolsSet>>,
 }
 
 /// What a reload did.
@@ -57,7 +77,9 @@ impl Servers {
             all: Mutex::default(),
             offer: Mutex::default(),
             lines: Mutex::default(),
-            published: Mutex::default(),
+            untrusted: Mutex::default(),
+            are_all_needed: AtomicBool::new(false),
+            published: tokio::sync::Mutex::default(),
         })
     }
 
@@ -76,11 +98,29 @@ impl Servers {
             return Ok(Arc::clone(server));
         }
         let error = Error::new(ErrorKind::NotFound, format!("Server '{name}' not found."));
+        Err(error.with_hint(self.which()))
+    }
+
+    /// Says which servers are configured.
+    fn which(&self) -> String {
+        let all = self.list();
         let names: Vec<&str> = all.iter().map(|it| it.name()).collect();
-        Err(match names.is_empty() {
-            true => error.with_hint("no MCP server is configured: `mcp add NAME COMMAND`"),
-            false => error.with_hint(format!("there are: {}", names.join(", "))),
-        })
+        if let Some(untrusted) = self.untrusted() {
+            return untrusted;
+        }
+        match names.is_empty() {
+            true => "no MCP server is configured: `jaato mcp add NAME COMMAND` adds one".to_owned(),
+            false => format!("the configured MCP servers are {}", names.join(", ")),
+        }
+    }
+
+    /// Says that a file of the workspace is not read, if there is one.
+    pub fn untrusted(&self) -> Option<String> {
+        let path = self.untrusted.lock().clone()?;
+        let path = path.display();
+        Some(format!(
+            "`{path}` is not used: the workspace is not trusted; `jaato trust` reviews it"
+        ))
     }
 
     /// Returns what is offered.
@@ -93,8 +133,13 @@ impl Servers {
         self.lines.lock().clone()
     }
 
-    /// Takes what the files say: servers whose entries are as they were go on, all others begin.
-    /// `prints` are the entries' fingerprints, in order.
+    /// Takes which file of the workspace is not read.
+    pub fn take_untrusted(&self, path: Option<PathBuf>) {
+        *self.untrusted.lock() = path;
+    }
+
+    /// Takes what the files say: servers whose entries are as they were go on. All others begin if
+    /// a session needs them. `prints` are the entries' fingerprints, in order.
     pub fn take(&self, configured: Configured, prints: Vec<String>) {
         *self.lines.lock() = configured.lines;
         let before = self.list();
@@ -106,7 +151,9 @@ impl Servers {
                 Some(server) => Arc::clone(server),
                 None => {
                     let server = Server::new(entry, print, &self.around);
-                    server.begin();
+                    if self.are_all_needed.load(Ordering::Relaxed) {
+                        server.begin();
+                    }
                     server
                 }
             });
@@ -118,36 +165,143 @@ impl Servers {
         self.around.changed.notify_one();
     }
 
-    /// Waits a moment for servers of which nothing is known.
-    pub async fn wait_for_unknown(self: &Arc<Self>) {
-        let is_unknown = |server: &&Arc<Server>| {
-            !server.entry.disabled && self.around.cache.get(&server.fingerprint).is_none()
-        };
-        let unknown: Vec<Arc<Server>> = self.list().iter().filter(is_unknown).cloned().collect();
-        if unknown.is_empty() {
-            return;
+    /// Waits for tools that are not set yet: starts the servers that have them, and waits for those
+    /// that never said what they have. The host takes what they say before this returns.
+    pub async fn await_tools(self: &Arc<Self>, awaited: &ToolsAwaited) -> ToolsMissing {
+        if awaited.is_ending {
+            return self.installing(awaited).await;
         }
+        let needed = self.needed(&awaited.names);
+        if awaited.names.is_empty() {
+            self.are_all_needed.store(true, Ordering::Relaxed);
+        }
+        needed.iter().for_each(|server| server.begin());
+        let until = Instant::now() + Duration::from_millis(awaited.wait_ms);
+        let waits = needed.iter().filter_map(|server| {
+            let left = wait_left(server, &awaited.names)?;
+            let server = Arc::clone(server);
+            Some(async move { tokio::time::timeout(left, server.settled()).await })
+        });
+        let waits = join_all(waits.collect::<Vec<_>>());
         let settled = async move {
-            let all = join_all(unknown.iter().map(|server| server.settled()));
-            // Those that take longer are there with the next turn, and are not waited for again.
-            if tokio::time::timeout(FIRST_WAIT, all).await.is_err() {
-                for server in &unknown {
-                    server.keep(None).await;
-                }
-            }
+            let _ = tokio::time::timeout_at(until, waits).await;
         };
         let _ = self.around.spawner.run(settled).await;
+        let mut missing = ToolsMissing::default();
+        for server in needed {
+            if wait_left(&server, &awaited.names).is_some() {
+                missing.pending.push(source(&server, starting(&server)));
+            } else if let Some((note, hint)) = why_missing(&server, &awaited.names) {
+                missing.failed.push(ToolSource { hint, ..source(&server, note) });
+            }
+        }
+        missing.failed.extend(self.unknown(&awaited.names));
+        let is_published = match &self.around.home {
+            Some(home) => self.publish(home).await.is_ok(),
+            None => true,
+        };
+        if !is_published {
+            // Too soon after the last time: the host asks again.
+            let (label, prefix) = ("MCP servers".to_owned(), PREFIX.to_owned());
+            let note = "listing their tools".to_owned();
+            missing.pending.push(ToolSource { label, prefix, note, hint: None });
+        }
+        missing
     }
 
-    /// Waits for servers that are being started, for a moment: whoever looks at them in a process
-    /// that has just begun wants to know whether they work.
-    pub async fn settle(&self) {
+    /// Lists the servers that have tools of these names, or may have them.
+    fn needed(&self, names: &[String]) -> Vec<Arc<Server>> {
+        let is_resource =
+            |name: &String| [resources::LIST, resources::READ].contains(&name.as_str());
+        let are_all = names.is_empty() || names.iter().any(is_resource);
+        let awaited = ToolsAwaited::new(names.to_vec(), 0);
+        let mut servers = self.list();
+        servers.retain(|server| are_all || awaited.wants(&server_prefix(server.name())));
+        servers
+    }
+
+    /// Lists the names of servers that are not configured.
+    fn unknown(&self, names: &[String]) -> Vec<ToolSource> {
         let all = self.list();
-        let settled = async move {
-            let all = join_all(all.iter().map(|server| server.settled()));
-            let _ = tokio::time::timeout(SETTLE_WAIT, all).await;
+        let mut unknown = Vec::new();
+        for name in names {
+            let beginning = name.trim_end_matches('*');
+            let Some(server) = beginning.strip_prefix(PREFIX).filter(|it| !it.is_empty()) else {
+                continue;
+            };
+            let awaited = ToolsAwaited::new(vec![name.clone()], 0);
+            if all.iter().any(|server| awaited.wants(&server_prefix(server.name()))) {
+                continue;
+            }
+            let server = server.split_once("__").map_or(server, |(server, _)| server);
+            let lines = self.lines();
+            let about = lines.iter().find(|line| line.contains(&format!("`{server}`")));
+            let (note, hint) = match about {
+                Some(line) => (format!("cannot be used: {}", safe(line)), None),
+                None => ("is not configured".to_owned(), Some(self.which())),
+            };
+            let (label, prefix) = (format!("MCP server `{server}`"), beginning.to_owned());
+            unknown.push(ToolSource { label, prefix, note, hint });
+        }
+        unknown
+    }
+
+    /// Waits for package runners that may be installing.
+    async fn installing(&self, awaited: &ToolsAwaited) -> ToolsMissing {
+        let installs = Arc::clone(&self.around.installs);
+        let until = Instant::now() + Duration::from_millis(awaited.wait_ms);
+        let waiting = async move {
+            while !installs.servers().is_empty() && Instant::now() < until {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            installs.servers()
         };
-        let _ = self.around.spawner.run(settled).await;
+        let names = self.around.spawner.run(waiting).await.unwrap_or_default();
+        let sources = names.into_iter().map(|name| {
+            let all = self.list();
+            let server = all.iter().find(|server| server.name() == name);
+            let printed = server.and_then(|server| server.log().last_printed());
+            let printed = printed.map(|it| format!(": {it}")).unwrap_or_default();
+            let note = format!("its package runner installs{printed}");
+            let (label, prefix) = (format!("MCP server `{name}`"), server_prefix(&name));
+            ToolSource { label, prefix, note, hint: None }
+        });
+        ToolsMissing::new(sources.collect(), Vec::new())
+    }
+
+    /// Starts servers and waits until each is up or down, for so long at most. A line tells the user
+    /// what is being waited for.
+    pub async fn settle(
+        &self,
+        servers: &[Arc<Server>],
+        most: impl Fn(&Server) -> Duration,
+        host: &Reporter,
+    ) {
+        servers.iter().filter(|it| !it.entry.disabled).for_each(|server| server.begin());
+        let began = Instant::now();
+        for step in 0_u32.. {
+            let is_starting = |server: &&Arc<Server>| {
+                matches!(server.status(), Status::Starting) && began.elapsed() < most(server)
+            };
+            let waiting: Vec<Arc<Server>> = servers.iter().filter(is_starting).cloned().collect();
+            if waiting.is_empty() {
+                return;
+            }
+            if step % SETTLE_STEPS_TOLD == 1 {
+                let named = waiting
+                    .iter()
+                    .map(|server| format!("`{}` ({})", server.name(), starting(server)));
+                let named: Vec<String> = named.collect();
+                host.notice(format!("waiting for MCP server {}…", named.join(", ")));
+            }
+            let settled = async move {
+                let all = join_all(waiting.iter().map(|server| server.settled()));
+                let _ = tokio::time::timeout(SETTLE_STEP, all).await;
+            };
+            if self.around.spawner.run(settled).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Ends the sessions of servers of the network, for a moment: the others end with this process.
@@ -174,10 +328,14 @@ impl Servers {
     /// # Errors
     /// `limit_reached` where that is too soon after the last time.
     pub async fn publish(&self, home: &Home) -> Result<()> {
-        let offer = Offer::of(&self.list());
+        let mut published = self.published.lock().await;
+        let mut offer = Offer::of(&self.list());
+        if self.are_all_needed.load(Ordering::Relaxed) {
+            offer = offer.with_lines(self.lines(), self.untrusted());
+        }
         let set = offer.set.clone();
         *self.offer.lock() = Arc::new(offer);
-        let is_known = match &*self.published.lock() {
+        let is_known = match &*published {
             Some(published) => *published == set,
             None => set == ToolsSet::default(),
         };
@@ -190,7 +348,7 @@ impl Servers {
             home.log(Level::Warn, &line);
             self.around.lines.of("jaato").line(&line);
         }
-        *self.published.lock() = Some(set);
+        *published = Some(set);
         Ok(())
     }
 
@@ -205,15 +363,85 @@ impl Servers {
                     let Some(servers) = this.upgrade() else { return };
                     let published = servers.publish(&home).await;
                     drop(servers);
-                    tokio::time::sleep(PUBLISH_PAUSE).await;
                     match published {
-                        Ok(()) => break,
+                        Ok(()) => {
+                            tokio::time::sleep(PUBLISH_PAUSE).await;
+                            break;
+                        }
                         Err(error) => home.log(Level::Debug, &error.message),
                     }
+                    tokio::time::sleep(REFUSED_PAUSE).await;
                 }
             }
         });
     }
+}
+
+/// Returns how much longer someone who wants tools of these names waits for a server; nothing if
+/// they wait no longer.
+fn wait_left(server: &Server, names: &[String]) -> Option<Duration> {
+    let most = match names.is_empty() && server.was_late() {
+        true => LATE_WAIT,
+        // The server itself says first that it is too late.
+        false => server.start_time() + SETTLE_STEP,
+    };
+    let is_starting = matches!(server.status(), Status::Starting);
+    let left = most.checked_sub(server.begun()?)?;
+    (is_starting && !left.is_zero() && !knows(server, names)).then_some(left)
+}
+
+/// Returns true if it is known which of these tools a server has.
+fn knows(server: &Server, names: &[String]) -> bool {
+    let Some(described) = server.described() else { return false };
+    let prefix = server_prefix(server.name());
+    let own = names.iter().filter(|name| !name.ends_with('*') && name.starts_with(&prefix));
+    let is_there = |name: &String| {
+        let mut tools = described.tools.iter().map(|tool| tool.name.as_str()).chain(["sampling"]);
+        tools.any(|tool| tool_name(server.name(), tool) == *name)
+    };
+    own.into_iter().all(is_there)
+}
+
+/// Says why tools of these names are missing, and what to do.
+fn why_missing(server: &Server, names: &[String]) -> Option<(String, Option<String>)> {
+    if !names.is_empty() && knows(server, names) {
+        return None;
+    }
+    match server.status() {
+        Status::Down { why } => Some((format!("is down: {}", why.message), server.hint(&why))),
+        Status::Stopped => {
+            let hint = format!("`jaato mcp connect {}` connects it", server.name());
+            Some(("is disconnected".to_owned(), Some(hint)))
+        }
+        Status::Disabled => Some(("is disabled by its entry".to_owned(), None)),
+        Status::Starting if names.is_empty() && server.described().is_some() => None,
+        Status::Starting => {
+            let hint = "`startupTimeout` in its entry gives it more time, in milliseconds";
+            Some((format!("is still starting{}", printed(server)), Some(hint.to_owned())))
+        }
+        Status::Up(_) => None,
+    }
+}
+
+/// Says what a server that starts is doing.
+fn starting(server: &Server) -> String {
+    format!("starting{}", printed(server))
+}
+
+fn printed(server: &Server) -> String {
+    server.log().last_printed().map(|it| format!(": {it}")).unwrap_or_default()
+}
+
+fn source(server: &Server, note: String) -> ToolSource {
+    let label = format!("MCP server `{}`", server.name());
+    ToolSource { label, prefix: server_prefix(server.name()), note, hint: None }
+}
+
+/// Finds the file of a workspace that is not trusted, from the working directory upwards. The file in
+/// the user's home is theirs.
+pub fn untrusted_file(directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let folders = directory.ancestors().take_while(|folder| Some(*folder) != home);
+    folders.map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())
 }
 
 /// Reads the files, and looks at those that would be started. Blocks.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
+use jaato_plugin_sdk::dynamic::{ToolsAwaited, ToolsMissing};
 use jaato_plugin_sdk::hooks::{CompleteWords, WordChoices};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::schemars;
@@ -16,9 +17,10 @@ use crate::config::{Places, StdioReach};
 use crate::content::Content;
 use crate::log::{Lines, ServerLog};
 use crate::names::PREFIX;
+use crate::runner::Installing;
 use crate::runtime::{Runtime, Spawner};
 use crate::server::{Around, Launch, Server};
-use crate::servers::{Servers, read};
+use crate::servers::{Servers, read, untrusted_file};
 use crate::transport::stdio;
 use crate::transport::wire::Wire;
 use crate::{call, people, resources, sampling};
@@ -51,10 +53,15 @@ struct HostLaunch {
 }
 
 impl Launch for HostLaunch {
-    fn launch(&self, reach: &StdioReach, log: &ServerLog) -> BoxFuture<'static, Result<Wire>> {
+    fn launch(
+        &self,
+        reach: &StdioReach,
+        log: &ServerLog,
+        install: Option<Installing>,
+    ) -> BoxFuture<'static, Result<Wire>> {
         let (home, spawner) = (self.home.clone(), self.spawner.clone());
         let (reach, log) = (reach.clone(), log.clone());
-        async move { stdio::start(&home, &reach, &spawner, &log).await }.boxed()
+        async move { stdio::start(&home, &reach, &spawner, &log, install).await }.boxed()
     }
 }
 
@@ -74,9 +81,15 @@ impl State for Mcp {
             settings: config.servers,
         };
         let kept = home.store().folder().await.ok().map(PathBuf::from);
-        let reading = places.clone();
-        let read = move |_: &Reporter| (Cache::read(kept.as_deref()), read(&reading));
-        let (cache, (configured, prints)) = home.blocking(read).await?;
+        let (reading, directory) = (places.clone(), facts.working_directory.clone());
+        let read = move |_: &Reporter| {
+            let is_trusted = reading.workspace.is_some();
+            let untrusted = || untrusted_file(directory.as_ref(), reading.home.as_deref());
+            let untrusted = if is_trusted { None } else { untrusted() };
+            let kept = kept.as_deref();
+            (Cache::read(kept), Lines::kept_in(kept), untrusted, read(&reading))
+        };
+        let (cache, lines, untrusted, (configured, prints)) = home.blocking(read).await?;
         let runtime = Runtime::start()?;
         let spawner = runtime.spawner();
         let launch = HostLaunch { home: home.clone(), spawner: spawner.clone() };
@@ -84,7 +97,8 @@ impl State for Mcp {
             launch: Arc::new(launch),
             home: Some(home.clone()),
             spawner,
-            lines: Arc::new(Lines::default()),
+            lines: Arc::new(lines),
+            installs: Arc::default(),
             cache,
             roots: vec![facts.working_directory],
             changed: Notify::new(),
@@ -94,7 +108,7 @@ impl State for Mcp {
         }
         let servers = Servers::new(Arc::new(around), places);
         servers.take(configured, prints);
-        servers.wait_for_unknown().await;
+        servers.take_untrusted(untrusted);
         if let Err(error) = servers.publish(home).await {
             // One that was closed a moment ago has set its tools: ours follow.
             home.log(Level::Debug, &error.message);
@@ -117,8 +131,13 @@ impl State for Mcp {
                 .to_vec();
         // Opened when a session begins: else nobody would know of its tools.
         description.at_start = true;
-        description.tool_prefixes = vec![PREFIX.to_owned()];
+        description.tool_prefixes =
+            [PREFIX, resources::LIST, resources::READ].map(str::to_owned).to_vec();
         description.commands = vec![people::command()];
+    }
+
+    async fn await_tools(cx: &Cx<Self>, awaited: ToolsAwaited) -> Result<ToolsMissing> {
+        Ok(cx.state().servers.await_tools(&awaited).await)
     }
 
     async fn call_tool(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
@@ -141,6 +160,8 @@ impl State for Mcp {
             return Err(Error::new(ErrorKind::InvalidArguments, "arguments are an object"));
         };
         let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), &tool.name));
+        let awaited = std::slice::from_ref(server);
+        servers.settle(awaited, Server::start_time, &cx.reporter()).await;
         let answer = call::tool(server, tool, arguments, Some(site)).await?;
         let content = match is_large(&answer) {
             true => cx.blocking(move |_| Content::of_call(answer)).await?,

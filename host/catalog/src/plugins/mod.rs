@@ -13,7 +13,7 @@ mod news;
 mod set;
 mod views;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use jaato_loader::Stamp;
 use jaato_log::Log;
 use jaato_registry::Registry;
-use jaato_types::SessionId;
+use jaato_types::{PluginName, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
 pub use again::{DescribedAgain, describe_again};
@@ -62,6 +62,8 @@ struct State {
     journal: Journal,
     /// What plugins have set while they run.
     set: Vec<Arc<SetTools>>,
+    /// What users were told about tools that were set, by plugin and owner.
+    notices: HashMap<(PluginName, Option<SessionId>), BTreeSet<String>>,
     /// The number of the last edition.
     last_edition: u64,
 }
@@ -75,6 +77,7 @@ impl Plugins {
             views: HashMap::new(),
             journal: Journal::default(),
             set: Vec::new(),
+            notices: HashMap::new(),
             last_edition: 0,
         };
         let (seen, is_watched) = (tokio::sync::Mutex::default(), AtomicBool::new(false));

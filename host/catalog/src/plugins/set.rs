@@ -1,17 +1,21 @@
 //! Tools and commands that plugins set while they run.
 //!
 //! What an instance of a session sets holds for that session, what a host-wide one sets for all. A
-//! session takes it when a turn begins. A name that is taken costs that tool alone.
+//! session takes all of it when a turn begins, and new tools with each step. A name that is taken
+//! costs that tool alone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Plugins;
+use super::news::{News, WARN};
 use jaato_registry::{
     RESERVED_COMMANDS, RESERVED_TOOLS, Registry, Rules, Status, ToolEntry, ToolStatus, Trust,
     keep_usable,
 };
-use jaato_types::tools_set::{RefusedTool, TOOLS_SET_INTERVAL_MS, ToolsSet, ToolsSetAnswer};
+use jaato_types::tools_set::{
+    RefusedTool, TOOLS_SET_BURST, TOOLS_SET_INTERVAL_MS, ToolsSet, ToolsSetAnswer,
+};
 use jaato_types::{
     Annotations, Availability, CommandSpec, Description, Error, ErrorKind, PluginName, SessionId,
     ToolSpec,
@@ -19,6 +23,11 @@ use jaato_types::{
 
 /// Things left out that an answer names.
 const REFUSED_TOLD_MAX: usize = 20;
+
+/// Lines for the user that one change may bring.
+const NOTICES_MAX: usize = 40;
+/// Lines that are remembered as told.
+const NOTICES_KEPT_MAX: usize = 400;
 
 /// What one instance of a plugin has set.
 #[derive(Debug)]
@@ -30,6 +39,8 @@ pub struct SetTools {
     tools: Vec<(ToolSpec, ToolStatus)>,
     commands: Vec<CommandSpec>,
     at: Instant,
+    /// How often it was set without a pause before.
+    burst: u32,
 }
 
 impl SetTools {
@@ -52,6 +63,30 @@ impl SetTools {
     /// Returns true if it holds for that session alone.
     pub(super) fn is_of(&self, session: &SessionId) -> bool {
         self.owner.as_ref() == Some(session)
+    }
+
+    /// Returns true if both are of one instance of a plugin.
+    pub(super) fn is_of_same(&self, other: &Self) -> bool {
+        self.is_by(&other.plugin, other.owner.as_ref())
+    }
+
+    /// Puts the tools that are new in another set behind those of this one. Returns nothing if
+    /// there are none.
+    pub(super) fn joined(&self, newer: &Self) -> Option<Self> {
+        let is_new = |(spec, _): &&(ToolSpec, ToolStatus)| {
+            self.tools.iter().all(|(known, _)| known.name != spec.name)
+        };
+        let added: Vec<_> = newer.tools.iter().filter(is_new).cloned().collect();
+        let tools = [self.tools.clone(), added].concat();
+        (tools.len() > self.tools.len()).then(|| Self {
+            plugin: self.plugin.clone(),
+            owner: self.owner.clone(),
+            is_shipped: self.is_shipped,
+            tools,
+            commands: newer.commands.clone(),
+            at: newer.at,
+            burst: newer.burst,
+        })
     }
 
     fn is_by(&self, plugin: &PluginName, owner: Option<&SessionId>) -> bool {
@@ -89,7 +124,7 @@ impl Plugins {
             return Err(Error::new(ErrorKind::PluginDisabled, text));
         };
         let is_shipped = entry.candidate.trust == Trust::Shipped;
-        let ToolsSet { tools, commands, .. } = set;
+        let ToolsSet { tools, commands, notices, .. } = set;
         let mut description = Description { tools, commands, ..Description::default() };
         let left_out = keep_usable(&mut description);
         let mut refused: Vec<RefusedTool> =
@@ -97,7 +132,9 @@ impl Plugins {
         let mut state = self.state();
         let now = Instant::now();
         let interval = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
-        if state.set.iter().any(|it| it.is_by(plugin, owner) && now - it.at < interval) {
+        let before = state.set.iter().find(|it| it.is_by(plugin, owner));
+        let burst = before.filter(|it| now - it.at < interval).map_or(0, |it| it.burst + 1);
+        if burst >= TOOLS_SET_BURST {
             let text = "a plugin sets its tools at most once a second";
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         }
@@ -124,7 +161,9 @@ impl Plugins {
             }
             if spec.foreign {
                 // Who wrote them is not the plugin's author: nobody here vouches for a promise.
-                spec.annotations = Annotations::default();
+                // That calls run side by side loosens no rule.
+                let parallel_safe = spec.annotations.parallel_safe;
+                spec.annotations = Annotations { parallel_safe, ..Annotations::default() };
                 spec.auto_approval = false;
                 spec.traits.clear();
             }
@@ -152,7 +191,15 @@ impl Plugins {
             tools: kept,
             commands,
             at: now,
+            burst,
         }));
+        let told = state.notices.entry((plugin.clone(), owner.cloned())).or_default();
+        let new = notices.iter().take(NOTICES_MAX).filter(|line| told.insert((*line).clone()));
+        let new: Vec<_> = new.map(|line| News::new(Some(plugin), WARN, line.as_str())).collect();
+        if told.len() > NOTICES_KEPT_MAX {
+            *told = notices.into_iter().take(NOTICES_MAX).collect();
+        }
+        state.tell(new, &self.log);
         refused.truncate(REFUSED_TOLD_MAX);
         Ok(ToolsSetAnswer::new(count, refused))
     }

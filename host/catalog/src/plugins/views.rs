@@ -22,7 +22,7 @@ pub struct View {
     /// Editions that could not be started, and why.
     refused: HashMap<PluginName, (u64, String)>,
     told: Told,
-    /// What plugins have set for it, as the turn that runs has it.
+    /// What plugins have set for it, as the step that runs has it.
     set: Vec<Arc<SetTools>>,
 }
 
@@ -91,6 +91,7 @@ impl Plugins {
         let mut state = self.state();
         state.views.remove(session);
         state.set.retain(|set| !set.is_of(session));
+        state.notices.retain(|(_, owner), _| owner.as_ref() != Some(session));
     }
 
     /// Returns the catalog by which a session calls a plugin.
@@ -153,6 +154,32 @@ impl Plugins {
         }
         (view.base, view.others) = (newest, others);
         true
+    }
+
+    /// Takes the tools that plugins have set since the turn began. Tools that changed or went stay
+    /// as they are until the next turn. Tells whether there are new ones.
+    pub fn step(&self, session: &SessionId) -> bool {
+        let mut state = self.state();
+        let newest = state.set.iter().filter(|set| set.is_for(session));
+        let newest: Vec<Arc<SetTools>> = newest.cloned().collect();
+        let Some(view) = state.views.get_mut(session) else { return false };
+        let mut has_new = false;
+        for newer in newest {
+            let known = view.set.iter_mut().find(|set| set.is_of_same(&newer));
+            let Some(known) = known else {
+                view.set.push(newer);
+                has_new = true;
+                continue;
+            };
+            if Arc::ptr_eq(known, &newer) {
+                continue;
+            }
+            if let Some(joined) = known.joined(&newer) {
+                *known = Arc::new(joined);
+                has_new = true;
+            }
+        }
+        has_new
     }
 
     /// Notes that a session could not start an edition of a plugin, and stays with another.

@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) caps: Caps,
     /// What plugins say about tools that they have set, until the model is told.
     pub(crate) late_instructions: Mutex<BTreeMap<PluginName, String>>,
+    /// What each plugin said last of those: it is not told twice in a row.
+    pub(crate) told_instructions: Mutex<BTreeMap<PluginName, String>>,
     /// What plugins ask models.
     pub(crate) beside: Beside,
     /// The record as it was when it was told last.
@@ -125,6 +127,7 @@ impl SessionHandle {
         }
         let _running = shared.count_plugin_call()?;
         let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
+        shared.await_tool(&call, cancel).await;
         let mut runner = shared.runner(Initiative::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_whole(&call).await
@@ -144,6 +147,7 @@ impl SessionHandle {
         let _running = shared.count_plugin_call()?;
         let timeout_ms = (asked.timeout_ms > 0).then(|| asked.timeout_ms.min(TASK_MS_MAX));
         let call = ToolCall::new(shared.ports.ids.call(), asked.name, asked.arguments);
+        shared.await_tool(&call, cancel).await;
         let mut runner = shared.runner(Initiative::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_detached(&call, origin.plugin.as_str(), timeout_ms).await
@@ -228,6 +232,20 @@ impl SessionHandle {
         shared.inbox.notify(&source, text, || shared.emitter.emit(told))
     }
 
+    /// Returns true if a model answers in the session, and it is not over.
+    pub fn has_model(&self) -> bool {
+        self.shared().is_ok_and(|shared| !shared.model.lock().model.id.as_str().is_empty())
+    }
+
+    /// Shows the user a line.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn notice(&self, line: String) -> Result<()> {
+        self.shared()?.emitter.notice(line);
+        Ok(())
+    }
+
     /// Tells the model something about tools with the next request; it wakes nobody. What the same
     /// plugin said before and was not told yet gives way.
     ///
@@ -236,7 +254,10 @@ impl SessionHandle {
     pub fn instruct(&self, plugin: &PluginName, text: &str) -> Result<()> {
         let shared = self.shared()?;
         let mut late = shared.late_instructions.lock();
-        late.insert(plugin.clone(), text.to_owned());
+        match shared.told_instructions.lock().get(plugin).is_some_and(|told| told == text) {
+            true => late.remove(plugin),
+            false => late.insert(plugin.clone(), text.to_owned()),
+        };
         Ok(())
     }
 
@@ -338,6 +359,7 @@ impl Shared {
         cancel: &Cancel,
     ) -> Result<Output> {
         let call = ToolCall::new(self.ports.ids.call(), name.clone(), arguments);
+        self.await_tool(&call, cancel).await;
         self.runner(initiative, cancel).run_whole(&call).await
     }
 

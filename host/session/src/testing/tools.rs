@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::hooks::{Preview, PreviewRequest};
+use jaato_types::tools_set::ToolSource;
 use jaato_types::{
     Annotations, Availability, Condition, ConditionAnswer, ConditionRequest, Error, Offer, Output,
     PluginName, Result, ToolCall, ToolName, ToolSpec,
@@ -12,7 +13,7 @@ use jaato_types::{
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
-use crate::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
+use crate::{CallScope, KnownTool, Renewal, RenewalMoment, ToolSet, ToolState, WantedTools};
 
 type Behaviour =
     Arc<dyn Fn(ToolCall, CallScope) -> BoxFuture<'static, Result<Output>> + Send + Sync>;
@@ -176,6 +177,9 @@ impl Tool {
 pub struct ScriptedTools {
     tools: Mutex<Vec<Tool>>,
     renewal: Mutex<Renewal>,
+    joining: Mutex<Renewal>,
+    missing: Mutex<Option<ToolSource>>,
+    awaited: Mutex<Vec<WantedTools>>,
     seats: Arc<Mutex<Seats>>,
 }
 
@@ -190,7 +194,7 @@ impl ScriptedTools {
     /// Takes the tools, in their order.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
         let tools = Mutex::new(tools.into_iter().collect());
-        Self { tools, renewal: Mutex::default(), seats: Arc::default() }
+        Self { tools, ..Self::default() }
     }
 
     /// Has other tools from here on, and tells a person this of it.
@@ -198,6 +202,23 @@ impl ScriptedTools {
         *self.locked() = tools.into_iter().collect();
         let renewal = Renewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };
         *self.renewal.lock() = renewal;
+    }
+
+    /// Has one more tool, which joins with the next step or the next wait.
+    pub fn join(&self, tool: Tool) {
+        self.locked().push(tool);
+        let renewal = Renewal { tools: Some(self.tools()), notices: Vec::new() };
+        *self.joining.lock() = renewal;
+    }
+
+    /// Answers waits with a source that failed.
+    pub fn miss(&self, source: ToolSource) {
+        *self.missing.lock() = Some(source);
+    }
+
+    /// Lists what was waited for, in order.
+    pub fn awaited(&self) -> Vec<WantedTools> {
+        self.awaited.lock().clone()
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<Tool>> {
@@ -251,8 +272,26 @@ impl ToolSet for ScriptedTools {
         self.locked().iter().map(|tool| tool.known.clone()).collect()
     }
 
-    fn renew(&self) -> BoxFuture<'_, Renewal> {
-        async { std::mem::take(&mut *self.renewal.lock()) }.boxed()
+    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, Renewal> {
+        let renewal = match moment {
+            RenewalMoment::Turn => &self.renewal,
+            RenewalMoment::Step => &self.joining,
+        };
+        async { std::mem::take(&mut *renewal.lock()) }.boxed()
+    }
+
+    fn await_tools<'a>(
+        &'a self,
+        wanted: &'a WantedTools,
+        tell: &'a (dyn Fn(String) + Send + Sync),
+    ) -> BoxFuture<'a, Vec<ToolSource>> {
+        async {
+            self.awaited.lock().push(wanted.clone());
+            let Some(source) = self.missing.lock().clone() else { return Vec::new() };
+            tell(format!("waiting for {}…", source.label));
+            vec![source]
+        }
+        .boxed()
     }
 
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>> {

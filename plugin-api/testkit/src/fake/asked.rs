@@ -6,6 +6,7 @@ use jaato_types::hooks::{
     GuardAnswer, Hook, PREVIEW, Preview, PreviewRequest, PromptAddition, RequestChange,
     ResultChange, WordChoices,
 };
+use jaato_types::tools_set::{AWAIT_TOOLS, ToolsAwaited, ToolsMissing};
 use serde_json::{Map, Value};
 
 use super::FakeInstance;
@@ -66,5 +67,13 @@ impl FakeInstance {
     /// What the plugin fails with.
     pub fn complete_words(&self, asked: &CompleteWords) -> Result<WordChoices> {
         self.ask(COMPLETE_WORDS, asked)
+    }
+
+    /// Asks for tools that it has not set yet.
+    ///
+    /// # Errors
+    /// What the plugin fails with.
+    pub fn await_tools(&self, awaited: &ToolsAwaited) -> Result<ToolsMissing> {
+        self.ask(AWAIT_TOOLS, awaited)
     }
 }

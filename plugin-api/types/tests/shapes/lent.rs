@@ -12,7 +12,10 @@ use jaato_types::notify::{NOTIFY, Notified, Notify};
 use jaato_types::tasks::*;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::tools_list::{TOOLS_LIST, ToolFacts, ToolsListAnswer};
-use jaato_types::tools_set::{RefusedTool, TOOLS_SET, ToolsSet, ToolsSetAnswer};
+use jaato_types::tools_set::{
+    AWAIT_TOOLS, RefusedTool, TOOLS_SET, ToolSource, ToolsAwaited, ToolsMissing, ToolsSet,
+    ToolsSetAnswer,
+};
 use jaato_types::{
     CommandSpec, Completion, Data, Delta, Error, ErrorKind, Message, Outcome, Part, RequestOptions,
     ToolSpec,
@@ -48,7 +51,18 @@ fn tools(shapes: &mut Shapes) {
         tools: vec![ToolSpec { name: "phase".into(), foreign: true, ..ToolSpec::default() }],
         instructions: Some("ask for the day".to_owned()),
         commands: vec![CommandSpec { name: "moon".to_owned(), ..CommandSpec::default() }],
+        notices: vec!["the sky is cloudy".to_owned()],
     });
+    writeln!(shapes.text, "{AWAIT_TOOLS}").unwrap();
+    shapes.add(&ToolsAwaited::new(vec!["sky__*".to_owned()], 300));
+    shapes.add(&ToolsAwaited::ending(300));
+    let source = ToolSource {
+        label: "the sky".to_owned(),
+        prefix: "sky__".to_owned(),
+        note: "is cloudy".to_owned(),
+        hint: Some("wait for the wind".to_owned()),
+    };
+    shapes.add(&ToolsMissing::new(vec![source.clone()], vec![source]));
     let refused = RefusedTool::new("cli_based_tool", "plugin `tool-cli` has a tool of that name");
     shapes.add(&refused);
     shapes.add(&ToolsSetAnswer::new(1, vec![refused]));

@@ -48,6 +48,10 @@ pub struct ServerEntry {
     pub reach: Reach,
     /// How long a call may take.
     pub timeout: Duration,
+    /// How long the server may take to start; without it, a default for its kind of program.
+    pub startup_timeout: Option<Duration>,
+    /// Whether calls of all its tools may run side by side.
+    pub parallel: bool,
     /// The tools of it that are offered; all where absent.
     pub tools: Option<Vec<String>>,
     /// The tools of it that are not offered.
@@ -111,6 +115,9 @@ struct Written {
     headers: BTreeMap<String, String>,
     oauth: Value,
     timeout: Option<u64>,
+    #[serde(alias = "startup_timeout")]
+    startup_timeout: Option<u64>,
+    parallel: bool,
     tools: Option<Vec<String>>,
     exclude_tools: Vec<String>,
     disabled: bool,
@@ -209,20 +216,24 @@ pub fn read(
         }
         other => return Err(format!("`type` is `stdio` or `http`, not `{other}`")),
     };
-    let timeout = match written.timeout {
-        Some(timeout @ TIMEOUT_MS_MIN..) => Duration::from_millis(timeout.min(TIMEOUT_MS_MAX)),
+    let mut time_of = |key: &str, written: Option<u64>| match written {
+        Some(time @ TIMEOUT_MS_MIN..) => Some(Duration::from_millis(time.min(TIMEOUT_MS_MAX))),
         Some(short) => {
-            warnings.push(format!("a `timeout` of {short} ms is ignored: it counts milliseconds"));
-            TIMEOUT_DEFAULT
+            warnings.push(format!("a `{key}` of {short} ms is ignored: it counts milliseconds"));
+            None
         }
-        None => TIMEOUT_DEFAULT,
+        None => None,
     };
+    let timeout = time_of("timeout", written.timeout).unwrap_or(TIMEOUT_DEFAULT);
+    let startup_timeout = time_of("startupTimeout", written.startup_timeout);
     Ok(ServerEntry {
         name: name.to_owned(),
         origin,
         digest: digest_of(value),
         reach,
         timeout,
+        startup_timeout,
+        parallel: written.parallel,
         tools: written.tools.filter(|tools| !tools.iter().any(|it| it == "*")),
         left_out: written.exclude_tools,
         disabled: written.disabled,

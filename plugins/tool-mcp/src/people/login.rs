@@ -13,6 +13,7 @@ use super::connect;
 use crate::oauth::Login;
 use crate::oauth::loopback::{BrowserConsent, Show};
 use crate::server::Server;
+use crate::servers::Servers;
 
 /// What keeps the browser shut.
 const NO_BROWSER: &str = "--no-browser";
@@ -32,7 +33,12 @@ enum Browser {
 ///
 /// # Errors
 /// A server of another kind, or with a key of its own; why the login failed.
-pub async fn log_in(host: &Reporter, server: &Arc<Server>, rest: Option<&str>) -> Result<String> {
+pub async fn log_in(
+    host: &Reporter,
+    servers: &Servers,
+    server: &Arc<Server>,
+    rest: Option<&str>,
+) -> Result<String> {
     let browser = match rest {
         None if has_display() => Browser::Opened,
         None | Some(NO_BROWSER) => Browser::Told,
@@ -54,7 +60,7 @@ pub async fn log_in(host: &Reporter, server: &Arc<Server>, rest: Option<&str>) -
     // What it could not do before it may do from here on.
     server.disconnect();
     server.ended().await;
-    let connected = connect(server).await;
+    let connected = connect(host, servers, server).await;
     let first = format!("Logged in to '{name}'.");
     Ok(match connected {
         Ok(text) => format!("{first} {text}"),

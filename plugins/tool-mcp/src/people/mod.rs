@@ -8,6 +8,7 @@ mod login;
 mod show;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jaato_plugin_sdk::hooks::{CompleteWords, WordChoice, WordChoices};
 use jaato_plugin_sdk::prelude::*;
@@ -18,14 +19,14 @@ use crate::call::{self, Asked};
 use crate::content::Content;
 use crate::described::take;
 use crate::server::{Server, Status};
-use crate::servers::{Servers, read};
+use crate::servers::{Servers, read, untrusted_file};
 
 /// What is typed.
 pub const NAME: &str = "mcp";
 
-const HELP: &str = "mcp list                       the configured servers and how it stands with each
+const HELP: &str = "mcp list                       the configured servers and their states
 mcp status                     states, tools, what is wrong
-mcp show NAME                  one server: how it is set up, what it has
+mcp show NAME                  one server: its settings, tools with their arguments, problems
 mcp add NAME COMMAND [ARGS]    adds a server to the workspace's .mcp.json; an http address is one too;
                                'mcp add --help' shows the options
 mcp import [PROGRAM|FILE]      takes servers over from Claude Code, codex, Gemini CLI, VS Code, Cursor, ...
@@ -35,7 +36,7 @@ mcp disconnect NAME            ends it until it is connected again
 mcp login NAME [--no-browser]  logs in to a server of the network, in your browser or by a link
 mcp logout NAME                forgets that login
 mcp reload                     reads the files again
-mcp logs [NAME|clear]          what servers printed and what became of them
+mcp logs [NAME|clear]          what servers printed and what became of them, in earlier runs too
 mcp help                       this text
 
 Servers stand in .mcp.json of the workspace (once it is trusted), in ~/.mcp.json, and under
@@ -56,6 +57,11 @@ const ACTIONS: [(&str, &str); 13] = [
     ("logs", "what servers printed"),
     ("help", "how it is typed"),
 ];
+
+/// How long a list in a conversation waits for servers that are starting.
+const CHAT_WAIT: Duration = Duration::from_secs(2);
+/// How long a list at a shell waits for servers that were up before.
+const KNOWN_WAIT: Duration = Duration::from_secs(5);
 
 /// Messages of a prompt that are said.
 const MESSAGES_MAX: usize = 100;
@@ -102,21 +108,38 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         Ok::<Vec<String>, Error>(name.into_iter().chain(rest).collect())
     };
     let action = given("action").unwrap_or("list").to_lowercase();
-    if ["list", "status", "show", "logs"].contains(&action.as_str()) {
-        servers.settle().await;
+    let shown = match action.as_str() {
+        "list" | "status" => servers.list(),
+        "show" => vec![servers.find(named()?)?],
+        _ => Vec::new(),
+    };
+    if !shown.is_empty() {
+        // In a conversation servers go on starting behind the answer. At a shell the user wants to
+        // know whether they work.
+        let is_chat = host.session().await?.context.is_some();
+        let most = |server: &Server| match (is_chat, server.described()) {
+            (true, _) => CHAT_WAIT,
+            (false, Some(_)) => KNOWN_WAIT,
+            (false, None) => server.start_time(),
+        };
+        servers.settle(&shown, most, host).await;
     }
     let text = match action.as_str() {
         "list" => show::list(servers),
         "status" => show::status(servers),
         "show" => show::server(&*servers.find(named()?)?),
-        "logs" => show::logs(servers, given("name")),
+        "logs" => {
+            let (lines, which) =
+                (Arc::clone(&servers.around.lines), given("name").map(str::to_owned));
+            host.blocking(move |_| show::logs(&lines, which.as_deref())).await?
+        }
         "help" => HELP.to_owned(),
         "add" | "add-json" => edit::add(host, servers, words(true)?).await?,
         "import" => import::import(host, servers, given("name"), &words(false)?).await?,
         "remove" => edit::remove(host, servers, named()?).await?,
-        "connect" => connect(&servers.find(named()?)?).await?,
+        "connect" => connect(host, servers, &servers.find(named()?)?).await?,
         "disconnect" => disconnect(&*servers.find(named()?)?),
-        "login" => login::log_in(host, &servers.find(named()?)?, given("command")).await?,
+        "login" => login::log_in(host, servers, &servers.find(named()?)?, given("command")).await?,
         "logout" => login::log_out(&servers.find(named()?)?).await?,
         "reload" => reload(host, servers).await?,
         other => {
@@ -147,7 +170,7 @@ pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
     WordChoices { choices }
 }
 
-async fn connect(server: &Arc<Server>) -> Result<String> {
+async fn connect(host: &Reporter, servers: &Servers, server: &Arc<Server>) -> Result<String> {
     let name = server.name();
     match server.status() {
         Status::Up(connection) if !connection.is_closed() => {
@@ -161,6 +184,7 @@ async fn connect(server: &Arc<Server>) -> Result<String> {
         Status::Up(_) | Status::Down { .. } | Status::Starting | Status::Stopped => {}
     }
     server.connect();
+    servers.settle(std::slice::from_ref(server), Server::start_time, host).await;
     match server.up().await {
         Ok(_) => {
             let tools = show::tool_count(server);
@@ -168,7 +192,7 @@ async fn connect(server: &Arc<Server>) -> Result<String> {
         }
         Err(error) => {
             let text = format!("Failed to connect to '{name}': {}", error.message);
-            Err(Error { message: text, ..error }.with_hint(format!("`mcp logs {name}`")))
+            Err(Error { hint: server.hint(&error), message: text, ..error })
         }
     }
 }
@@ -215,7 +239,13 @@ pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Resul
     places.workspace = facts.trusted_workspace.map(std::path::PathBuf::from);
     places.agreed = facts.agreed_variables;
     places.folder = std::path::PathBuf::from(facts.working_directory);
-    let (configured, prints) = host.blocking(move |_| read(&places)).await?;
+    let reading = move |_: &Reporter| {
+        let is_trusted = places.workspace.is_some();
+        let untrusted = || untrusted_file(&places.folder, places.home.as_deref());
+        (if is_trusted { None } else { untrusted() }, read(&places))
+    };
+    let (untrusted, (configured, prints)) = host.blocking(reading).await?;
+    servers.take_untrusted(untrusted);
     servers.take(configured, prints);
     Ok(())
 }

@@ -3,7 +3,8 @@
 use jaato_plugin_sdk::prelude::*;
 
 use crate::config::{Origin, Reach};
-use crate::log::{Line, safe};
+use crate::log::{Line, Lines, safe};
+use crate::names::tool_name;
 use crate::server::{Server, Status};
 use crate::servers::Servers;
 
@@ -11,10 +12,13 @@ use crate::servers::Servers;
 const TOOLS_SHOWN_MAX: usize = 100;
 /// Characters of a tool's description that are shown.
 const DESCRIPTION_CHARS_MAX: usize = 80;
+/// Properties of a tool's arguments that are named.
+const ARGUMENTS_SHOWN_MAX: usize = 12;
 
 fn state(server: &Server) -> &'static str {
     match server.status() {
         Status::Up(connection) if !connection.is_closed() => "connected",
+        Status::Starting if server.begun().is_none() => "not started",
         Status::Starting => "starting",
         Status::Up(_) | Status::Down { .. } | Status::Stopped => "disconnected",
         Status::Disabled => "disabled",
@@ -33,15 +37,35 @@ pub fn list(servers: &Servers) -> String {
     let all = servers.list();
     let mut lines = vec!["Configured MCP servers:".to_owned()];
     let line = |server: &std::sync::Arc<Server>| {
-        format!("  {}: {} [{}]", server.name(), safe(&server.entry.shown), state(server))
+        let why = problem(server).map(|why| format!(": {why}")).unwrap_or_default();
+        let state = state(server);
+        format!("  {}: {} [{state}{why}]", server.name(), safe(&server.entry.shown))
     };
     lines.extend(all.iter().map(line));
     if all.is_empty() {
         lines = vec!["No MCP servers are configured.".to_owned()];
-        lines.push("Use 'mcp add NAME COMMAND' to add one.".to_owned());
+        lines.push("Use 'jaato mcp add NAME COMMAND' to add one.".to_owned());
     }
-    lines.extend(servers.lines().iter().map(|line| format!("  {}", safe(line))));
+    lines.extend(of_files(servers));
     lines.join("\n")
+}
+
+/// Says in one line what is wrong with a server.
+fn problem(server: &Server) -> Option<String> {
+    match server.status() {
+        Status::Down { why } => {
+            let hint = server.hint(&why).map(|hint| format!("; {}", safe(&hint)));
+            Some(format!("{}{}", safe(&why.message), hint.unwrap_or_default()))
+        }
+        Status::Starting => server.log().last_printed().map(|line| safe(&line)),
+        Status::Up(_) | Status::Stopped | Status::Disabled => None,
+    }
+}
+
+/// Says what is wrong with the files, and which of them is not read.
+fn of_files(servers: &Servers) -> impl Iterator<Item = String> {
+    let lines = servers.lines().into_iter().chain(servers.untrusted());
+    lines.map(|line| format!("  {}", safe(&line)))
 }
 
 /// Tells how it stands with each.
@@ -59,12 +83,20 @@ pub fn status(servers: &Servers) -> String {
             Status::Up(connection) => {
                 line += &format!(", protocol {}", connection.info.protocol_version);
             }
-            Status::Down { why } => line += &format!(": {}", safe(&why.message)),
-            Status::Starting | Status::Stopped | Status::Disabled => {}
+            Status::Down { .. } | Status::Starting | Status::Stopped | Status::Disabled => {
+                line.extend(problem(server).map(|why| format!(": {why}")));
+            }
+        }
+        if let Some(described) = server.described().filter(|it| it.left_out > 0) {
+            let name = server.name();
+            line += &format!(
+                "; {} more cannot be used: `jaato mcp show {name}` lists them",
+                described.left_out
+            );
         }
         lines.push(line);
     }
-    lines.extend(servers.lines().iter().map(|line| format!("  {}", safe(line))));
+    lines.extend(of_files(servers));
     lines.join("\n")
 }
 
@@ -108,8 +140,18 @@ pub fn server(server: &Server) -> String {
         lines.push(format!("  Tools ({}):", tool_count(server)));
         for tool in tools.take(TOOLS_SHOWN_MAX) {
             let first = tool.description.lines().next().unwrap_or_default();
-            let about: String = first.chars().take(DESCRIPTION_CHARS_MAX).collect();
-            lines.push(format!("    {}: {}", safe(&tool.name), safe(&about)));
+            let about = words(&safe(first), DESCRIPTION_CHARS_MAX);
+            lines.push(format!("    {}: {about}", safe(&tool.name)));
+            let (called, arguments) =
+                (tool_name(server.name(), &tool.name), arguments(&tool.schema));
+            lines.push(format!("      {called} {{{arguments}}}"));
+        }
+        if tool_count(server) > TOOLS_SHOWN_MAX {
+            lines.push(format!("    and {} more", tool_count(server) - TOOLS_SHOWN_MAX));
+        }
+        if !described.lines.is_empty() {
+            lines.push("  Problems:".to_owned());
+            lines.extend(described.lines.iter().map(|line| format!("    {}", safe(line))));
         }
         if !described.prompts.is_empty() {
             let names = described.prompts.iter().map(|it| safe(&it.name)).collect::<Vec<_>>();
@@ -122,9 +164,36 @@ pub fn server(server: &Server) -> String {
     lines.join("\n")
 }
 
-/// Shows what servers printed, or forgets it.
-pub fn logs(servers: &Servers, which: Option<&str>) -> String {
-    let kept = &servers.around.lines;
+/// Lists the arguments of a tool; a `?` marks those that may be left out.
+fn arguments(schema: &Value) -> String {
+    let required = |name: &String| {
+        schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name))
+    };
+    let all = schema["properties"].as_object();
+    let shown = all.into_iter().flatten().take(ARGUMENTS_SHOWN_MAX).map(|(name, property)| {
+        let mark = if required(name) { "" } else { "?" };
+        let kind = property["type"].as_str().map(|kind| format!(": {kind}")).unwrap_or_default();
+        safe(&format!("{name}{mark}{kind}"))
+    });
+    let mut shown: Vec<String> = shown.collect();
+    if all.is_some_and(|all| all.len() > ARGUMENTS_SHOWN_MAX) {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
+}
+
+/// Cuts a text behind a word.
+fn words(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(chars_max).collect();
+    let end = cut.rfind(char::is_whitespace).unwrap_or(cut.len());
+    format!("{}…", cut[..end].trim_end())
+}
+
+/// Shows what servers printed, or forgets it. Blocks on the file.
+pub fn logs(kept: &Lines, which: Option<&str>) -> String {
     if which.is_some_and(|which| which.eq_ignore_ascii_case("clear")) {
         return format!("Cleared {} log entries.", kept.clear());
     }

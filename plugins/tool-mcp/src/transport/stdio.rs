@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
 use crate::config::StdioReach;
 use crate::log::ServerLog;
+use crate::runner::{INSTALL_TIME, Installing};
 use crate::runtime::Spawner;
 
 /// How long a program may take to end once its input has ended.
@@ -28,6 +29,7 @@ pub async fn start(
     reach: &StdioReach,
     spawner: &Spawner,
     log: &ServerLog,
+    install: Option<Installing>,
 ) -> Result<Wire> {
     let mut spawn = Spawn::program(&reach.command).piped_stdin();
     spawn.args.clone_from(&reach.args);
@@ -40,7 +42,7 @@ pub async fn start(
     let (hear, heard) = mpsc::channel(HEARD_PIECES_MAX);
     let (said, say) = mpsc::channel(SAID_MESSAGES_MAX);
     spawner.spawn(write(control.clone(), say));
-    spawner.spawn(read(control, events, hear, log.clone()));
+    spawner.spawn(read(control, events, hear, log.clone(), install));
     Ok(Wire { heard, said })
 }
 
@@ -61,6 +63,7 @@ async fn read(
     mut events: ProcessEvents,
     hear: mpsc::Sender<Vec<u8>>,
     log: ServerLog,
+    mut install: Option<Installing>,
 ) {
     let mut errors = ErrorLines { begun: Vec::new(), log: log.clone() };
     loop {
@@ -70,6 +73,7 @@ async fn read(
         };
         match happened {
             Ok(Some(Happened::Output { stream: OutputStream::Stdout, bytes })) => {
+                install = None;
                 if hear.send(bytes).await.is_err() {
                     break;
                 }
@@ -102,7 +106,9 @@ async fn read(
             }
         }
     };
-    if tokio::time::timeout(GRACE, farewell).await.is_err() {
+    // A package runner that has not spoken yet may be installing.
+    let grace = if install.is_some() { INSTALL_TIME } else { GRACE };
+    if tokio::time::timeout(grace, farewell).await.is_err() {
         let _ = control.end().await;
     }
     errors.end();
@@ -129,7 +135,7 @@ impl ErrorLines {
     fn end(&mut self) {
         let line = std::mem::take(&mut self.begun);
         if !line.iter().all(u8::is_ascii_whitespace) {
-            self.log.line(&String::from_utf8_lossy(&line));
+            self.log.printed(&String::from_utf8_lossy(&line));
         }
     }
 }

@@ -1,0 +1,166 @@
+//! Waits for tools that plugins have not set yet, and for what they must finish before the host
+//! ends.
+//!
+//! A plugin that sets its tools later says so by the prefixes of their names. It is asked again and
+//! again while something is pending, so that a line can show what happens.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jaato_instances::{CallSite, Facet, Tell, misbehaved};
+use jaato_registry::{PluginEntry, Status};
+use jaato_session::{Cancel, WantedTools};
+use jaato_types::tools_set::{ToolSource, ToolsAwaited, ToolsMissing};
+use jaato_types::{Error, ErrorKind, Frame, PluginName, SessionId};
+
+use crate::host::Host;
+use crate::runtime::Runtime;
+
+/// The wait before a line says that there is one.
+const QUIET: Duration = Duration::from_millis(300);
+/// How often what is shown may change.
+const TELL_PAUSE: Duration = Duration::from_secs(10);
+/// How long a plugin may take to answer, beyond what it is asked to wait.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+/// The same when the host ends.
+const ENDING_TIME: Duration = Duration::from_secs(2);
+/// The longest wait in all, in case a plugin says for ever that something is pending.
+const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
+/// Sources that a line names; the others are counted.
+const SOURCES_SHOWN_MAX: usize = 3;
+
+impl Host {
+    /// Lists the active plugins that may set tools of these names later; all of them without names.
+    pub(crate) fn setting_later(&self, names: &[String]) -> Vec<PluginName> {
+        let awaited = ToolsAwaited::new(names.to_vec(), 0);
+        let registry = self.registry();
+        let is_due = |entry: &&PluginEntry| {
+            let description = entry.description().filter(|_| entry.status == Status::Active);
+            description.is_some_and(|it| it.tool_prefixes.iter().any(|it| awaited.wants(it)))
+        };
+        let plugins = registry.plugins().iter().filter(is_due);
+        plugins.map(|entry| entry.candidate.manifest.name.clone()).collect()
+    }
+
+    /// Asks a plugin once for tools that it has not set yet.
+    pub(crate) async fn ask_for_tools(
+        &self,
+        plugin: &PluginName,
+        site: CallSite,
+        awaited: &ToolsAwaited,
+    ) -> ToolsMissing {
+        let quiet: Tell = Arc::new(|_| {});
+        let asked = async {
+            let frame = Frame::write(awaited).map_err(misbehaved)?;
+            let (name, facet, cancel) = (plugin.as_str(), Facet::AwaitTools, Cancel::new());
+            let answer = self.plugins.ask(name, facet, site, frame, &quiet, &cancel).await?;
+            Frame::read::<ToolsMissing>(&answer).map_err(misbehaved)
+        };
+        let time = if awaited.is_ending { ENDING_TIME } else { ANSWER_TIME };
+        let bound = Duration::from_millis(awaited.wait_ms) + time;
+        let late = |_| Err(Error::new(ErrorKind::Timeout, "it does not answer"));
+        match tokio::time::timeout(bound, asked).await.unwrap_or_else(late) {
+            Ok(missing) => missing,
+            // It has no such operation, and so nothing to wait for.
+            Err(error) if error.kind == ErrorKind::UnknownOperation => ToolsMissing::default(),
+            Err(error) => {
+                self.log.line(2, plugin.as_str(), &format!("waiting for its tools: {error}"));
+                ToolsMissing::default()
+            }
+        }
+    }
+
+    /// Waits for tools of a session. Returns the sources of tools that failed.
+    pub(crate) async fn await_tools(
+        self: &Arc<Self>,
+        session: &SessionId,
+        wanted: &WantedTools,
+        tell: &(dyn Fn(String) + Send + Sync),
+    ) -> Vec<ToolSource> {
+        let most = wanted.wait_ms_max.map_or(WAIT_MAX, Duration::from_millis);
+        let mut wait = Wait::begin(most);
+        let mut failed = Vec::new();
+        for plugin in self.setting_later(&wanted.names) {
+            loop {
+                let awaited = ToolsAwaited::new(wanted.names.clone(), wait.next_ms());
+                let site = self.environments.site(session).reading();
+                let missing = self.ask_for_tools(&plugin, site, &awaited).await;
+                if missing.pending.is_empty() || wait.is_over() {
+                    failed.extend(missing.failed);
+                    break;
+                }
+                wait.tell("waiting for ", &missing.pending, tell);
+            }
+        }
+        failed
+    }
+}
+
+impl Runtime {
+    /// Returns true if a plugin may set a tool or a command of that name while it runs.
+    pub fn may_be_set_later(&self, name: &str) -> bool {
+        !self.host().setting_later(&[name.to_owned()]).is_empty()
+    }
+
+    /// Waits until plugins have finished what must not be interrupted, such as an installation.
+    /// `tell` takes a line for the user.
+    pub async fn finish(&self, tell: &(dyn Fn(String) + Send + Sync)) {
+        let host = self.host();
+        let mut wait = Wait::begin(WAIT_MAX);
+        for plugin in host.setting_later(&[]) {
+            let nobody = CallSite::of_nobody();
+            while host.plugins.instances.is_live(&plugin, &nobody.session) && !wait.is_over() {
+                let awaited = ToolsAwaited::ending(wait.next_ms());
+                let site = CallSite::of_nobody().reading();
+                let missing = host.ask_for_tools(&plugin, site, &awaited).await;
+                if missing.pending.is_empty() {
+                    break;
+                }
+                wait.tell("before jaato ends, waiting for ", &missing.pending, tell);
+            }
+        }
+    }
+}
+
+/// A wait, and what was told of it.
+struct Wait {
+    began: Instant,
+    most: Duration,
+    told: Option<(Instant, String)>,
+}
+
+impl Wait {
+    fn begin(most: Duration) -> Self {
+        Self { began: Instant::now(), most, told: None }
+    }
+
+    fn is_over(&self) -> bool {
+        self.began.elapsed() >= self.most
+    }
+
+    /// Returns how long the next answer may take.
+    fn next_ms(&self) -> u64 {
+        let step = if self.told.is_none() { QUIET } else { TELL_PAUSE / 5 };
+        let left = self.most.saturating_sub(self.began.elapsed());
+        u64::try_from(step.min(left).as_millis()).unwrap_or_default()
+    }
+
+    fn tell(&mut self, what: &str, pending: &[ToolSource], tell: &(dyn Fn(String) + Send + Sync)) {
+        let line = format!("{what}{}…", listed(pending));
+        let is_due = |(at, told): &(Instant, String)| at.elapsed() >= TELL_PAUSE && *told != line;
+        if self.told.as_ref().is_none_or(is_due) {
+            tell(line.clone());
+            self.told = Some((Instant::now(), line));
+        }
+    }
+}
+
+fn listed(pending: &[ToolSource]) -> String {
+    let shown = pending.iter().take(SOURCES_SHOWN_MAX);
+    let shown = shown.map(|source| format!("{} ({})", source.label, source.note));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match pending.len().saturating_sub(SOURCES_SHOWN_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

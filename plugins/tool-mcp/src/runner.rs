@@ -1,0 +1,172 @@
+//! Package runners: programs that may install a server before they start it.
+//!
+//! Killed in the middle, some leave a broken cache behind that no later start repairs. So they get
+//! minutes, and nothing ends them while they are silent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::config::{Reach, StdioReach};
+
+/// How long a package runner may take to install and start a server.
+pub const INSTALL_TIME: Duration = Duration::from_secs(300);
+/// How long a server that was installed before is not taken for one that is being installed.
+const START_TIME: Duration = Duration::from_secs(5);
+
+/// Programs that run a package by themselves.
+const RUNNERS: [&str; 7] = ["bunx", "dnx", "jbang", "npx", "pipx", "pnpx", "uvx"];
+/// Programs that do so by a subcommand.
+const SUBCOMMANDS: [(&str, &[&str]); 14] = [
+    ("bun", &["x", "add", "install"]),
+    ("cargo", &["run", "install"]),
+    ("deno", &["run", "x"]),
+    ("docker", &["run", "pull", "compose", "mcp"]),
+    ("dotnet", &["run", "tool"]),
+    ("go", &["run", "install"]),
+    ("nerdctl", &["run", "pull", "compose"]),
+    ("nix", &["run", "shell", "develop"]),
+    ("npm", &["exec", "x", "install", "ci", "i"]),
+    ("pip", &["install"]),
+    ("pnpm", &["dlx", "exec", "install", "add"]),
+    ("podman", &["run", "pull", "compose"]),
+    ("uv", &["run", "tool", "sync", "x"]),
+    ("yarn", &["dlx", "exec", "install", "add"]),
+];
+
+/// Words behind a program among which its subcommand is looked for.
+const SUBCOMMAND_PLACES_MAX: usize = 5;
+
+/// Package runners that have started and not said anything yet.
+#[derive(Default)]
+pub struct Installs {
+    running: Mutex<BTreeMap<u64, Install>>,
+}
+
+struct Install {
+    server: String,
+    since: Instant,
+    /// Whether the server was up before.
+    is_known: bool,
+}
+
+/// A package runner that is being waited for, until this is dropped.
+pub struct Installing {
+    all: Arc<Installs>,
+    number: u64,
+}
+
+impl Installs {
+    /// Notes a package runner that starts.
+    pub fn begin(self: &Arc<Self>, server: &str, is_known: bool) -> Installing {
+        let mut running = self.running.lock();
+        let number = running.last_key_value().map_or(0, |(number, _)| number + 1);
+        let install = Install { server: server.to_owned(), since: Instant::now(), is_known };
+        running.insert(number, install);
+        Installing { all: Arc::clone(self), number }
+    }
+
+    /// Lists the servers that are being installed.
+    pub fn servers(&self) -> Vec<String> {
+        let is_installing = |install: &&Install| {
+            let age = install.since.elapsed();
+            age < INSTALL_TIME && (!install.is_known || age >= START_TIME)
+        };
+        self.running.lock().values().filter(is_installing).map(|it| it.server.clone()).collect()
+    }
+}
+
+impl Drop for Installing {
+    fn drop(&mut self) {
+        self.all.running.lock().remove(&self.number);
+    }
+}
+
+/// Returns true if a server may be installed when it starts.
+pub fn may_install(reach: &Reach) -> bool {
+    match reach {
+        Reach::Stdio(reach) => runs_packages(reach),
+        Reach::Http(_) => false,
+    }
+}
+
+/// Looks for a package runner in a command line, also behind `env`, `sudo` or inside `sh -c`.
+pub fn runs_packages(reach: &StdioReach) -> bool {
+    let args = reach.args.iter().flat_map(|arg| arg.split(|c: char| !is_word(c)));
+    let words: Vec<&str> =
+        [reach.command.as_str()].into_iter().chain(args).filter(|word| !word.is_empty()).collect();
+    words.iter().enumerate().any(|(at, word)| {
+        let program = program(word);
+        // Options, perhaps with values, may stand before the subcommand.
+        let mut next = words[at + 1..].iter().take(SUBCOMMAND_PLACES_MAX);
+        let by_subcommand = SUBCOMMANDS.iter().find(|(name, _)| *name == program);
+        RUNNERS.contains(&program.as_str())
+            || by_subcommand.is_some_and(|(_, all)| next.any(|word| all.contains(word)))
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || "-_./\\@:=~+".contains(c)
+}
+
+/// Returns the name of a program without folders and the endings of Windows.
+fn program(word: &str) -> String {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
+    let ending = [".cmd", ".exe", ".bat", ".ps1"].into_iter().find(|it| name.ends_with(it));
+    let name = ending.map_or(name.as_str(), |ending| &name[..name.len() - ending.len()]);
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_runners_are_found_wherever_they_stand() {
+        for (line, expected) in [
+            ("npx -y @scope/server", true),
+            ("/usr/local/bin/npx -y x", true),
+            ("cmd /c npx -y x", true),
+            ("env A=B uvx mcp-server-git", true),
+            ("npm exec -- x", true),
+            ("npm --silent exec x", true),
+            ("pnpm dlx x", true),
+            ("uv --quiet tool run x", true),
+            ("docker run -i --rm mcp/git", true),
+            ("pipx run x", true),
+            ("node server.js", false),
+            ("npm start", false),
+            ("docker exec -i moon server", false),
+            ("python3 -m mcp_server_git", false),
+            ("/opt/npx-server/bin/serve", false),
+        ] {
+            let mut words = line.split(' ').map(str::to_owned);
+            let command = words.next().unwrap();
+            let reach = StdioReach { command, args: words.collect(), ..StdioReach::default() };
+            assert_eq!(runs_packages(&reach), expected, "{line}");
+        }
+        let shell = StdioReach {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), "cd /x && exec npx -y y".to_owned()],
+            ..StdioReach::default()
+        };
+        assert!(runs_packages(&shell));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_runner_installs_until_it_speaks_and_for_a_bounded_time() {
+        let installs = Arc::new(Installs::default());
+        let new = installs.begin("new", false);
+        let _known = installs.begin("known", true);
+        assert_eq!(installs.servers(), ["new"]);
+        tokio::time::sleep(START_TIME).await;
+        assert_eq!(installs.servers(), ["new", "known"]);
+        drop(new);
+        assert_eq!(installs.servers(), ["known"]);
+        tokio::time::sleep(INSTALL_TIME).await;
+        assert!(installs.servers().is_empty());
+    }
+}
