@@ -115,8 +115,8 @@ pub fn start(
     runtime.session(options).map_err(failure)
 }
 
-/// Waits for tools that plugins have not set yet: all, or those that the arguments name. A line says
-/// which of those are missing, and why.
+/// Waits for tools that plugins have not set yet: all, or those that the arguments name. A line
+/// says which of those are missing, and why.
 pub async fn await_tools(session: &mut Session, args: &SessionArgs, cancel: &Cancel) {
     let only = args.tools.clone().unwrap_or_default();
     session.await_tools(&WantedTools::named(only.clone()), cancel).await;

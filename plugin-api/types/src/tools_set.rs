@@ -65,8 +65,8 @@ pub struct ToolSource {
 }
 
 /// What a plugin offers besides what its code declares. New tools join with the next step; tools
-/// that changed or went wait for the next turn. An instance of a session sets it for that session, a
-/// host-wide one for all.
+/// that changed or went wait for the next turn. An instance of a session sets it for that session,
+/// a host-wide one for all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolsSet {

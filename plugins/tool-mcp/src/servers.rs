@@ -269,8 +269,8 @@ impl Servers {
         ToolsMissing::new(sources.collect(), Vec::new())
     }
 
-    /// Starts servers and waits until each is up or down, for so long at most. A line tells the user
-    /// what is being waited for.
+    /// Starts servers and waits until each is up or down, for so long at most. A line tells the
+    /// user what is being waited for.
     pub async fn settle(
         &self,
         servers: &[Arc<Server>],
@@ -437,8 +437,8 @@ fn source(server: &Server, note: String) -> ToolSource {
     ToolSource { label, prefix: server_prefix(server.name()), note, hint: None }
 }
 
-/// Finds the file of a workspace that is not trusted, from the working directory upwards. The file in
-/// the user's home is theirs.
+/// Finds the file of a workspace that is not trusted, from the working directory upwards. The file
+/// in the user's home is theirs.
 pub fn untrusted_file(directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let folders = directory.ancestors().take_while(|folder| Some(*folder) != home);
     folders.map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())
