@@ -1,5 +1,5 @@
-//! The conformance suite of the protocol against jaato as a person uses it: an entry in `.mcp.json`,
-//! `mcp connect`, `mcp login`, and a `call` of each tool. A part of the full tier;
+//! The conformance suite of the protocol against jaato as a person uses it: an entry in
+//! `.mcp.json`, `mcp connect`, `mcp login`, and a `call` of each tool. A part of the full tier;
 //! `cargo xtask setup --outside` fetches the suite.
 //!
 //! The suite starts servers of its own, and before each of them the program that it tests. That is

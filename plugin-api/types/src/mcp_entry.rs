@@ -1,8 +1,8 @@
 //! Entries of `.mcp.json` as several programs write them, the variables that they refer to, and
 //! those that the user agreed to send.
 //!
-//! The host and the plugin for MCP servers read entries alike: here are where servers are in a file,
-//! the names of keys, the syntax of a reference and the form in which an entry is compared.
+//! The host and the plugin for MCP servers read entries alike: here are the place of servers in a
+//! file, the names of keys, the syntax of a reference and the form in which an entry is compared.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,8 @@ pub const WORKSPACE_FOLDER: &str = "workspaceFolder";
 /// In place of a variable's name: the user's folder, as in VS Code.
 pub const USER_HOME: &str = "userHome";
 
-/// A reference to a variable: `${NAME}`, `${NAME:-default}` or, as VS Code writes it, `${env:NAME}`.
+/// A reference to a variable: `${NAME}`, `${NAME:-default}` or, as VS Code writes it,
+/// `${env:NAME}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference<'a> {
     /// All of it.

@@ -12,8 +12,8 @@ use crate::tokenizer::Tokenizer;
 const SYSTEM: &str = "You are an agent on the user's computer. Call a function when it is needed \
     to get the answer; otherwise just answer.";
 
-/// What is before the tools. The model was trained on a longer text; the examples show how a call is
-/// written.
+/// What is before the tools. The model was trained on a longer text; the examples show how a call
+/// is written.
 const TOOLS_HEAD: &str = "\n\nFunctions:";
 
 /// Characters of the task that are repeated after each result.

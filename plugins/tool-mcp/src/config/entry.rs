@@ -125,8 +125,8 @@ struct Written {
     always_load: bool,
 }
 
-/// Reads an entry. What is odd about one that can be used goes to `warnings`. Blocks where the entry
-/// names a file.
+/// Reads an entry. What is odd about one that can be used goes to `warnings`. Blocks where the
+/// entry names a file.
 ///
 /// # Errors
 /// Why the entry cannot be used, in words for a person.

@@ -48,7 +48,8 @@ impl Script {
         Self { answers, pause: Duration::ZERO }
     }
 
-    /// The same call of another tool, so many at once in each of so many steps, then the last words.
+    /// The same call of another tool, so many at once in each of so many steps, then the last
+    /// words.
     pub fn of_tool(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
         let call = Answer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
         let mut answers = vec![call; steps];
