@@ -42,10 +42,10 @@ pub fn failures(messages: &[Message]) -> usize {
 /// Returns what is added to the logits of tokens that begin a call, at the start of an answer.
 ///
 /// The numbers hold for the prompt with the four tools: they separate right from wrong in the
-/// tuned tasks of `whole_tasks.json`. Where the model
-/// stopped too early after a result, a call was behind the best text by at most 1.3; where it was
-/// done, by 2.1 and more. A call that led nowhere was ahead by at most 0.1 at the start of the turn,
-/// and by 0.7 after a failure. After many calls the model has lost its way.
+/// tuned tasks of `whole_tasks.json`. Where the model stopped too early after a result, a call was
+/// behind the best text by at most 1.3; where it was done, by 2.1 and more. A call that led nowhere
+/// was ahead by at most 0.1 at the start of the turn, and by 0.7 after a failure. After many calls
+/// the model has lost its way.
 pub fn call_weight(messages: &[Message]) -> f32 {
     let made = turn(messages).iter().flat_map(Message::tool_results).count();
     match (made, failures(messages)) {
