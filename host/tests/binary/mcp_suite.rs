@@ -26,6 +26,8 @@ const ADDRESS: &str = "JAATO_SUITE_ADDRESS";
 const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 /// Times that a person logs in before they give up.
 const LOGINS_MAX: usize = 3;
+/// Persons at one time: the suite starts all scenarios at once.
+const PERSONS: usize = 3;
 
 #[test]
 fn the_conformance_suite_of_the_protocol_passes_at_2025_11_25() {
@@ -105,6 +107,10 @@ fn lines_of_the_suites_summary_are_read() {
 fn be_the_person(address: &str) {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let scenario = variable("MCP_CONFORMANCE_SCENARIO");
+    let place = scenario.bytes().map(usize::from).sum::<usize>() % PERSONS;
+    let turn = std::env::temp_dir().join(format!("jaato-mcp-suite-{place}"));
+    let turn = std::fs::File::create(turn).unwrap();
+    turn.lock().unwrap();
     let context: Value =
         serde_json::from_str(&variable("MCP_CONFORMANCE_CONTEXT")).unwrap_or_default();
     let house = House::new().unwrap();
@@ -209,7 +215,7 @@ fn arguments(house: &House, tool: &str) -> Value {
     let asked = json!({ "names": [format!("mcp__suite__{tool}")] }).to_string();
     let shown = house.run(&["call", "get_tool_schemas", &asked]).stdout;
     let shown: Value = serde_json::from_str(&shown).unwrap_or_default();
-    let schema = &shown["tools"][0]["parameters"];
+    let schema = &shown["schemas"][0]["parameters"];
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let value = |name: &str| match schema["properties"][name]["type"].as_str() {
         Some("number") => json!(1.0),

@@ -146,8 +146,8 @@ fn what_a_server_says_of_its_limits_is_waited_for_before_it_refuses() {
     let house = house!(furnish);
     let used_up = Answer::calls(&[("get_environment", json!({ "aspect": "os" }))])
         .header("x-ratelimit-remaining-requests", "0")
-        .header("x-ratelimit-reset-requests", "2500ms");
+        .header("x-ratelimit-reset-requests", "5500ms");
     let server = Server::start([used_up, Answer::text(&["done"])]);
     let output = at(&house, &server, &["run", "--model", "openai/m", "hello"]).run().code(0);
-    assert!(output.stderr.contains("has room for the next request in 3 s"), "{output}");
+    assert!(output.stderr.contains("has room for the next request in 6 s"), "{output}");
 }

@@ -211,7 +211,7 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
                     }
                     command
                 }
-                _ => text(value).ok_or(wrong("text"))?.into(),
+                _ => value.as_str().ok_or(wrong("text"))?.into(),
             },
             Kind::Texts => {
                 let items = value.as_array().ok_or(wrong("list"))?;

@@ -343,7 +343,7 @@ mod tests {
     fn what_is_broken_costs_itself_and_one_line() {
         let (_folder, places) = places();
         file(&places.workspace, "{ not json");
-        file(&places.home, r#"{"mcpServers": {"a": {"command": {}}, "b": {"command": "x"}}}"#);
+        file(&places.home, r#"{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}"#);
         let configured = places.read(&|_| None);
         assert_eq!(names(&configured), [("b", Origin::Home)]);
         assert_eq!(configured.lines.len(), 2, "{:?}", configured.lines);

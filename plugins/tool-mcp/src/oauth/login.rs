@@ -94,25 +94,28 @@ impl Login {
     /// Asks the server what it wants of somebody without a token. One that answers nevertheless may
     /// have refused something else before.
     async fn challenge(&self) -> Challenge {
-        let message = json!({
-            "jsonrpc": "2.0", "id": 0, "method": "initialize",
-            "params": {
-                "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE, "capabilities": {},
-                "clientInfo": { "name": "jaato", "version": env!("CARGO_PKG_VERSION") },
-            },
-        });
-        let mut exchange = Exchange::new("POST", &self.url, ANSWER_TIME)
-            .header("accept", "application/json, text/event-stream")
-            .header("content-type", "application/json");
-        exchange.headers.extend(self.headers.clone());
-        exchange.body = message.to_string().into_bytes();
-        // Why it cannot be reached is told where its metadata is looked for.
-        let reply = self.backend.send(exchange).await.ok();
-        let challenge = reply.map(|reply| Challenge::of(&reply)).unwrap_or_default();
-        match challenge.header() {
-            Some(_) => challenge,
-            None => self.refusal.lock().clone(),
+        // Some servers let everybody begin, and refuse what comes behind it.
+        for method in ["initialize", "server/discover", "tools/list"] {
+            let message = json!({
+                "jsonrpc": "2.0", "id": 0, "method": method,
+                "params": {
+                    "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE, "capabilities": {},
+                    "clientInfo": { "name": "jaato", "version": env!("CARGO_PKG_VERSION") },
+                },
+            });
+            let mut exchange = Exchange::new("POST", &self.url, ANSWER_TIME)
+                .header("accept", "application/json, text/event-stream")
+                .header("content-type", "application/json");
+            exchange.headers.extend(self.headers.clone());
+            exchange.body = message.to_string().into_bytes();
+            // Why it cannot be reached is told where its metadata is looked for.
+            let Ok(reply) = self.backend.send(exchange).await else { break };
+            let challenge = Challenge::of(&reply);
+            if challenge.header().is_some() {
+                return challenge;
+            }
         }
+        self.refusal.lock().clone()
     }
 
     /// Forgets tokens and client; false where there were none.
