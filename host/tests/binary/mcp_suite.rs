@@ -108,7 +108,7 @@ fn be_the_person(address: &str) {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let scenario = variable("MCP_CONFORMANCE_SCENARIO");
     let place = scenario.bytes().map(usize::from).sum::<usize>() % PERSONS;
-    let turn = std::env::temp_dir().join(format!("jaato-mcp-suite-{place}"));
+    let turn = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mcp-suite-{place}"));
     let turn = std::fs::File::create(turn).unwrap();
     turn.lock().unwrap();
     let context: Value =
