@@ -10,9 +10,9 @@ use super::installed::{Installed, installed, said, target};
 const KEY: &str = "key_from_the_future";
 
 /// What no author makes: a checked view of bytes, a table of the host's, and views of the text of
-/// a manifest, of a server's entry and of the arguments of a call.
-const NO_DATA: [&str; 5] =
-    ["frame.rs", "grant.rs", "mcp_entry.rs", "touches.rs", "worker_variable.rs"];
+/// a manifest, of a variables file, of a server's entry and of the arguments of a call.
+const NO_DATA: [&str; 6] =
+    ["dotenv.rs", "frame.rs", "grant.rs", "mcp_entry.rs", "touches.rs", "worker_variable.rs"];
 
 /// The least number of structs and variants: fewer would be a test that looks at nothing.
 const TYPES_MIN: usize = 120;

@@ -190,8 +190,8 @@ mod tests {
         let names = [SHELL, "readFile", "updateFile", "writeNewFile"];
         let tools = names.map(|name| tool(name, &["its own"]));
         assert_eq!(phrases(&tools), EXCHANGES.map(|exchange| exchange.phrase));
-        // Reading is shown together with changing, writing together with running.
-        let expected = ["How many days has a week?", "its own", "its own"];
+        // Reading is shown together with changing.
+        let expected = ["How many days has a week?", "Write up.sh that says yes.", "its own"];
         assert_eq!(phrases(&[tools[1].clone(), tools[3].clone()]), expected);
         assert!(phrases(&[]).is_empty());
     }

@@ -136,7 +136,7 @@ impl Writer<'_> {
     fn next(&self) -> String {
         let ask = match self.failures {
             0 if self.shows_answers => "Make the next call, or answer if all is done.",
-            0 => "Answer the task with this result, or make the next call.",
+            0 => "Answer with this result, or make the next call.",
             1..FAILURES_MAX => "Make another call, or answer with what failed.",
             _ => "It did not work. Answer with what failed.",
         };
