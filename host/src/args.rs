@@ -51,7 +51,7 @@ pub struct SessionArgs {
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
-    /// Run this tool without asking; may be given again. A `*` at the end stands for any rest. A
+    /// Run this tool without asking; may be given again. A `*` at the end matches any rest. A
     /// tool of a plugin that is not shipped is PLUGIN:TOOL
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     pub allow: Vec<String>,

@@ -46,7 +46,7 @@ const BEGINNING_BYTES_MIN: usize = 3;
 pub struct Allowed {
     /// The plugin; without one, the tool must be a shipped one.
     pub plugin: Option<PluginName>,
-    /// The tool. A `*` at the end, behind three letters or more, stands for any rest.
+    /// The tool. A `*` at the end, behind three letters or more, matches any rest.
     pub tool: ToolName,
 }
 

@@ -77,8 +77,7 @@ impl Host {
         wanted: &WantedTools,
         tell: &(dyn Fn(String) + Send + Sync),
     ) -> Vec<ToolSource> {
-        let most = wanted.wait_ms_max.map_or(WAIT_MAX, Duration::from_millis);
-        let mut wait = Wait::begin(most);
+        let mut wait = Wait::begin();
         let mut failed = Vec::new();
         for plugin in self.setting_later(&wanted.names) {
             loop {
@@ -106,7 +105,7 @@ impl Runtime {
     /// `tell` takes a line for the user.
     pub async fn finish(&self, tell: &(dyn Fn(String) + Send + Sync)) {
         let host = self.host();
-        let mut wait = Wait::begin(WAIT_MAX);
+        let mut wait = Wait::begin();
         for plugin in host.setting_later(&[]) {
             let nobody = CallSite::of_nobody();
             while host.plugins.instances.is_live(&plugin, &nobody.session) && !wait.is_over() {
@@ -122,26 +121,25 @@ impl Runtime {
     }
 }
 
-/// A wait, and what was told of it.
+/// A wait, and the line that the user saw last.
 struct Wait {
     began: Instant,
-    most: Duration,
     told: Option<(Instant, String)>,
 }
 
 impl Wait {
-    fn begin(most: Duration) -> Self {
-        Self { began: Instant::now(), most, told: None }
+    fn begin() -> Self {
+        Self { began: Instant::now(), told: None }
     }
 
     fn is_over(&self) -> bool {
-        self.began.elapsed() >= self.most
+        self.began.elapsed() >= WAIT_MAX
     }
 
     /// Returns how long the next answer may take.
     fn next_ms(&self) -> u64 {
         let step = if self.told.is_none() { QUIET } else { TELL_PAUSE / 5 };
-        let left = self.most.saturating_sub(self.began.elapsed());
+        let left = WAIT_MAX.saturating_sub(self.began.elapsed());
         u64::try_from(step.min(left).as_millis()).unwrap_or_default()
     }
 

@@ -249,7 +249,6 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
             (_, query) => format!("no tool matches `{}`", query.unwrap_or_default()),
         };
         content.insert("hint".to_owned(), hint.into());
-        tell_missing(toolbox, &mut content);
         return Output { content, ..Output::default() };
     }
     let is_long = tools.len() > DESCRIBED_MAX;
@@ -277,26 +276,24 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
         true => "these are many: a `query` narrows the list and shows descriptions".to_owned(),
         false => format!("call `{GET_TOOL_SCHEMAS}` with names to use them"),
     };
-    let mut content = json!({
+    let content = json!({
         "category": category,
         "tool_count": listed.len(),
         "tools": listed,
         "hint": hint,
     });
-    if let Some(content) = content.as_object_mut() {
-        tell_missing(toolbox, content);
-    }
-    Output::json(content)
+    with_missing(toolbox, content)
 }
 
-/// Tells which tools are missing because their source failed.
-fn tell_missing(toolbox: &Toolbox, content: &mut Map<String, Value>) {
+/// Adds to an answer which tools are missing because their source failed.
+fn with_missing(toolbox: &Toolbox, mut content: Value) -> Output {
     let missing = toolbox.missing_sources().iter();
     let missing: Vec<Value> =
         missing.map(|source| format!("{} {}", source.label, source.note).into()).collect();
     if !missing.is_empty() {
-        content.insert("missing".to_owned(), missing.into());
+        content["missing"] = missing.into();
     }
+    Output::json(content)
 }
 
 fn categories(toolbox: &Toolbox) -> Output {
@@ -305,7 +302,6 @@ fn categories(toolbox: &Toolbox) -> Output {
         *counts.entry(listed_under(tool)).or_default() += 1;
     }
     let total: usize = counts.values().sum();
-
     let categories: Vec<_> = counts
         .into_iter()
         .map(|(name, count)| {
@@ -314,15 +310,12 @@ fn categories(toolbox: &Toolbox) -> Output {
             json!({ "name": name, "tool_count": count, "description": about.unwrap_or("") })
         })
         .collect();
-    let mut content = json!({
+    let content = json!({
         "categories": categories,
         "total_tools": total,
         "hint": format!("call `{LIST_TOOLS}` with a category or a query to see tools"),
     });
-    if let Some(content) = content.as_object_mut() {
-        tell_missing(toolbox, content);
-    }
-    Output::json(content)
+    with_missing(toolbox, content)
 }
 
 fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {

@@ -30,7 +30,7 @@ pub struct Toolbox {
     pub(crate) withheld: BTreeMap<ToolName, Withheld>,
     /// Tools that were there once: a model may still know of them.
     pub(crate) gone: BTreeSet<ToolName>,
-    /// Sources of tools that failed, as they were when somebody waited for them last.
+    /// Sources of tools that had failed at the last wait for tools.
     pub(crate) missing: Vec<ToolSource>,
 }
 
@@ -264,7 +264,7 @@ impl Toolbox {
         Error::new(ErrorKind::UnknownTool, format!("there is no tool `{name}`")).with_hint(hint)
     }
 
-    /// Lists the sources of tools that failed, as they were when somebody waited for them last.
+    /// Lists the sources of tools that had failed at the last wait for tools.
     pub fn missing_sources(&self) -> &[ToolSource] {
         &self.missing
     }

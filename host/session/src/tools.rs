@@ -88,10 +88,8 @@ pub enum RenewalMoment {
 /// Tools to wait for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WantedTools {
-    /// Names; a `*` at the end stands for any rest. An empty list means all tools.
+    /// Names; a `*` at the end matches any rest. An empty list means all tools.
     pub names: Vec<String>,
-    /// The longest wait. Without one the plugins decide.
-    pub wait_ms_max: Option<u64>,
 }
 
 impl WantedTools {
@@ -102,7 +100,7 @@ impl WantedTools {
 
     /// Waits for tools of these names as long as their plugins say.
     pub fn named(names: Vec<String>) -> Self {
-        Self { names, wait_ms_max: None }
+        Self { names }
     }
 }
 

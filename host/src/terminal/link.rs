@@ -37,7 +37,7 @@ pub(super) fn shown(link: &str) -> String {
     }
 }
 
-/// Tells whether the terminal shows links, as its variables say.
+/// Returns true if the terminal shows links, as its variables say.
 fn are_shown(variable: impl Fn(&str) -> String) -> bool {
     let (term, program) = (variable("TERM"), variable("TERM_PROGRAM"));
     let is_vte =

@@ -26,7 +26,7 @@ pub const AWAIT_TOOLS: &str = "await_tools";
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolsAwaited {
-    /// Names of tools. A `*` at the end stands for any rest. An empty list means all tools.
+    /// Names of tools. A `*` at the end matches any rest. An empty list means all tools.
     pub names: Vec<String>,
     /// The longest time that the answer may take, in milliseconds.
     pub wait_ms: u64,
@@ -41,7 +41,7 @@ pub struct ToolsAwaited {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolsMissing {
-    /// Sources of tools that are still starting. The host goes on waiting for them.
+    /// Sources of tools that are still starting. The host keeps waiting for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<ToolSource>,
     /// Sources of tools that failed. The host shows the reason to whoever calls their tools.

@@ -14,7 +14,7 @@ use crate::described::{cut, plain, take};
 const BLOCKS_MAX: usize = 1000;
 /// Bytes of an error that a model reads.
 const ERROR_BYTES_MAX: usize = 8 * 1024;
-/// A text so many times as long as the data says more than the data does.
+/// A text that is longer than the data by this factor says more than the data.
 const SAYS_MORE: usize = 2;
 /// What may be anything.
 const ANYTHING: &str = "application/octet-stream";

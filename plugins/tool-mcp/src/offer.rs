@@ -176,9 +176,8 @@ fn notices(server: &Server) -> Vec<String> {
     let mut lines = Vec::new();
     match server.status() {
         Status::Down { why } => {
-            let hint = server.hint(&why).map(|hint| format!("; {}", safe(&hint)));
-            let hint = hint.unwrap_or_default();
-            lines.push(format!("MCP server `{name}` is down: {}{hint}", safe(&why.message)));
+            let (why, hint) = (safe(&why.message), safe(&server.hint(&why)));
+            lines.push(format!("MCP server `{name}` is down: {why}; {hint}"));
         }
         Status::Up(_) if !server.was_known() => {
             let tools = counted(server.described().map_or(0, |it| offered(server, &it)));

@@ -32,6 +32,8 @@ use crate::transport::wire::{LineTransport, Wire};
 const PROBE_TIME: Duration = Duration::from_secs(5);
 /// How long a server may take to start, if its entry says nothing.
 const START_TIME: Duration = Duration::from_secs(30);
+/// What a user can do about a server that needs longer.
+pub const MORE_TIME: &str = "`startupTimeout` in its entry gives it more time, in milliseconds";
 /// The first wait before a server that ended is started again; it doubles each time.
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
 /// The longest wait.
@@ -213,10 +215,10 @@ impl Server {
     }
 
     /// Says what a user can do about a server that is down.
-    pub fn hint(&self, why: &Error) -> Option<String> {
+    pub fn hint(&self, why: &Error) -> String {
         let name = self.name();
         let logs = || format!("`jaato mcp logs {name}` shows what it printed");
-        Some(why.hint.clone().unwrap_or_else(logs))
+        why.hint.clone().unwrap_or_else(logs)
     }
 
     /// Returns true if it told this process something that was not known.
@@ -304,8 +306,7 @@ impl Server {
             let seconds = time.as_secs_f32();
             let name = &self.entry.name;
             let text = format!("the MCP server `{name}` did not start within {seconds} s");
-            let hint = "`startupTimeout` in its entry gives it more time, in milliseconds";
-            Error::new(ErrorKind::Timeout, text).temporary().with_hint(hint)
+            Error::new(ErrorKind::Timeout, text).temporary().with_hint(MORE_TIME)
         };
         self.around.spawner.run(bounded).await?.unwrap_or_else(|_| Err(late()))
     }
@@ -470,8 +471,7 @@ impl Server {
                 let what = format!("it did not answer within {} s", time.as_secs_f32());
                 let printed = self.log.last_printed().map(|it| format!(": {it}"));
                 let text = what + &printed.unwrap_or_default();
-                let hint = "`startupTimeout` in its entry gives it more time, in milliseconds";
-                let error = Error::new(ErrorKind::Timeout, text).temporary().with_hint(hint);
+                let error = Error::new(ErrorKind::Timeout, text).temporary().with_hint(MORE_TIME);
                 Err(Failure::Started(error))
             }
         }

@@ -3,7 +3,7 @@
 //! No server starts by itself: a session with a model starts all of them, a call only those that it
 //! needs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,13 +15,12 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::cache::fingerprint;
-use crate::config::files::FILE_NAME;
 use crate::config::{Configured, Places, Reach};
 use crate::log::safe;
 use crate::names::{PREFIX, server_prefix, tool_name};
 use crate::offer::Offer;
 use crate::resources;
-use crate::server::{Around, Server, Status};
+use crate::server::{Around, MORE_TIME, Server, Status};
 
 /// How long a request waits for a server that an earlier process waited for in vain.
 const LATE_WAIT: Duration = Duration::from_secs(2);
@@ -133,15 +132,11 @@ impl Servers {
         self.lines.lock().clone()
     }
 
-    /// Takes which file of the workspace is not read.
-    pub fn take_untrusted(&self, path: Option<PathBuf>) {
-        *self.untrusted.lock() = path;
-    }
-
     /// Takes what the files say: servers whose entries are as they were go on. All others begin if
     /// a session needs them. `prints` are the entries' fingerprints, in order.
     pub fn take(&self, configured: Configured, prints: Vec<String>) {
         *self.lines.lock() = configured.lines;
+        *self.untrusted.lock() = configured.untrusted;
         let before = self.list();
         let entries = configured.servers.into_values();
         let mut all = Vec::new();
@@ -408,7 +403,9 @@ fn why_missing(server: &Server, names: &[String]) -> Option<(String, Option<Stri
         return None;
     }
     match server.status() {
-        Status::Down { why } => Some((format!("is down: {}", why.message), server.hint(&why))),
+        Status::Down { why } => {
+            Some((format!("is down: {}", why.message), Some(server.hint(&why))))
+        }
         Status::Stopped => {
             let hint = format!("`jaato mcp connect {}` connects it", server.name());
             Some(("is disconnected".to_owned(), Some(hint)))
@@ -416,8 +413,8 @@ fn why_missing(server: &Server, names: &[String]) -> Option<(String, Option<Stri
         Status::Disabled => Some(("is disabled by its entry".to_owned(), None)),
         Status::Starting if names.is_empty() && server.described().is_some() => None,
         Status::Starting => {
-            let hint = "`startupTimeout` in its entry gives it more time, in milliseconds";
-            Some((format!("is still starting{}", printed(server)), Some(hint.to_owned())))
+            let hint = Some(MORE_TIME.to_owned());
+            Some((format!("is still starting{}", printed(server)), hint))
         }
         Status::Up(_) => None,
     }
@@ -435,13 +432,6 @@ fn printed(server: &Server) -> String {
 fn source(server: &Server, note: String) -> ToolSource {
     let label = format!("MCP server `{}`", server.name());
     ToolSource { label, prefix: server_prefix(server.name()), note, hint: None }
-}
-
-/// Finds the file of a workspace that is not trusted, from the working directory upwards. The file
-/// in the user's home is theirs.
-pub fn untrusted_file(directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
-    let folders = directory.ancestors().take_while(|folder| Some(*folder) != home);
-    folders.map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())
 }
 
 /// Reads the files, and looks at those that would be started. Blocks.

@@ -20,7 +20,7 @@ use crate::names::PREFIX;
 use crate::runner::Installing;
 use crate::runtime::{Runtime, Spawner};
 use crate::server::{Around, Launch, Server};
-use crate::servers::{Servers, read, untrusted_file};
+use crate::servers::{Servers, read};
 use crate::transport::stdio;
 use crate::transport::wire::Wire;
 use crate::{call, people, resources, sampling};
@@ -81,15 +81,12 @@ impl State for Mcp {
             settings: config.servers,
         };
         let kept = home.store().folder().await.ok().map(PathBuf::from);
-        let (reading, directory) = (places.clone(), facts.working_directory.clone());
+        let reading = places.clone();
         let read = move |_: &Reporter| {
-            let is_trusted = reading.workspace.is_some();
-            let untrusted = || untrusted_file(directory.as_ref(), reading.home.as_deref());
-            let untrusted = if is_trusted { None } else { untrusted() };
             let kept = kept.as_deref();
-            (Cache::read(kept), Lines::kept_in(kept), untrusted, read(&reading))
+            (Cache::read(kept), Lines::kept_in(kept), read(&reading))
         };
-        let (cache, lines, untrusted, (configured, prints)) = home.blocking(read).await?;
+        let (cache, lines, (configured, prints)) = home.blocking(read).await?;
         let runtime = Runtime::start()?;
         let spawner = runtime.spawner();
         let launch = HostLaunch { home: home.clone(), spawner: spawner.clone() };
@@ -108,7 +105,6 @@ impl State for Mcp {
         }
         let servers = Servers::new(Arc::new(around), places);
         servers.take(configured, prints);
-        servers.take_untrusted(untrusted);
         if let Err(error) = servers.publish(home).await {
             // One that was closed a moment ago has set its tools: ours follow.
             home.log(Level::Debug, &error.message);

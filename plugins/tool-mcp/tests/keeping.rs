@@ -240,7 +240,7 @@ impl World {
         let servers = Servers::new(Arc::clone(&self.around), Places::default());
         let prints = entries.iter().map(|entry| entry.name.clone()).collect();
         let named = entries.into_iter().map(|entry| (entry.name.clone(), entry));
-        servers.take(Configured { servers: named.collect(), lines: Vec::new() }, prints);
+        servers.take(Configured { servers: named.collect(), ..Configured::default() }, prints);
         servers
     }
 }
@@ -541,7 +541,7 @@ async fn a_reload_keeps_what_is_as_it_was_and_ends_what_is_gone() {
     let (a, b) = (servers.find("a").unwrap(), servers.find("b").unwrap());
     let changed = entry_of("b", json!({ "args": ["more"] }));
     let named = [entry_of("a", json!({})), changed].map(|entry| (entry.name.clone(), entry));
-    let configured = Configured { servers: named.into_iter().collect(), lines: Vec::new() };
+    let configured = Configured { servers: named.into_iter().collect(), ..Configured::default() };
     servers.take(configured, vec!["a".to_owned(), "b more".to_owned()]);
     all(&servers).await;
     assert!(Arc::ptr_eq(&a, &servers.find("a").unwrap()));

@@ -197,7 +197,7 @@ fn result_text(text: &str, failed: bool) -> String {
     format!("{mark}:\n{text}")
 }
 
-/// Writes a tool in one line: its name, its parameters as they stand in a call, what it does.
+/// Writes a tool in one line: its name, its parameters as in a call, what it does.
 fn tool_line(tool: &ToolSpec) -> String {
     let mut line = format!("\n{} ", tool.name);
     spaced_json(&short_parameters(&tool.parameters), &mut line);

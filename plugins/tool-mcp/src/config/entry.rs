@@ -100,7 +100,7 @@ pub struct HttpReach {
     pub oauth: OAuthSettings,
 }
 
-/// An entry in its [`standard`] form. Keys that nobody here knows are left to others.
+/// An entry in its [`standard`] form. Unknown keys are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
 struct Written {

@@ -50,6 +50,8 @@ pub struct Configured {
     pub servers: BTreeMap<String, ServerEntry>,
     /// What is wrong, a line each.
     pub lines: Vec<String>,
+    /// The workspace's file, if it is not read because the workspace is not trusted.
+    pub untrusted: Option<PathBuf>,
 }
 
 impl Places {
@@ -60,7 +62,7 @@ impl Places {
             USER_HOME => self.home.as_ref()?.to_str().map(str::to_owned),
             _ => lookup(name),
         };
-        let mut configured = Configured::default();
+        let mut configured = Configured { untrusted: self.untrusted(), ..Configured::default() };
         let files = [(Origin::Workspace, &self.workspace), (Origin::Home, &self.home)];
         // A person who works in their home has one file, not two.
         let is_same = self.workspace == self.home;
@@ -77,6 +79,14 @@ impl Places {
         }
         configured.take(&self.settings, Origin::Settings, lookup);
         configured
+    }
+
+    /// Finds the file of a workspace that is not trusted, from the session's folder upwards. The
+    /// file in the user's home is theirs.
+    fn untrusted(&self) -> Option<PathBuf> {
+        let folders = self.folder.ancestors().filter(|_| self.workspace.is_none());
+        let folders = folders.take_while(|folder| Some(*folder) != self.home.as_deref());
+        folders.map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())
     }
 
     /// Returns the servers of the workspace that get no variable without the user's agreement;
@@ -174,7 +184,7 @@ pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads a file of at most so many bytes; nothing where there is none.
+/// Reads a file of at most `bytes_max` bytes; returns nothing if there is no file.
 ///
 /// # Errors
 /// Why the file cannot be used, in words for a person.

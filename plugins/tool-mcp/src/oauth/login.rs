@@ -91,7 +91,7 @@ impl Login {
         authorized.map(drop).map_err(|error| self.scrubbed(error))
     }
 
-    /// Asks the server what it wants of somebody without a token. One that answers nevertheless may
+    /// Asks the server, without a token, what it wants. One that answers nevertheless may
     /// have refused something else before.
     async fn challenge(&self) -> Challenge {
         // Some servers let everybody begin, and refuse what comes behind it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{self, Map};
-use jaato_plugin_sdk::types::mcp_entry::{servers_of, servers_path};
+use jaato_plugin_sdk::types::mcp_entry::{servers_of, servers_path, standard};
 use jaato_plugin_sdk::types::workspace_file::{
     WORKSPACE_FILE_SET, WorkspaceFileSet, WorkspaceFileStored,
 };
@@ -201,13 +201,13 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
     if !oauth.is_empty() {
         set(&mut entry, "oauth", oauth);
     }
+    // The JSON may be of any program.
+    let mut entry = standard(&Value::Object(entry))?;
     if !entry.contains_key("type") {
         let kind = if entry.contains_key("url") { "http" } else { "stdio" };
         entry.shift_insert(0, "type".to_owned(), kind.into());
     }
-    let has_some =
-        ["command", "url", "httpUrl", "serverUrl"].iter().any(|it| entry.contains_key(*it));
-    if !has_some {
+    if !entry.contains_key("command") && !entry.contains_key("url") {
         return Err("the command or the address is missing".to_owned());
     }
     Ok(Some(Added { name, entry: Value::Object(entry), origin }))
@@ -335,7 +335,12 @@ mod tests {
         let linear = json!({ "type": "http", "url": "https://e.example/mcp" });
         reads("--transport http linear https://e.example/mcp", "linear", linear.clone());
         reads("linear --url https://e.example/mcp", "linear", linear.clone());
-        reads(r#"linear '{"type": "http", "url": "https://e.example/mcp"}'"#, "linear", linear);
+        reads(
+            r#"linear '{"type": "http", "url": "https://e.example/mcp"}'"#,
+            "linear",
+            linear.clone(),
+        );
+        reads(r#"linear '{"httpUrl": "https://e.example/mcp"}'"#, "linear", linear);
         let headers =
             json!({ "type": "http", "url": "http://e.example", "headers": { "X-A": "b: c" } });
         reads("x http://e.example --header 'X-A: b: c'", "x", headers);

@@ -19,7 +19,7 @@ use crate::call::{self, Asked};
 use crate::content::Content;
 use crate::described::take;
 use crate::server::{Server, Status};
-use crate::servers::{Servers, read, untrusted_file};
+use crate::servers::{Servers, read};
 
 /// What is typed.
 pub const NAME: &str = "mcp";
@@ -192,7 +192,7 @@ async fn connect(host: &Reporter, servers: &Servers, server: &Arc<Server>) -> Re
         }
         Err(error) => {
             let text = format!("Failed to connect to '{name}': {}", error.message);
-            Err(Error { hint: server.hint(&error), message: text, ..error })
+            Err(Error { hint: Some(server.hint(&error)), message: text, ..error })
         }
     }
 }
@@ -239,13 +239,7 @@ pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Resul
     places.workspace = facts.trusted_workspace.map(std::path::PathBuf::from);
     places.agreed = facts.agreed_variables;
     places.folder = std::path::PathBuf::from(facts.working_directory);
-    let reading = move |_: &Reporter| {
-        let is_trusted = places.workspace.is_some();
-        let untrusted = || untrusted_file(&places.folder, places.home.as_deref());
-        (if is_trusted { None } else { untrusted() }, read(&places))
-    };
-    let (untrusted, (configured, prints)) = host.blocking(reading).await?;
-    servers.take_untrusted(untrusted);
+    let (configured, prints) = host.blocking(move |_| read(&places)).await?;
     servers.take(configured, prints);
     Ok(())
 }

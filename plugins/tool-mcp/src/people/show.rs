@@ -54,8 +54,7 @@ pub fn list(servers: &Servers) -> String {
 fn problem(server: &Server) -> Option<String> {
     match server.status() {
         Status::Down { why } => {
-            let hint = server.hint(&why).map(|hint| format!("; {}", safe(&hint)));
-            Some(format!("{}{}", safe(&why.message), hint.unwrap_or_default()))
+            Some(format!("{}; {}", safe(&why.message), safe(&server.hint(&why))))
         }
         Status::Starting => server.log().last_printed().map(|line| safe(&line)),
         Status::Up(_) | Status::Stopped | Status::Disabled => None,

@@ -13,6 +13,7 @@ mod old;
 use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use percent_encoding::percent_decode_str;
 
 use crate::names::fitted;
 
@@ -173,7 +174,8 @@ impl<'a> Lowering<'a> {
     fn target(&mut self, reference: &str, depth: usize) -> Option<Value> {
         let own = ["$id", "id"].iter().find_map(|key| self.root.get(*key)?.as_str());
         let local = own.and_then(|own| reference.strip_prefix(own)).unwrap_or(reference);
-        let target = self.root.pointer(&decoded(local.strip_prefix('#')?))?;
+        let target =
+            self.root.pointer(&percent_decode_str(local.strip_prefix('#')?).decode_utf8_lossy())?;
         if self.open.iter().any(|open| open == local) {
             return None;
         }
@@ -355,25 +357,4 @@ impl<'a> Lowering<'a> {
         self.aliases.insert(alias.clone(), name.to_owned());
         alias
     }
-}
-
-/// Undoes the percent encoding of a fragment, as far as pointers need it.
-fn decoded(pointer: &str) -> String {
-    let mut decoded = String::new();
-    let mut rest = pointer;
-    while let Some(at) = rest.find('%') {
-        decoded.push_str(&rest[..at]);
-        let code = rest.get(at + 1..at + 3).and_then(|it| u8::from_str_radix(it, 16).ok());
-        match code.filter(u8::is_ascii) {
-            Some(code) => {
-                decoded.push(char::from(code));
-                rest = &rest[at + 3..];
-            }
-            None => {
-                decoded.push('%');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    decoded + rest
 }

@@ -1,7 +1,7 @@
 //! Reads what servers write in place of a message as the message that they mean.
 //!
 //! An answer that cannot be read, or that does not say which request it answers, ends the request
-//! that it must belong to at once: nobody waits for a time limit because of it.
+//! that it must belong to at once: no call waits for its time limit because of it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
