@@ -624,6 +624,41 @@ fn a_server_that_dies_in_a_call_is_told_with_its_last_words_and_starts_again() {
 }
 
 #[test]
+fn a_run_with_twenty_servers_and_500_tools_goes_on_whichever_other_servers_die() {
+    let methods =
+        ["server/discover", "initialize", "notifications/initialized", "tools/list", "tools/call"];
+    let Some(house) = with_entries(&[]) else { return };
+    let rows: Vec<Value> = (0..500)
+        .map(|at| json!({ "name": format!("read_row_{at}"), "schema": { "type": "object" } }))
+        .collect();
+    let file = house.write("rows.json", &json!(rows).to_string());
+    let many = entry(&["listed", file.to_str().unwrap()]);
+    let mut all = vec![("many".to_owned(), many)];
+    all.extend((1..20).map(|at| (format!("moon{at}"), entry(&["legacy"]))));
+    all.extend(methods.iter().enumerate().map(|(at, it)| (format!("d{at}"), entry(&["dies", it]))));
+    write_servers(&house, "home/.mcp.json", all.into_iter().collect());
+    let mut find = calls("list_tools", json!({ "query": "read_row_499" }));
+    find["expect"] = json!({ "data": "many (500 tools)" });
+    let together = ["mcp__many__read_row_499", "mcp__moon19__echo", "mcp__d4__echo"]
+        .map(|name| json!({ "call": { "name": name, "arguments": { "text": "far" } } }));
+    house.script(&json!({ "answers": [
+        find,
+        after("mcp__many__read_row_499", json!({ "steps": together })),
+        calls("mcp__d0__echo", json!({ "text": "second start" })),
+        after("second start", says("done")),
+    ] }));
+    let output = house.run(&["run", "--yes", "go"]).code(0);
+    assert_eq!(output.stdout, "done\n", "{output}");
+    for (at, method) in methods.iter().enumerate() {
+        let is_down = output.stderr.contains(&format!("MCP server `d{at}` is down"));
+        assert_eq!(is_down, (1..4).contains(&at), "{method}: {output}");
+        let logs = house.run(&["mcp", "logs", &format!("d{at}")]).code(0).stdout;
+        assert!(logs.contains(&format!("fatal: fell down at {method}")), "{logs}");
+    }
+    house.nothing_lives();
+}
+
+#[test]
 fn tools_join_while_a_run_goes_on() {
     let Some(house) = with_entries(&[("moon", entry(&["grows"]))]) else { return };
     let grown = json!({ "name": "mcp__moon__grown", "arguments": {} });

@@ -16,8 +16,8 @@ use rmcp::model::{
 use crate::connection::{Connection, Era};
 use crate::schema;
 
-/// Tools of one server that are offered; the host takes a thousand of all.
-pub const TOOLS_MAX: usize = 400;
+/// Tools of all servers that are offered, and so of one; the host takes a thousand of a plugin.
+pub const TOOLS_MAX: usize = 900;
 /// Prompts of one server; the host takes 200 commands of all.
 pub const PROMPTS_MAX: usize = 50;
 /// Pages of a list.

@@ -8,14 +8,12 @@ use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{Annotations, Availability, CommandSpec, ToolSpec};
 
-use crate::described::{Described, RemotePrompt, RemoteTool, cut, plain};
+use crate::described::{Described, RemotePrompt, RemoteTool, TOOLS_MAX, cut, plain};
 use crate::log::safe;
 use crate::names::{CATEGORY, server_part, tool_name};
 use crate::server::{Server, Status};
 use crate::{resources, sampling};
 
-/// Tools of all servers; the host takes a thousand of a plugin.
-const TOOLS_MAX: usize = 900;
 /// Commands of all servers; the host takes 200.
 const COMMANDS_MAX: usize = 150;
 /// Bytes of all instructions; the host takes 64 KiB.
