@@ -29,7 +29,9 @@ impl Openings {
     pub fn begin(host: &Arc<Host>, session: &SessionId, has_model: bool) -> Self {
         let registry = host.registry();
         let is_due = |entry: &&PluginEntry| {
-            entry.status == Status::Active && entry.description().is_some_and(|it| it.at_start)
+            entry.status == Status::Active
+                && entry.description().is_some_and(|it| it.at_start)
+                && host.services.has_work(entry)
         };
         let only = host.setup.tools_only.clone();
         let later =

@@ -35,7 +35,9 @@ impl Host {
         let awaited = ToolsAwaited::new(names.to_vec(), 0);
         let registry = self.registry();
         let is_due = |entry: &&PluginEntry| {
-            let description = entry.description().filter(|_| entry.status == Status::Active);
+            let is_due = entry.status == Status::Active
+                && (!names.is_empty() || self.services.has_work(entry));
+            let description = entry.description().filter(|_| is_due);
             description.is_some_and(|it| it.tool_prefixes.iter().any(|it| awaited.wants(it)))
         };
         let plugins = registry.plugins().iter().filter(is_due);

@@ -134,6 +134,11 @@ async fn ask(
     let Some(offered) = offer.tool(request.tool.as_str()) else {
         return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
     };
+    let registry = host.registry();
+    let entry = registry.plugin(offered.plugin.as_str());
+    if entry.is_some_and(|entry| !host.services.has_work(entry)) {
+        return Ok(ConditionAnswer::no());
+    }
     let site = host.site_of_tool(has_model, request.tool.as_str(), &scope);
     let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved)?);
     let (facet, tell) = (Facet::Condition, teller(&scope));

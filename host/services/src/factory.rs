@@ -2,12 +2,14 @@
 //! plugin.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_catalog::{GrantHolder, Setup};
 use jaato_environments::declared_secrets;
 use jaato_instances::{CallServices, CallSite, PluginInUse, ServiceFactory, Tell};
 use jaato_registry::{PluginEntry, Registry, Trust};
+use jaato_types::store::StoreOf;
 use jaato_types::{Asset, Error, ErrorKind, Kind, PluginName, Scope};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -88,6 +90,36 @@ impl HostServices {
         let own = || Some(description.provider.as_ref()?.name.clone());
         let vendor = preset.map(|preset| preset.name.clone()).or_else(own)?;
         Some((vendor, prepared.credentials.is_at_vendor()))
+    }
+
+    /// Returns true if a plugin has something to do before its first call: it names no files that it
+    /// needs, one of them exists, or the user has configured it.
+    pub fn has_work(&self, entry: &PluginEntry) -> bool {
+        let Some(description) = entry.description() else { return true };
+        let name = &entry.candidate.manifest.name;
+        let files = &description.only_with_files;
+        files.is_empty()
+            || self.setup.config.plugin_settings.contains_key(name.as_str())
+            || files.iter().any(|path| self.exists(name, path))
+    }
+
+    /// Returns true if a file of [`Description::only_with_files`] exists. A path that begins with an
+    /// unknown root counts as there.
+    fn exists(&self, plugin: &PluginName, path: &str) -> bool {
+        let Some((root, rest)) = path.split_once('/') else { return true };
+        let store = |of| self.shared.stores.place(plugin, of).ok().map(|it| it.folder_path());
+        let folder = match root {
+            "{home}" => self.setup.variables.get("HOME").map(PathBuf::from),
+            "{store}" => store(StoreOf::Person),
+            "{workspace_store}" => store(StoreOf::Workspace),
+            // Some plugins also look between the working directory and the root, and above it.
+            "{workspace}" => {
+                let mut folders = self.setup.workspace.working_directory().ancestors();
+                return folders.any(|folder| folder.join(rest).exists());
+            }
+            _ => return true,
+        };
+        folder.is_some_and(|folder| folder.join(rest).exists())
     }
 
     /// Checks the person's settings and reads credentials, once for each edition.

@@ -44,6 +44,13 @@ pub struct Description {
     /// set.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_start: bool,
+    /// Files and folders without which the plugin has nothing to do by itself. If none of them
+    /// exists and the user has not configured the plugin, only a call of one of its tools or
+    /// commands opens it: the host ignores `at_start`, asks it no hooks (except as a guard), and
+    /// takes conditions of its tools as not met. Each path begins with one of [`PATH_ROOTS`]. Empty:
+    /// the plugin always has something to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub only_with_files: Vec<String>,
     /// How names of tools begin that it sets while it runs: a person may name such a tool before it
     /// is there, and no other plugin sets one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -61,6 +68,10 @@ pub struct Description {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
 }
+
+/// How a path of [`Description::only_with_files`] begins: the user's home, the working directory
+/// or one above it, the folder of the plugin's own store, and that of its store for the workspace.
+pub const PATH_ROOTS: [&str; 4] = ["{home}/", "{workspace}/", "{store}/", "{workspace_store}/"];
 
 impl Description {
     /// The version that this crate writes.

@@ -116,6 +116,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
     shapes.words(&[Isolation::Worker, Isolation::InProcess]);
     shapes.add(&Description {
         at_start: true,
+        only_with_files: vec!["{home}/.moon".into()],
         tool_prefixes: vec!["moon__".into()],
         v: Description::VERSION,
         tools: Vec::new(),

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::asks::SessionCall;
 use crate::cache::Cache;
-use crate::config::{Places, StdioReach};
+use crate::config::{FILE_NAME, Places, StdioReach};
 use crate::content::Content;
 use crate::log::{Lines, ServerLog};
 use crate::names::PREFIX;
@@ -127,6 +127,8 @@ impl State for Mcp {
                 .to_vec();
         // Opened when a session begins: else nobody would know of its tools.
         description.at_start = true;
+        description.only_with_files =
+            ["{home}", "{workspace}"].map(|folder| format!("{folder}/{FILE_NAME}")).to_vec();
         description.tool_prefixes =
             [PREFIX, resources::LIST, resources::READ].map(str::to_owned).to_vec();
         description.commands = vec![people::command()];

@@ -151,6 +151,10 @@ impl State for Memories {
 
     fn describe(description: &mut Description) {
         description.instructions = Some(INSTRUCTIONS.to_owned());
+        // Without memories there are no titles to put before a prompt.
+        description.only_with_files = ["{store}", "{workspace_store}"]
+            .map(|folder| format!("{folder}/{}", file::FILE_NAME))
+            .to_vec();
         description.commands = vec![people::command()];
     }
 

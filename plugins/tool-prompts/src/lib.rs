@@ -162,6 +162,7 @@ impl State for Prompts {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
         // Opened when a session begins: else nobody would know of its commands.
         description.at_start = true;
+        description.only_with_files = Library::folders();
         description.commands = people::commands();
     }
 

@@ -86,6 +86,14 @@ impl Library {
         library
     }
 
+    /// Lists the folders that are read, as the host knows them.
+    pub fn folders() -> Vec<String> {
+        let of = |root: &str, places: &[(&str, Wanted)]| -> Vec<String> {
+            places.iter().map(|(folder, _)| format!("{root}/{folder}")).collect()
+        };
+        [of("{workspace}", &OF_WORKSPACE), of("{home}", &OF_PERSON)].concat()
+    }
+
     /// Finds one.
     pub fn get(&self, name: &str) -> Option<&Prompt> {
         self.by_name.get(name)

@@ -49,12 +49,17 @@ impl StorePlace {
         Self { folder, remembered }
     }
 
+    /// Returns the path of the folder for files of the plugin's own, which may not exist.
+    pub fn folder_path(&self) -> PathBuf {
+        self.folder.join("files")
+    }
+
     /// Makes the folder for files of the plugin's own, and returns it.
     ///
     /// # Errors
     /// `io`.
     pub fn folder(&self) -> Result<PathBuf, Error> {
-        let folder = self.folder.join("files");
+        let folder = self.folder_path();
         jaato_places::make(&folder).map_err(|error| not_usable(&error))?;
         Ok(folder)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jaato_types::{Description, ErrorKind, FRAME_BYTES_MAX, Frame, Kind};
+use jaato_types::{Description, ErrorKind, FRAME_BYTES_MAX, Frame, Kind, PATH_ROOTS};
 use serde_json::{Value, json};
 
 use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told, tool};
@@ -38,6 +38,11 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
     agrees(Kind::Tool, sets_tools || !description.tools.is_empty())?;
     agrees(Kind::Provider, description.provider.is_some())?;
     agrees(Kind::Hook, !description.hooks.is_empty())?;
+    let is_known = |path: &&String| PATH_ROOTS.iter().any(|root| path.starts_with(root));
+    let unknown = description.only_with_files.iter().find(|path| !is_known(path));
+    ensure(unknown.is_none(), || {
+        format!("a path of `only_with_files` begins with none of {PATH_ROOTS:?}: {unknown:?}")
+    })?;
     let v = Description::VERSION;
     ensure(description.v == v, || {
         format!("the description has version {}, not {v}", description.v)

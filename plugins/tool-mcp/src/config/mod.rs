@@ -6,5 +6,5 @@ pub mod files;
 pub mod oauth;
 
 pub use entry::{HttpReach, Origin, Reach, ServerEntry, StdioReach};
-pub use files::{Configured, Places};
+pub use files::{Configured, FILE_NAME, Places};
 pub use oauth::{GrantKind, OAuthSettings};
