@@ -5,8 +5,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::house;
-use crate::support::{Command, House, fixture, set_mode, skip};
+use crate::support::answers::says;
+use crate::support::{Command, House, fixture, fixtures, library_name, set_mode, skip};
 
 /// A describe that hangs takes its deadline of 5 s: what is faster has not described it.
 const TOO_FAST_FOR_A_DESCRIBE: Duration = Duration::from_secs(4);
@@ -25,18 +28,48 @@ fn a_second_start_describes_nothing() {
     assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()));
 }
 
+/// Lists the plugins that a command opens: the dynamic linker of glibc names each library.
+fn opened_by(house: &House, words: &[&str]) -> Vec<String> {
+    let output = house.command(words).variable("LD_DEBUG", "files").run().code(0);
+    let shipped = house.shipped().display().to_string();
+    let told = output.stderr.lines().filter(|line| line.contains("calling init: "));
+    let names = told.filter_map(|line| line.split("calling init: ").nth(1));
+    names.filter(|name| name.starts_with(&shipped)).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_run_opens_only_plugins_whose_files_exist() {
+    let Some(house) = House::new() else { return };
+    for name in ["tool_mcp", "tool_memory", "tool_prompts"] {
+        house.ship(&fixtures::house().unwrap().join("plugins").join(library_name(name)));
+    }
+    house.run(&["tool", "list"]).code(0);
+    let opened = || {
+        house.script(&json!({ "answers": [says("done")] }));
+        opened_by(&house, &["run", "go"])
+    };
+    let alone = opened();
+    if alone.is_empty() {
+        return skip("this system's dynamic linker does not tell what it opens");
+    }
+    assert_eq!(alone.len(), 1, "the provider alone: {alone:?}");
+    let store = json!({ "content": "It is dark.", "description": "far side", "tags": ["moon"] });
+    for (name, prepare) in [
+        ("tool_mcp", &(|| drop(house.write("home/.mcp.json", "{}"))) as &dyn Fn()),
+        ("tool_prompts", &|| drop(house.write("workspace/.claude/commands/far.md", "Look far."))),
+        ("tool_memory", &|| drop(house.run(&["call", "store_memory", &store.to_string()]).code(0))),
+    ] {
+        assert!(!opened().iter().any(|it| it.contains(name)), "{name}");
+        prepare();
+        assert!(opened().iter().any(|it| it.contains(name)), "{name}");
+    }
+}
+
 #[test]
 fn a_list_opens_no_plugin_and_a_call_opens_one() {
     let house = house!(ships "probe");
     house.run(&["tool", "list"]).silent();
-    // The dynamic linker of glibc tells each library that it opens.
-    let opened = |words: &[&str]| {
-        let output = house.command(words).variable("LD_DEBUG", "files").run().code(0);
-        let shipped = house.shipped().display().to_string();
-        let told = output.stderr.lines().filter(|line| line.contains("calling init: "));
-        let names = told.filter_map(|line| line.split("calling init: ").nth(1));
-        names.filter(|name| name.starts_with(&shipped)).map(str::to_owned).collect::<Vec<_>>()
-    };
+    let opened = |words: &[&str]| opened_by(&house, words);
     let called = opened(&["call", "count"]);
     if called.is_empty() {
         return skip("this system's dynamic linker does not tell what it opens");

@@ -152,6 +152,7 @@ impl LocalModel {
             .max_output_tokens
             .map_or(OUTPUT_TOKENS_DEFAULT, |tokens| tokens as usize);
         let format = CallFormat::new(&tools);
+        let has_shell = tools.iter().any(|tool| tool.name.as_str() == SHELL);
         let (logits, mut reused) = self.read(&prompt, cancel, sink)?;
         sink.first_token();
         self.mark_unsaved(&prompt);
@@ -162,10 +163,7 @@ impl LocalModel {
         let calls = Answering {
             format: &format,
             calls: match failures(&request.messages) {
-                0..FAILURES_MAX if tools.iter().any(|tool| tool.name.as_str() == SHELL) => {
-                    Calls::Allowed(call_weight(&request.messages))
-                }
-                0..FAILURES_MAX => Calls::Allowed(0.0),
+                0..FAILURES_MAX => Calls::Allowed(call_weight(&request.messages, has_shell)),
                 _ => Calls::Barred,
             },
             tokens_max,

@@ -45,14 +45,15 @@ pub fn failures(messages: &[Message]) -> usize {
 /// tuned tasks of `whole_tasks.json`. Where the model stopped too early after a result, a call was
 /// behind the best text by at most 1.3; where it was done, by 2.1 and more. A call that led nowhere
 /// was ahead by at most 0.1 at the start of the turn, and by 0.7 after a failure. After many calls
-/// the model has lost its way.
-pub fn call_weight(messages: &[Message]) -> f32 {
+/// the model has lost its way. Tools without a shell look something up: one result is mostly enough.
+pub fn call_weight(messages: &[Message], has_shell: bool) -> f32 {
     let made = turn(messages).iter().flat_map(Message::tool_results).count();
     match (made, failures(messages)) {
-        (0, _) => -0.5,
+        (0, _) if has_shell => -0.5,
+        (0, _) => 0.0,
         (CALLS_LIKELY_MAX.., _) => -3.0,
-        (_, 0) => 1.7,
-        (_, 1..) => -1.0,
+        (_, 0) if has_shell => 1.7,
+        _ => -1.0,
     }
 }
 
@@ -93,8 +94,9 @@ mod tests {
     #[test]
     fn another_call_is_likely_after_one_that_worked_and_not_after_many() {
         let weights = [&[][..], &["ls"], &["!ls"], &["!ls", "a"], &["a"; CALLS_LIKELY_MAX]];
-        let weights = weights.map(|commands| call_weight(&calls(commands)));
-        assert_eq!(weights, [-0.5, 1.7, -1.0, 1.7, -3.0]);
+        let of = |has_shell| weights.map(|commands| call_weight(&calls(commands), has_shell));
+        assert_eq!(of(true), [-0.5, 1.7, -1.0, 1.7, -3.0]);
+        assert_eq!(of(false), [0.0, -1.0, -1.0, -1.0, -3.0]);
     }
 
     #[test]

@@ -85,7 +85,8 @@ impl PluginHooks {
 
 /// Lists the plugins that may be asked a hook and have something to do, by name.
 fn asked(host: &Host, registry: &Registry, hook: Hook) -> BTreeSet<PluginName> {
-    let is_due = |entry: &&PluginEntry| may_be_asked(host, entry, hook) && host.services.has_work(entry);
+    let is_due =
+        |entry: &&PluginEntry| may_be_asked(host, entry, hook) && host.services.has_work(entry);
     let found = registry.plugins().iter().filter(is_due);
     found.map(|entry| entry.candidate.manifest.name.clone()).collect()
 }
