@@ -14,23 +14,23 @@ use crate::exit::{Exit, Failure};
 const GLOBAL: &str = "Global options";
 
 /// Heads what a model's provider is asked for with each request.
-const REQUEST: &str = "What the model is asked for";
+const REQUEST: &str = "Model options";
 
 /// Heads what a session may use up.
-const CAPS: &str = "What the session may use up";
+const CAPS: &str = "Session limits";
 
 /// What every command takes, before or after its name.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Search this folder for plugins as well; may be given again
+    /// Also search this folder for plugins; repeatable
     #[arg(long, value_name = "DIR", global = true, help_heading = GLOBAL)]
     pub plugin_dir: Vec<PathBuf>,
 
-    /// Use no network at all
+    /// Do not use the network
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub offline: bool,
 
-    /// Read this file instead of your own config.toml
+    /// Read this file instead of your config.toml
     #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
 
@@ -42,21 +42,20 @@ pub struct Global {
 /// What a conversation with a model is started with.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
-    /// The model
+    /// The model, for example `anthropic/claude-opus-5-5` or `ollama/qwen3:8b`
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub model: Option<String>,
 
-    /// Only these tools, by names or beginnings as `mcp__git__*`; `none` for a model that takes no
-    /// tools
+    /// Offer only these tools: names or prefixes such as `mcp__git__*`; `none` offers no tools
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
-    /// Run this tool without asking; may be given again. A `*` at the end matches any rest. A
-    /// tool of a plugin that is not shipped is PLUGIN:TOOL
+    /// Run this tool without asking; repeatable. A `*` at the end matches any suffix. Write
+    /// PLUGIN:TOOL for a tool of a plugin that does not ship with jaato
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     pub allow: Vec<String>,
 
-    /// Run every tool without asking
+    /// Run all tools without asking
     #[arg(long)]
     pub yes: bool,
 
@@ -65,15 +64,15 @@ pub struct SessionArgs {
     #[arg(long, value_name = "MODE", value_parser = crate::permissions::parse_mode)]
     pub mode: Option<Mode>,
 
-    /// Let no rule of a permissions file deny a call; the ledger says that it was given
+    /// Ignore `deny` rules in permission files; the ledger records this option
     #[arg(long)]
     pub ignore_deny_rules: bool,
 
-    /// More instructions for the model
+    /// Additional instructions for the model
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
 
-    /// Show what the model thinks, where its provider tells it
+    /// Show the model's thinking if the provider returns it
     #[arg(long)]
     pub thoughts: bool,
 
@@ -90,15 +89,15 @@ pub struct SessionArgs {
 /// What a session may use up as a whole.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CapArgs {
-    /// Stop once the session has cost so many US dollars; the model's price must be known
+    /// Stop when the session has cost this many US dollars; needs a known model price
     #[arg(long, help_heading = CAPS, value_name = "DOLLARS")]
     pub max_cost: Option<Dollars>,
 
-    /// Stop once its requests and answers have so many tokens
+    /// Stop when requests and answers have used this many tokens
     #[arg(long, help_heading = CAPS, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
 
-    /// Stop after so many requests to the model
+    /// Stop after this many requests to the model
     #[arg(long, help_heading = CAPS, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
 }
@@ -113,23 +112,23 @@ impl CapArgs {
 /// What each request to the model asks for. A provider that does not take an option is not asked.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RequestArgs {
-    /// Sampling temperature from 0, which is greedy, to 2
+    /// Sampling temperature, from 0 (greedy) to 2
     #[arg(long, help_heading = REQUEST, value_name = "NUMBER")]
     pub temperature: Option<Temperature>,
 
-    /// Most tokens of one answer
+    /// Maximum number of tokens in one answer
     #[arg(long, help_heading = REQUEST, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_output_tokens: Option<u32>,
 
-    /// How much the model thinks: none, minimal, low, medium, high or max
+    /// Reasoning effort: none, minimal, low, medium, high or max
     #[arg(long, help_heading = REQUEST, value_name = "EFFORT", value_parser = effort)]
     pub effort: Option<Effort>,
 
-    /// Text before which the answer stops; may be given again
+    /// Stop the answer before this text; repeatable
     #[arg(long, help_heading = REQUEST, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub stop: Vec<String>,
 
-    /// Makes sampling repeatable where the provider can
+    /// Seed for repeatable sampling, if the provider supports it
     #[arg(long, help_heading = REQUEST, value_name = "NUMBER")]
     pub seed: Option<u64>,
 
@@ -137,19 +136,19 @@ pub struct RequestArgs {
     #[arg(long, help_heading = REQUEST, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
 
-    /// Ask for whole answers, for servers that stream badly
+    /// Do not stream answers; for servers with broken streaming
     #[arg(long, help_heading = REQUEST)]
     pub no_streaming: bool,
 
-    /// How soon and how dear answers come, in the provider's words: flex, priority
+    /// Service tier, as the provider names it (for example `flex` or `priority`)
     #[arg(long, help_heading = REQUEST, value_name = "NAME")]
     pub service_tier: Option<String>,
 
-    /// Lay this JSON object over the body of each request; `null` takes a key out
+    /// Merge this JSON object into every request body; `null` removes a key
     #[arg(long, help_heading = REQUEST, value_name = "JSON", value_parser = json_object)]
     pub extra_body: Option<JsonObject>,
 
-    /// Send this header with each request; may be given again
+    /// Send this header with every request; repeatable
     #[arg(long, help_heading = REQUEST, value_name = "NAME=VALUE", value_parser = key_and_value)]
     pub extra_header: Vec<(String, String)>,
 }
@@ -179,12 +178,11 @@ impl RequestArgs {
 }
 
 fn json_object(text: &str) -> Result<JsonObject, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is no JSON object: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
 fn effort(word: &str) -> Result<Effort, String> {
-    parse_effort(word)
-        .ok_or_else(|| "an effort is none, minimal, low, medium, high or max".to_owned())
+    parse_effort(word).ok_or_else(|| "use none, minimal, low, medium, high or max".to_owned())
 }
 
 /// Reads a JSON Schema.
@@ -194,10 +192,10 @@ fn schema(path: &Path) -> Result<Value, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| refused(format!("cannot read the schema `{shown}`: {error}")))?;
     let schema: Value = serde_json::from_str(&text)
-        .map_err(|error| refused(format!("the schema `{shown}` is no JSON: {error}")))?;
+        .map_err(|error| refused(format!("the schema `{shown}` is not valid JSON: {error}")))?;
     if !schema.is_object() {
         return Err(refused(format!(
-            "the schema `{shown}` is no JSON Schema: it must be an object"
+            "the schema `{shown}` is not a JSON Schema: it must be an object"
         )));
     }
     Ok(schema)
@@ -206,34 +204,33 @@ fn schema(path: &Path) -> Result<Value, Failure> {
 /// Where files lie and commands run.
 #[derive(Debug, Clone, Default, Args)]
 pub struct EnvironmentArgs {
-    /// Where files lie and commands run: `local`, `docker`, or a plugin's
+    /// Where commands run and files are: `local`, `docker`, or the environment of a plugin
     #[arg(long, value_name = "NAME")]
     pub environment: Option<String>,
 
-    /// Work in a new container of this image; it goes at the end
+    /// Run in a new container created from this image and removed at the end
     #[arg(long, value_name = "IMAGE", conflicts_with = "container")]
     pub image: Option<String>,
 
-    /// Work in this container, which runs already and stays
+    /// Run in this existing container
     #[arg(long, value_name = "CONTAINER")]
     pub container: Option<String>,
 
-    /// Set something of the environment for this session, over its configuration; may be given
-    /// again
+    /// Override one setting of the environment for this session; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub environment_option: Vec<(String, String)>,
 }
 
 /// Takes `KEY=VALUE` apart.
 fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("an option is KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OutputForm {
-    /// For people
+    /// Text for a reader
     Text,
-    /// The event stream, one JSON object a line
+    /// The event stream, one JSON object per line
     Json,
 }

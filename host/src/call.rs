@@ -24,11 +24,12 @@ pub struct CallArgs {
     /// The tool
     pub tool: Option<String>,
 
-    /// Its arguments, a JSON object
+    /// The arguments of the tool, a JSON object
     #[arg(default_value = "{}", conflicts_with = "batch")]
     pub arguments: String,
 
-    /// Read calls from standard input, one JSON object {"tool", "args"} a line, in one session
+    /// Read calls from standard input, one JSON object {"tool", "args"} per line, and run them in
+    /// one session
     #[arg(long)]
     pub batch: bool,
 

@@ -54,7 +54,7 @@ const SLASH_HINT: &str =
 /// What `chat` takes.
 #[derive(Debug, Args)]
 pub struct ChatArgs {
-    /// The first message; the others are read line by line
+    /// The first message; further ones are read line by line
     pub message: Vec<String>,
 
     #[command(flatten)]

@@ -21,20 +21,20 @@ use crate::{conversation, report, start, terminal, tool};
 /// What `command` takes.
 #[derive(Debug, Args)]
 pub struct CommandArgs {
-    /// The command; all are listed when it is absent
+    /// The command; lists all commands if absent
     pub name: Option<String>,
 
-    /// Its arguments: words in the order of its parameters, or one JSON object; `--` before words
-    /// that begin with a dash
+    /// The arguments: words in the order of the parameters, or one JSON object. Put `--` before
+    /// words that begin with a dash
     #[arg(allow_negative_numbers = true)]
     pub arguments: Vec<String>,
 
-    /// Print the words that may come next, a line each, and run nothing: the last of the arguments
-    /// is the beginning of the word that is typed
+    /// Print the possible next words, one per line, and run nothing; the last argument is the
+    /// prefix to complete
     #[arg(long, requires = "name")]
     pub complete: bool,
 
-    /// List them as JSON
+    /// List commands as JSON
     #[arg(long, conflicts_with = "name")]
     pub json: bool,
 }

@@ -17,13 +17,12 @@ use crate::{
     undo,
 };
 
-/// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your
-/// rules.
+/// Run AI agents in your terminal: a model proposes tool calls, jaato runs them under your rules.
 #[derive(Debug, Parser)]
 #[command(name = "jaato", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
     after_help = "Without a command, jaato starts a chat at a terminal.\n\nExit codes: 0 done, 1 the task failed, 2 usage, 3 configuration, 4 plugin, \
-5 provider, 6 stopped by a limit or for want of a permission, 130 cancelled."
+5 provider, 6 stopped by a limit or a missing permission, 130 cancelled."
 )]
 pub struct Cli {
     #[command(flatten)]
@@ -69,101 +68,101 @@ macro_rules! commands {
 commands! {
     Command:
 
-    /// Give a model a task and watch it work
+    /// Give a model a task and show its progress
     Run {
         #[command(flatten)]
         args: run::RunArgs,
     } |global| run::run(global, args).await;
 
-    /// Chat with a model in this folder (also `jaato` alone): Esc stops an answer, /help lists the
-    /// rest
+    /// Chat with a model in this folder (the default command): Esc stops an answer, /help lists
+    /// commands
     Chat {
         #[command(flatten)]
         args: chat::ChatArgs,
     } |global| chat::chat(global, args).await;
 
-    /// Call one tool yourself, or many with --batch
+    /// Call a tool without a model, or several with --batch
     Call {
         #[command(flatten)]
         args: call::CallArgs,
     } |global| call::call(global, args).await;
 
-    /// Run a command that a plugin offers to people, or list them
+    /// Run a command of a plugin, or list these commands
     #[command(name = "command")]
     Offered {
         #[command(flatten)]
         args: command::CommandArgs,
     } |global| command::command(global, args).await;
 
-    /// Take back what the file tools changed: shows the diff, asks (not with --yes), does it
+    /// Undo a change of the file tools: shows the diff and asks first, unless you pass --yes
     Undo {
         #[command(flatten)]
         args: undo::UndoArgs,
     } |global| undo::undo(global, args).await;
 
-    /// Servers of the Model Context Protocol: see, add, remove, connect them, log in to them
+    /// List, add, remove, connect and log in to MCP servers (Model Context Protocol)
     Mcp {
-        /// `list`, `status`, `show`, `add`, `remove`, `connect`, `disconnect`, `login`, `logout`,
-        /// `reload`, `logs` or `help`, and what belongs to it
+        /// `list`, `status`, `show`, `add`, `remove`, `import`, `connect`, `disconnect`, `login`,
+        /// `logout`, `reload`, `logs` or `help`, with its arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     } |global| mcp::mcp(global, &words).await;
 
-    /// What tools there are
+    /// List and show tools
     Tool {
         #[command(subcommand)]
         command: ToolCommand,
     } |global| command.run(global).await;
 
-    /// What plugins there are; check, trust, install, remove, enable, disable or write one
+    /// List, check, trust, install, remove, enable, disable and create plugins
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,
     } |global| command.run(global).await;
 
-    /// Where a session's files lie and its commands run: this machine, a container
+    /// List and try execution environments: this machine, a container
     Environment {
         #[command(subcommand)]
         command: EnvironmentCommand,
     } |global| command.run(global).await;
 
-    /// The terminals that models work in: see them live, and type there
+    /// Watch the terminals that models use, and type in them
     Shell {
         #[command(subcommand)]
         command: ShellCommand,
     } |global| command.run(global).await;
 
-    /// Models, and the weights of those that run on this machine
+    /// List models; fetch or import the weights of local ones
     Model {
         #[command(subcommand)]
         command: ModelCommand,
     } |global| command.run(global).await;
 
-    /// Providers of models: their servers and keys; ask one whether it answers
+    /// List and test model providers, and store their API keys
     Provider {
         #[command(subcommand)]
         command: ProviderCommand,
     } |global| command.run(global).await;
 
-    /// Rules about tool calls: list, explain, add, remove and test them
+    /// List, explain, add, remove and test permission rules
     Permission {
         #[command(subcommand)]
         command: PermissionCommand,
     } |global| command.run(global).await;
 
-    /// What requests, tool calls and decisions have come to
+    /// Show token usage, cost and permission decisions
     Ledger {
         #[command(subcommand)]
         command: LedgerCommand,
     } |global| command.run(global).await;
 
-    /// Trust this workspace: its .jaato folder, .env, .mcp.json, AGENTS.md (or CLAUDE.md) and its
-    /// skills (.agents/skills, .claude/skills, .claude/commands) as they are
+    /// Trust this workspace as it is: its .jaato folder, .env, .mcp.json, AGENTS.md (or CLAUDE.md)
+    /// and skills (.agents/skills, .claude/skills, .claude/commands)
     Trust {
-        /// Take the trust back
+        /// Revoke the trust
         #[arg(long)]
         remove: bool,
-        /// Send no variable to the workspace's MCP servers: those that refer to one do not start
+        /// Pass no variables to the workspace's MCP servers; servers that need one do not start
         #[arg(long, conflicts_with = "remove")]
         no_variables: bool,
     } |global| match remove {
@@ -171,19 +170,19 @@ commands! {
         false => trust::workspace(global, no_variables),
     };
 
-    /// The configuration and where each value came from
+    /// Show the configuration and where each value came from
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     } |global| command.run(global).await;
 
-    /// What ways of working cost a model
+    /// Compare the token cost of CLI tools and MCP servers
     Bench {
         #[command(subcommand)]
         command: BenchCommand,
     } |global| command.run(global).await;
 
-    /// What is found, what is missing, what to do
+    /// Check the installation and suggest fixes
     Doctor |global| doctor::doctor(global).await;
 
     /// Start, watch and end child processes (started by jaato itself)
@@ -201,55 +200,55 @@ commands! {
 commands! {
     PermissionCommand:
 
-    /// List the rules of every file, from the one that binds most
+    /// List the rules of all files, highest precedence first
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
 
-        /// List the rules that jaato ships one by one
+        /// Also list each rule that ships with jaato
         #[arg(long)]
         shipped: bool,
     } |global| permission::list(global, json, shipped);
 
-    /// Tell what is decided about a call, by which rule, and what every other rule says
+    /// Explain which rule decides a call, and what the other rules say
     Explain {
         #[command(flatten)]
         args: permission::ExplainArgs,
     } |global| permission::explain(global, args).await;
 
-    /// Add a rule that allows
+    /// Add a rule that allows calls
     Allow {
         #[command(flatten)]
         rule: permission::RuleArgs,
     } |global| permission::add(global, "allow", rule);
 
-    /// Add a rule that denies, whatever allows
+    /// Add a rule that denies calls; it overrides rules that allow
     Deny {
         #[command(flatten)]
         rule: permission::RuleArgs,
     } |global| permission::add(global, "deny", rule);
 
-    /// Remove a rule by the number that `list` shows
+    /// Remove a rule by its number in `list`
     Remove {
-        /// The number
+        /// The number of the rule
         number: usize,
-        /// From the workspace's file instead of your own
+        /// Remove it from the workspace's file instead of your own
         #[arg(long)]
         workspace: bool,
     } |global| permission::remove(global, number, workspace);
 
-    /// Show what was decided in earlier sessions
+    /// Show decisions of earlier sessions
     Log {
-        /// How many decisions to show
+        /// The number of decisions to show
         #[arg(long, value_name = "N", default_value_t = 20)]
         last: usize,
-        /// Print JSON, one object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
     } |global| permission::log(global, last, json);
 
-    /// Test the rules with a file of calls and their expected decisions
+    /// Test the rules against a file of calls and expected decisions
     Test {
         /// The file: `[[cases]]` with `command`, or `tool` and `arguments`, and `expect`
         file: PathBuf,
@@ -259,26 +258,26 @@ commands! {
 commands! {
     ProviderCommand:
 
-    /// List providers, each with its server and where its key comes from
+    /// List providers with their servers and the sources of their API keys
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| provider::list(global, json).await;
 
-    /// Ask a provider for a word and for a call of a tool; says what was found and what came
+    /// Test a provider with one short answer and one tool call
     Check {
-        /// The provider, or provider/model; the configured model without it
+        /// The provider, or provider/model; defaults to the configured model
         name: Option<String>,
 
-        /// Run twelve checks, for less than $0.10, and print a table for a bug report
+        /// Run twelve checks that cost less than $0.10, and print a table for a bug report
         #[arg(long)]
         full: bool,
     } |global| provider::check(global, name, full).await;
 
-    /// List the models of a provider, and what is known of each
+    /// List the models of a provider with their limits and prices
     Models {
-        /// The provider; the configured model's without it
+        /// The provider; defaults to that of the configured model
         name: Option<String>,
 
         /// Print JSON
@@ -286,13 +285,13 @@ commands! {
         json: bool,
     } |global| provider::models(global, name, json).await;
 
-    /// Keep a key for a provider, typed unseen or from a pipe
+    /// Store an API key for a provider; reads it from a hidden prompt or a pipe
     Login {
         /// The provider
         name: String,
     } |global| login::login(global, name).await;
 
-    /// Forget the key that `login` kept
+    /// Delete the API key that `login` stored
     Logout {
         /// The provider
         name: String,
@@ -302,18 +301,18 @@ commands! {
 commands! {
     ToolCommand:
 
-    /// List the tools
+    /// List tools
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| tool::list(global, json).await;
 
-    /// Show one tool: description, arguments, promises, examples
+    /// Show a tool: description, arguments, annotations, examples
     Show {
         /// The tool
         tool: String,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| tool::show(global, &tool, json).await;
@@ -322,113 +321,111 @@ commands! {
 commands! {
     PluginCommand:
 
-    /// List the plugins, and what could not be used
+    /// List plugins, including those that cannot be used
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| plugin::list(global, json).await;
 
-    /// Show one plugin
+    /// Show a plugin
     Show {
         /// The plugin
         plugin: String,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| plugin::show(global, &plugin, json).await;
 
-    /// Trust a plugin file by its content, so that it runs inside jaato
+    /// Trust a plugin file by its digest, so that it runs in the jaato process
     Trust {
         /// The file
         file: PathBuf,
-        /// The digest that `jaato plugin list` shows for it
+        /// The SHA-256 digest that `jaato plugin list` shows for the file
         #[arg(long, value_name = "HEX")]
         sha256: String,
     } |global| plugin::trust(global, &file, &sha256);
 
-    /// Take the trust in a plugin file back; it runs in a worker then
+    /// Revoke the trust in a plugin file, so that it runs in a worker process
     Untrust {
         /// The file, the plugin's name, or the digest
         #[arg(value_name = "FILE|PLUGIN|HEX")]
         what: String,
     } |global| plugin::untrust(global, &what).await;
 
-    /// Grant a plugin what it asks for: to ask a model at your cost, to ask you questions, to keep
-    /// secrets …
+    /// Grant a plugin the services that it requests, for example to call a model at your cost
     ///
-    /// `jaato plugin show PLUGIN` lists what it asks for. A plugin that is replaced by another file
-    /// is granted anew.
+    /// `jaato plugin show PLUGIN` lists the services that it requests. If you replace the plugin
+    /// file, grant them again.
     Grant {
         /// The plugin
         plugin: String,
-        /// What is granted; all that it asks for when absent
+        /// The services to grant; defaults to all that it requests
         #[arg(value_name = "SERVICE")]
         services: Vec<String>,
     } |global| grant::grant(global, &plugin, &services).await;
 
-    /// Take back what a plugin was granted
+    /// Revoke services that you granted to a plugin
     Revoke {
         /// The plugin
         plugin: String,
-        /// What is taken back; all when absent
+        /// The services to revoke; defaults to all
         #[arg(value_name = "SERVICE")]
         services: Vec<String>,
     } |global| grant::revoke(global, &plugin, &services).await;
 
-    /// Describe plugins again, whatever is known of them, and tell what changed
+    /// Describe plugins again, without the cache, and show what changed
     ///
-    /// A `jaato chat` that runs takes replaced files by itself; `/plugin reload` there begins a
-    /// plugin anew.
+    /// A running `jaato chat` picks up replaced files by itself; `/plugin reload` there restarts a
+    /// plugin.
     Reload {
-        /// The plugin; all when absent
+        /// The plugin; defaults to all
         plugin: Option<String>,
     } |global| reload::reload(global, plugin.as_deref()).await;
 
-    /// Check a plugin file: what it says of itself, and in a worker whether it works
+    /// Check a plugin file: its description, and its behaviour in a worker process
     ///
-    /// Only examples of tools that change nothing and stay on this machine are run.
+    /// The check runs only examples of tools that change nothing and stay on this machine.
     Check {
         /// The file
         file: PathBuf,
     } |global| check::check(global, &file).await;
 
-    /// Write the crate of a plugin of your own: it builds, tests itself, and has a README and a CI
-    /// file
+    /// Create the crate of a new plugin, with tests, a README and a CI file
     New {
-        /// Its name: small letters, digits and `-`
+        /// The name: lower-case letters, digits and `-`
         name: String,
-        /// What it is to be
+        /// The kind of plugin
         #[arg(long, value_enum, default_value_t = new_plugin::NewKind::Tool)]
         kind: new_plugin::NewKind,
-        /// The folder to write; one of its name when absent
+        /// The folder to create; defaults to the name of the plugin
         #[arg(long, value_name = "DIR")]
         path: Option<PathBuf>,
-        /// The sdk to build against, or a checkout; the one that came with this jaato when absent
+        /// The SDK to build against, or a checkout of jaato; defaults to the SDK of this jaato
         #[arg(long, value_name = "DIR")]
         sdk: Option<PathBuf>,
     } |_| new_plugin::write(&name, kind, path, sdk);
 
-    /// Install a plugin that lies on this machine into your own plugins folder
+    /// Copy a plugin into your plugins folder
     Install {
         /// A plugin file, a folder with one, or a .tar.gz of such a folder
         #[arg(value_name = "FILE|FOLDER|ARCHIVE")]
         what: PathBuf,
     } |global| install::install(global, &what).await;
 
-    /// Take a plugin out of your own plugins folder
+    /// Remove a plugin from your plugins folder
     Remove {
         /// The plugin
         plugin: String,
     } |global| install::remove(global, &plugin);
 
-    /// Use a plugin again that was disabled
+    /// Enable a disabled plugin
     Enable {
         /// The plugin
         plugin: String,
     } |global| switch::switch(global, &plugin, Listing::Out);
 
-    /// Leave a plugin out: lists it in `[plugins] disabled` of your config.toml
+    /// Disable a plugin: adds it to `[plugins] disabled` in your config.toml
     Disable {
         /// The plugin
         plugin: String,
@@ -438,30 +435,30 @@ commands! {
 commands! {
     EnvironmentCommand:
 
-    /// List the execution environments
+    /// List execution environments
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| environment::list(global, json).await;
 
-    /// Set one up, tell what it is, and take it down again
+    /// Start an environment, describe it, and remove it again
     Show {
         #[command(flatten)]
         environment: EnvironmentArgs,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| environment::show(global, &environment, json).await;
 
-    /// Run a command in one; its exit code is the command's
+    /// Run a command in an environment, and exit with its exit code
     Exec {
         #[command(flatten)]
         environment: EnvironmentArgs,
-        /// Where the command runs
+        /// The working directory of the command
         #[arg(long, value_name = "DIR")]
         directory: Option<String>,
-        /// The program and its arguments; one word alone is a line for the shell
+        /// The program and its arguments; a single word is run by the shell
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     } |global| environment::exec(global, &environment, directory, &command).await;
@@ -470,20 +467,20 @@ commands! {
 commands! {
     ShellCommand:
 
-    /// List the terminals of all sessions that run under your name
+    /// List the terminals of all your running sessions
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |_| shell::list(json).await;
 
-    /// Show one live, as much of it as fits; q leaves
+    /// Watch a terminal live; q quits
     ///
-    /// Where standard input or output is no terminal, the screen is printed once, as text.
+    /// If standard input or output is not a terminal, prints the screen once as text.
     Attach {
-        /// The terminal as `list` names it, or a part that only one of them has
+        /// The name that `list` shows, or a unique part of it
         name: String,
-        /// Type there too: every key goes to the program, but Ctrl-], which leaves
+        /// Also type: every key except Ctrl-], which quits, goes to the program
         #[arg(long = "type")]
         types: bool,
     } |_| {
@@ -495,24 +492,24 @@ commands! {
 commands! {
     ModelCommand:
 
-    /// List the models that can be used
+    /// List the models that you can use
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| model::list(global, json).await;
 
-    /// Fetch a model's weights, or let its server fetch them
+    /// Download the weights of a model, or tell its server to
     Pull {
-        /// The model, such as ollama/qwen3:8b; the default one when absent
+        /// The model, for example ollama/qwen3:8b; defaults to the built-in one
         model: Option<String>,
     } |global| model::pull(global, model).await;
 
-    /// Take weights from a file: those of a known model, or others under a name of your own
+    /// Import weights from a file: of a known model, or of another under your own name
     Import {
         /// The GGUF file
         file: PathBuf,
-        /// The name for weights that jaato does not know
+        /// The name for weights of an unknown model
         #[arg(long)]
         name: Option<String>,
     } |global| model::import(global, &file, name).await;
@@ -521,7 +518,7 @@ commands! {
 commands! {
     LedgerCommand:
 
-    /// Show the last turns and the sums of all
+    /// Show the last turns and the totals of all
     Show {
         #[command(flatten)]
         args: ledger::LedgerShowArgs,
@@ -531,8 +528,8 @@ commands! {
 commands! {
     BenchCommand:
 
-    /// Give a model the same scenarios by a command line and by an MCP server, and add up what each
-    /// costs in tokens; the tools of both run without asking
+    /// Run the same scenarios with a CLI and with an MCP server, and compare their tokens; all
+    /// tools run without asking
     #[command(name = "cli-vs-mcp")]
     CliVsMcp {
         #[command(flatten)]
@@ -543,12 +540,12 @@ commands! {
 commands! {
     ConfigCommand:
 
-    /// Print each value with the layer it came from
+    /// Print each value and the layer that sets it
     Show |global| config::show(global).await;
 
-    /// Print which configuration files count, and where they lie
+    /// Print the paths of the configuration files that apply
     Path {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     } |global| config::path(global, json);

@@ -15,15 +15,15 @@ use crate::{report, start};
 /// What `ledger show` takes.
 #[derive(Debug, Args)]
 pub struct LedgerShowArgs {
-    /// Only sessions whose id begins so
+    /// Show only sessions whose id begins with this
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
 
-    /// How many turns to list
+    /// The number of turns to list
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub last: usize,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -11,13 +11,13 @@ use crate::report;
 /// What a new plugin is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NewKind {
-    /// Offers tools to models
+    /// Tools for models
     Tool,
-    /// Decides what leaves a context that gets full
+    /// Decides what to drop when the context window is full
     Gc,
-    /// Answers requests: a model back end
+    /// A model provider
     Provider,
-    /// Is where a session's files lie and its commands run
+    /// An execution environment for files and commands
     Environment,
 }
 

@@ -30,23 +30,23 @@ pub struct ExplainArgs {
     /// The tool
     pub tool: String,
 
-    /// Its arguments, one JSON object
+    /// The arguments of the tool, a JSON object
     #[arg(default_value = "{}")]
     pub arguments: String,
 
-    /// As a session with `--allow TOOL` would decide; may be given again
+    /// Decide as in a session with `--allow TOOL`; repeatable
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     pub allow: Vec<String>,
 
-    /// As a session with `--yes` would decide
+    /// Decide as in a session with `--yes`
     #[arg(long)]
     pub yes: bool,
 
-    /// As a session with `--ignore-deny-rules` would decide
+    /// Decide as in a session with `--ignore-deny-rules`
     #[arg(long)]
     pub ignore_deny_rules: bool,
 
-    /// How it is shown
+    /// The output format
     #[arg(long, value_enum, default_value_t = OutputForm::Text)]
     pub output: OutputForm,
 }

@@ -25,32 +25,31 @@ const INPUT_PATIENCE: Duration = Duration::from_secs(1);
 /// What `run` takes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The task; standard input is read when it is absent, and added when it is piped in
+    /// The task; read from standard input if absent. Piped input is added to it
     pub task: Vec<String>,
 
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// Show the model this file as well: an image, a PDF or text; may be given again. `@FILE` in
-    /// the task does the same
+    /// Attach this file: an image, a PDF or text; repeatable. `@FILE` in the task does the same
     #[arg(long, value_name = "FILE")]
     pub attach: Vec<PathBuf>,
 
-    /// At the end print the objects that tools have found, as JSON; `hidden`: also what the model
-    /// never sees
+    /// Print the objects that tools found as JSON at the end; `hidden` includes parts that the
+    /// model never sees
     #[arg(long, value_name = "hidden", num_args = 0..=1, require_equals = true, default_missing_value = "shown")]
     pub objects: Option<ObjectsForm>,
 
-    /// Print what would be sent, with token counts, and send nothing
+    /// Print the request with token counts, and do not send it
     #[arg(long)]
     pub show_prompt: bool,
 
-    /// What to print: text for people, or the events as JSON lines
+    /// Print text, or the events as JSON lines
     #[arg(long, value_enum, default_value_t = OutputForm::Text)]
     pub output: OutputForm,
 
     /// With `--output json`: read answers to questions and forms from standard input, one JSON
-    /// object {"answer": {…}} a line
+    /// object {"answer": {…}} per line
     #[arg(long)]
     pub answers: bool,
 }
@@ -61,7 +60,7 @@ pub enum ObjectsForm {
     /// What the model may see
     #[value(hide = true)]
     Shown,
-    /// All of it
+    /// All parts
     Hidden,
 }
 

@@ -11,14 +11,14 @@ use crate::terminal;
 /// What `undo` takes.
 #[derive(Debug, Args)]
 pub struct UndoArgs {
-    /// The number of the change, as --list shows it; the last change when it is absent
+    /// The number of the change in --list; defaults to the last change
     pub change: Option<String>,
 
-    /// List the changes that the file tools made in this workspace
+    /// List the changes that file tools made in this workspace
     #[arg(long, conflicts_with_all = ["change", "yes"])]
     pub list: bool,
 
-    /// Do not ask
+    /// Undo without asking
     #[arg(long)]
     pub yes: bool,
 }

@@ -19,34 +19,34 @@ use crate::{report, start, trust};
 /// The conditions of a rule to add.
 #[derive(Debug, Args)]
 pub struct RuleArgs {
-    /// The tool; `*` stands for any letters
+    /// The tool; `*` matches any characters
     pub tool: Option<String>,
 
-    /// A command: a program and the words that it begins with
+    /// A command: a program and its first words
     #[arg(long, value_name = "WORDS")]
     pub command: Option<String>,
 
-    /// What may follow the words of the command
+    /// What may follow these words
     #[arg(long, value_name = "WHICH", requires = "command", value_parser = ["safe", "read", "any", "none"])]
     pub options: Option<String>,
 
-    /// A file, or a folder with all that is in it
+    /// A file, or a folder and everything in it
     #[arg(long, value_name = "PATH")]
     pub path: Option<String>,
 
-    /// A host that a URL names
+    /// The host of a URL
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
 
-    /// An argument of the tool; may be given again
+    /// An argument of the tool; repeatable
     #[arg(long, value_name = "NAME=TEXT")]
     pub argument: Vec<String>,
 
-    /// The reason, shown with the refusal
+    /// The reason, shown when a call is denied
     #[arg(long, value_name = "TEXT")]
     pub why: Option<String>,
 
-    /// In the workspace's file instead of your own
+    /// Write to the workspace's file instead of your own
     #[arg(long)]
     pub workspace: bool,
 }

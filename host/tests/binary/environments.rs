@@ -352,7 +352,7 @@ fn options_that_there_are_not_are_told_before_anything_runs() {
     let told = refused("shell_timeout=soon", 3);
     assert_eq!(told, format!("{wrong}\"soon\" is not of type \"number\"\n"));
     assert!(refused("shell_timeout=0", 3).starts_with(wrong));
-    assert!(refused("shell_timeout", 2).contains("an option is KEY=VALUE"));
+    assert!(refused("shell_timeout", 2).contains("write KEY=VALUE"));
     let words = ["run", "--environment-option", "q=1", "--yes", "go"];
     house.script(&json!({ "answers": [] }));
     let told = house.run(&words).code(3).stderr;

@@ -136,7 +136,7 @@ fn what_no_option_says_goes_in_the_vendors_words() {
     let headers: Vec<_> = asked.iter().map(|asked| asked.header("x-team")).collect();
     assert_eq!(headers, [Some("moon"), Some("sun")]);
     let wrong = at(&house, &server, &[&words[..], &["--extra-body", "[1]"]].concat()).run().code(2);
-    assert!(wrong.stderr.contains("it is no JSON object"), "{wrong}");
+    assert!(wrong.stderr.contains("not a JSON object"), "{wrong}");
     let host = at(&house, &server, &[&words[..], &["--extra-header", "host=x"]].concat()).run();
     assert!(host.stderr.contains("the header `host` is set by the host alone"), "{host}");
 }

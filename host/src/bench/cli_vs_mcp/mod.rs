@@ -34,58 +34,58 @@ const RUNS_MAX: u64 = 1000;
 /// What `cli-vs-mcp` takes. The names are the original harness's.
 #[derive(Debug, Args)]
 pub struct CliVsMcpArgs {
-    /// What the scenarios are about: `git` (a local repository), `github` or `confluence`; without
-    /// it the domain that has the scenarios, or `github`
+    /// The domain of the scenarios: `git` (a local repository), `github` or `confluence`; defaults
+    /// to the domain that has the scenarios, or `github`
     #[arg(long, value_name = "NAME")]
     pub domain: Option<String>,
 
-    /// Which scenarios; `all` of the domain without it
+    /// The scenarios to run
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "all")]
     pub scenarios: Vec<String>,
 
-    /// How often each scenario runs on each side
+    /// The number of runs of each scenario on each side
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
     pub runs: u64,
 
-    /// The model; the configured one without it
+    /// The model; defaults to the configured one
     #[arg(long, alias = "model", value_name = "PROVIDER/MODEL")]
     pub model_name: Option<String>,
 
-    /// The page of Confluence: `PAGE_ID` of the templates
+    /// The Confluence page: `PAGE_ID` in the templates
     #[arg(long, value_name = "ID")]
     pub page_id: Option<String>,
 
-    /// Values for the templates, such as {"OWNER": "me", "REPO": "moon"}; `CURRENT_BODY_FILE` names
-    /// the file with `CURRENT_BODY`
+    /// Values for the templates, for example {"OWNER": "me", "REPO": "moon"}; `CURRENT_BODY_FILE`
+    /// names the file with `CURRENT_BODY`
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub domain_params: String,
 
-    /// The program of the CLI side, or its folder; the domain's, as the path finds it, without it
+    /// The program of the CLI side, or its folder; defaults to the program of the domain on PATH
     #[arg(long, value_name = "PATH")]
     pub cli_path: Option<PathBuf>,
 
-    /// The server of the MCP side, as it is called in .mcp.json; the domain's usual one without it
+    /// The server of the MCP side, by its name in .mcp.json; defaults to the usual one of the
+    /// domain
     #[arg(long, value_name = "NAME")]
     pub mcp_server: Option<String>,
 
-    /// More templates: `DOMAIN/cli|mcp/SCENARIO.txt` below this folder, before those that are
-    /// built in
+    /// A folder with templates `DOMAIN/cli|mcp/SCENARIO.txt`, which override the built-in ones
     #[arg(long, value_name = "DIR")]
     pub template_dir: Option<PathBuf>,
 
-    /// Where the summary is written, besides the folder of the traces
+    /// The file for the summary, which is also written to the trace folder
     #[arg(long, value_name = "FILE", default_value = "cli_vs_mcp/harness_summary.json")]
     pub output: PathBuf,
 
-    /// Write what was said and called in each run: `runN.trace.json`
+    /// Write the messages and calls of each run to `runN.trace.json`
     #[arg(long)]
     pub trace: bool,
 
-    /// Where ledgers, traces and summaries of all calls lie
+    /// The folder for ledgers, traces and summaries
     #[arg(long, value_name = "DIR", default_value = "cli_vs_mcp/traces")]
     pub trace_dir: PathBuf,
 
-    /// Print the averages side by side, and which side needs fewer tokens
+    /// Print the averages side by side, and the side that needs fewer tokens
     #[arg(long)]
     pub verbose: bool,
 }
