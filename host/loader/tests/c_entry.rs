@@ -240,9 +240,9 @@ async fn a_gc_and_a_provider_are_reached_by_their_kinds() {
 
 #[tokio::test]
 async fn the_plugin_in_the_authors_guide_works() {
-    let guide = Path::new(HOST).join("../docs/plugin-authors.md");
+    let guide = Path::new(HOST).join("../docs/authors/c-plugin.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    let (_, rest) = guide.split_once("```c\n").expect("the guide has a plugin in C");
+    let (_, rest) = guide.split_once("```c\n").expect("the page has a plugin in C");
     let (source, _) = rest.split_once("```").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("die.c");
