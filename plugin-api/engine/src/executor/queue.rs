@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread;
 
 use async_task::Runnable;
 use jaato_types::PluginName;
-use parking_lot::{Condvar, Mutex};
-use tokio::runtime::Handle;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::TaskFacts;
 use super::guest::{Disabled, Guest};
@@ -17,17 +16,21 @@ use super::slot::Slot;
 use super::watchdog::{self, Bell};
 use crate::fence::bury;
 use crate::live::Live;
+use crate::runtime::{Runtime, Thread};
 use crate::watch::{Misdeed, Report, Watch};
 
 type Task = Runnable<TaskFacts>;
 
 /// What handles, tasks, threads and the watchdog of one executor share.
 pub(super) struct Shared {
-    pub(super) runtime: Handle,
+    pub(super) runtime: Arc<dyn Runtime>,
     pub(super) watch: Arc<dyn Watch>,
     pub(super) jobs: Jobs,
     pub(super) live: Live,
     pub(super) bell: Bell,
+    /// Tasks that are queued or polled, and blocking work that runs. Whatever wakes another is
+    /// counted until it has done so: at zero nothing goes on.
+    pub(super) active: Arc<AtomicUsize>,
     threads_wanted: usize,
     queue: Mutex<Queue>,
     /// Rung when an idle thread is to look at the queue.
@@ -51,9 +54,15 @@ struct Queue {
 }
 
 impl Shared {
-    pub(super) fn new(threads_wanted: usize, runtime: Handle, watch: Arc<dyn Watch>) -> Self {
+    pub(super) fn new(
+        threads_wanted: usize,
+        runtime: Arc<dyn Runtime>,
+        watch: Arc<dyn Watch>,
+    ) -> Self {
+        let active = Arc::default();
         Self {
-            jobs: Jobs::new(Arc::clone(&watch)),
+            jobs: Jobs::new(Arc::clone(&runtime), Arc::clone(&watch), Arc::clone(&active)),
+            active,
             runtime,
             watch,
             live: Live::default(),
@@ -92,6 +101,7 @@ impl Shared {
             queue.parked.push(task);
             return;
         }
+        self.active.fetch_add(1, SeqCst);
         queue.tasks.push_back(task);
         if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
             self.start_thread(&mut queue);
@@ -104,17 +114,17 @@ impl Shared {
 
     fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
         let slot = Arc::new(Slot::new(queue.threads_started + 1));
-        let name = format!("jaato-plugin-{}", slot.number);
         let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
-        match thread::Builder::new().name(name).spawn(move || shared.work(&own)) {
-            Ok(_) => {
+        let work = Box::new(move || shared.work(&own));
+        match self.runtime.start_thread(Thread::Executor(slot.number), work) {
+            Ok(()) => {
                 queue.threads_started += 1;
                 queue.threads.push(slot);
             }
             // The task waits in the queue; the next one that comes tries again.
             Err(error) => self.watch.trouble(&format!("cannot start a plugin thread: {error}")),
         }
-        if !queue.watched && !queue.threads.is_empty() {
+        if !queue.watched && !queue.threads.is_empty() && !self.runtime.is_patient() {
             queue.watched = watchdog::start(self);
         }
     }
@@ -128,6 +138,7 @@ impl Shared {
 
     fn next_task(&self, slot: &Arc<Slot>) -> Option<Task> {
         let mut queue = self.queue.lock();
+        let mut is_told = false;
         loop {
             if slot.is_written_off() {
                 // Its place is taken.
@@ -141,15 +152,20 @@ impl Shared {
                 self.bell.ring();
                 return None;
             }
+            if !std::mem::replace(&mut is_told, true) {
+                MutexGuard::unlocked(&mut queue, || self.runtime.idle());
+                continue;
+            }
             queue.idle += 1;
             self.ready.wait(&mut queue);
             queue.idle -= 1;
+            is_told = false;
         }
     }
 
     fn run(&self, slot: &Arc<Slot>, task: Task) {
         let guest = Arc::clone(&task.metadata().guest);
-        if task.metadata().note_poll() {
+        if task.metadata().note_poll() && !self.runtime.is_patient() {
             guest.count_repoll();
         }
         slot.begin(&guest);
@@ -169,6 +185,7 @@ impl Shared {
                 .trouble(&format!("a task of the plugin `{name}` panicked outside its fence"));
             bury(payload);
         }
+        self.active.fetch_sub(1, SeqCst);
     }
 
     /// Gives up jobs that go on although their context has ended, and tells of it.
