@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_plugin_engine::{LiveCounts, Runtime, THREADS, Watch, Work};
+use jaato_plugin_engine::{Live, Runtime, THREADS, Watch, Work};
 use tokio::runtime::Handle;
 
 /// The plugin executor. Cloning gives another handle; its threads end with the last one and the
@@ -29,7 +29,7 @@ impl Executor {
 
     /// Returns how much of what contexts hold is alive. For leak tests.
     #[doc(hidden)]
-    pub fn live(&self) -> LiveCounts {
+    pub fn live(&self) -> Live {
         self.0.live()
     }
 }

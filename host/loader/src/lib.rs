@@ -39,10 +39,10 @@ pub use instance::Instance;
 pub use jaato_plugin_engine::{
     ABLE_TO_RUN_MAX, ByteStream, Bytes, CLOSE_STEP_MAX, Caller, CallerKind, EMITTED_BYTES_MAX,
     Facet, Facets, Frames, JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX,
-    JSON_VALUES_MAX, LiveCounts, Misdeed, NoServices, Outlet, PIECE_BYTES_MAX, QUESTION_BYTES_MAX,
-    QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX, REPOLLS_PER_SECOND_MAX, Report, STREAMS_MAX,
-    STREAMS_PER_PLUGIN_MAX, STRIKES_MAX, Served, Services, TASKS_MAX, THREADS, WAITING_MAX,
-    WALL_CLOCK_MAX, Watch, check_json, values_of,
+    JSON_VALUES_MAX, Live as LiveCounts, Misdeed, NoServices, Outlet, PIECE_BYTES_MAX,
+    QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX, REPOLLS_PER_SECOND_MAX, Report,
+    STREAMS_MAX, STREAMS_PER_PLUGIN_MAX, STRIKES_MAX, Served, Services, TASKS_MAX, THREADS,
+    WAITING_MAX, WALL_CLOCK_MAX, Watch, check_json, values_of,
 };
 pub use last_words::{tell_last_words, work_is_done};
 pub use manifest::{FILE_BYTES_MAX, FileError, FileProblem, read_manifest};

@@ -58,7 +58,7 @@ impl Drop for Answering {
 }
 
 /// Runs a call whose answer goes to an outlet.
-pub(crate) fn pass_on(
+fn pass_on(
     call: impl Future<Output = Result<Bytes, Error>> + Send,
     guest: Arc<Guest>,
     outlet: Arc<dyn Outlet>,
@@ -69,6 +69,28 @@ pub(crate) fn pass_on(
         let answer = call.await;
         answering.answer(answer);
     }
+}
+
+impl HostContext {
+    /// Runs in this context what no plugin gives out: for checks of a host.
+    pub fn run_into(
+        self: &Arc<Self>,
+        body: impl FnOnce(ContextBox) -> Answer + Send + 'static,
+        outlet: Arc<dyn Outlet>,
+    ) {
+        run_into(CallFuture::new(|context| Some(body(context)), Arc::clone(self), ()), outlet);
+    }
+}
+
+/// Has the executor run a call whose emissions and answer go to an outlet.
+pub(crate) fn run_into(
+    call: CallFuture<impl Begin + Send + 'static, impl Send + 'static>,
+    outlet: Arc<dyn Outlet>,
+) {
+    let context = Arc::clone(&call.core.0);
+    let guest = &context.guest;
+    context.pass_on_to(Arc::clone(&outlet));
+    context.executor.spawn(guest, pass_on(call, Arc::clone(guest), outlet)).detach();
 }
 
 /// Begins a call in the plugin; none when the plugin does not offer what is called.

@@ -14,7 +14,7 @@ use jaato_types::{Error, ErrorKind, PluginName};
 use parking_lot::Mutex;
 
 use crate::bytes::Bytes;
-use crate::call::{Begin, CallFuture, Outlet, checked, panicked, pass_on, read_error};
+use crate::call::{Begin, CallFuture, Outlet, checked, panicked, read_error, run_into};
 use crate::context::{EndOnDrop, HostContext};
 use crate::executor::{OnExecutor, PluginTask};
 use crate::facet::{Facet, Facets};
@@ -198,10 +198,7 @@ impl Instance {
         frame: Vec<u8>,
         outlet: Arc<dyn Outlet>,
     ) -> Result<(), Error> {
-        context.pass_on_to(Arc::clone(&outlet));
-        let future = self.prepare(context, facet, name, frame)?;
-        let call = pass_on(future, Arc::clone(&context.guest), outlet);
-        context.executor.spawn(&context.guest, call).detach();
+        run_into(self.prepare(context, facet, name, frame)?, outlet);
         Ok(())
     }
 

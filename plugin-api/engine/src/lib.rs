@@ -49,9 +49,9 @@ pub use executor::{
 pub use facet::{Facet, Facets};
 pub use fence::{host_code, plugin_code};
 pub use instance::{CLOSE_STEP_MAX, Instance};
-pub use live::LiveCounts;
+pub use live::Live;
 pub use plugin::Plugin;
 pub use running::{Culprit, culprit};
-pub use runtime::{Runtime, Thread, Work};
+pub use runtime::{Activity, Runtime, Thread, Work};
 pub use services::{ByteStream, Caller, CallerKind, Frames, NoServices, Served, Services};
 pub use watch::{Misdeed, Report, Watch};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What plugins hold of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LiveCounts {
+pub struct Live {
     /// Contexts, of calls and of instances.
     pub contexts: usize,
     /// Streams that services opened.
@@ -18,16 +18,16 @@ pub struct LiveCounts {
 
 /// The counters of one executor.
 #[derive(Default)]
-pub(crate) struct Live {
+pub(crate) struct Counters {
     pub(crate) contexts: Counter,
     pub(crate) streams: Counter,
     pub(crate) futures: Counter,
     pub(crate) jobs: Counter,
 }
 
-impl Live {
-    pub(crate) fn counts(&self) -> LiveCounts {
-        LiveCounts {
+impl Counters {
+    pub(crate) fn counts(&self) -> Live {
+        Live {
             contexts: self.contexts.count(),
             streams: self.streams.count(),
             futures: self.futures.count(),

@@ -38,8 +38,21 @@ pub trait Runtime: Send + Sync + 'static {
         false
     }
 
-    /// Called whenever a thread has nothing left to poll, and after each piece of blocking work.
-    fn idle(&self) {}
+    /// Told before something begins that may wake whoever waits. May be called with locks of the
+    /// engine held: must not wake anybody.
+    fn begins(&self, _work: Activity) {}
+
+    /// Told when it is over, and everybody whom it has woken is queued.
+    fn ends(&self, _work: Activity) {}
+}
+
+/// What goes on in an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// A future of a plugin is queued, and polled or dropped.
+    Poll,
+    /// Blocking work has a thread.
+    Job,
 }
 
 /// A thread of the engine, with its number among those of its kind.

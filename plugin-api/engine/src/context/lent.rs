@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::executor::Executor;
-    use crate::live::LiveCounts;
+    use crate::live::Live;
     use crate::runtime::{Runtime, Work};
     use crate::services::{CallerKind, NoServices};
     use crate::watch::{Report, Watch};
@@ -275,7 +275,7 @@ mod tests {
         let House { executor, core, .. } = &house;
         assert_eq!(executor.live().futures, 1);
         drop(lent);
-        assert_eq!(executor.live(), LiveCounts { contexts: 1, ..LiveCounts::default() });
+        assert_eq!(executor.live(), Live { contexts: 1, ..Live::default() });
         assert!(!core.is_live());
     }
 

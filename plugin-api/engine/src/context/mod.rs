@@ -113,7 +113,7 @@ impl HostContext {
     }
 
     /// Has what the call emits go to an outlet. Before the plugin has the context.
-    pub fn pass_on_to(&self, outlet: Arc<dyn Outlet>) {
+    pub(crate) fn pass_on_to(&self, outlet: Arc<dyn Outlet>) {
         self.held.lock().emissions.pass_on_to(outlet);
     }
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::guest::Guest;
 use crate::fence::bury;
 use crate::running;
-use crate::runtime::{Runtime, Thread};
+use crate::runtime::{Activity, Runtime, Thread};
 use crate::watch::Watch;
 
 /// Jobs of one plugin that run at a time. As many as a session runs tool calls at once.
@@ -83,8 +83,6 @@ pub(super) struct Jobs {
 
 struct Pool {
     runtime: Arc<dyn Runtime>,
-    /// What is going on in the executor: see `Shared`.
-    active: Arc<AtomicUsize>,
     state: Mutex<State>,
     more: Condvar,
 }
@@ -98,12 +96,8 @@ struct State {
 }
 
 impl Jobs {
-    pub(super) fn new(
-        runtime: Arc<dyn Runtime>,
-        watch: Arc<dyn Watch>,
-        active: Arc<AtomicUsize>,
-    ) -> Self {
-        let pool = Pool { runtime, active, state: Mutex::default(), more: Condvar::new() };
+    pub(super) fn new(runtime: Arc<dyn Runtime>, watch: Arc<dyn Watch>) -> Self {
+        let pool = Pool { runtime, state: Mutex::default(), more: Condvar::new() };
         Self { pool: Arc::new(pool), watch }
     }
 
@@ -168,7 +162,7 @@ impl Jobs {
             state.threads_started += 1;
         }
         state.ready.push_back((Arc::clone(guest), job));
-        self.pool.active.fetch_add(1, SeqCst);
+        self.pool.runtime.begins(Activity::Job);
         drop(state);
         self.pool.more.notify_one();
         true
@@ -182,8 +176,7 @@ impl Pool {
             while let Some(next) = job {
                 job = run(&guest, next);
             }
-            self.active.fetch_sub(1, SeqCst);
-            self.runtime.idle();
+            self.runtime.ends(Activity::Job);
         }
     }
 

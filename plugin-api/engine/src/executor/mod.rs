@@ -17,12 +17,12 @@ mod watchdog;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use async_task::{Builder, FallibleTask};
 use jaato_types::PluginName;
 
-use crate::live::{Live, LiveCounts};
+use crate::live::{Counters, Live};
 use crate::runtime::Runtime;
 use crate::watch::Watch;
 
@@ -79,14 +79,8 @@ impl Executor {
 
     /// Returns how much of what contexts hold is alive. For leak tests.
     #[doc(hidden)]
-    pub fn live(&self) -> LiveCounts {
+    pub fn live(&self) -> Live {
         self.shared().live.counts()
-    }
-
-    /// Counts the tasks that are queued or polled, and the pieces of blocking work that run. At
-    /// zero nothing can happen any more by itself.
-    pub fn active(&self) -> usize {
-        self.shared().active.load(SeqCst)
     }
 
     /// Takes in a plugin: everything of it is counted together.
@@ -113,7 +107,7 @@ impl Executor {
         &self.shared().watch
     }
 
-    pub(crate) fn live_counters(&self) -> &Live {
+    pub(crate) fn live_counters(&self) -> &Counters {
         &self.shared().live
     }
 

@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, Weak};
 
 use async_task::Runnable;
 use jaato_types::PluginName;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use super::TaskFacts;
 use super::guest::{Disabled, Guest};
@@ -15,8 +14,8 @@ use super::jobs::{JOBS_LOST_MAX, JobState, Jobs};
 use super::slot::Slot;
 use super::watchdog::{self, Bell};
 use crate::fence::bury;
-use crate::live::Live;
-use crate::runtime::{Runtime, Thread};
+use crate::live::Counters;
+use crate::runtime::{Activity, Runtime, Thread};
 use crate::watch::{Misdeed, Report, Watch};
 
 type Task = Runnable<TaskFacts>;
@@ -26,11 +25,8 @@ pub(super) struct Shared {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) watch: Arc<dyn Watch>,
     pub(super) jobs: Jobs,
-    pub(super) live: Live,
+    pub(super) live: Counters,
     pub(super) bell: Bell,
-    /// Tasks that are queued or polled, and blocking work that runs. Whatever wakes another is
-    /// counted until it has done so: at zero nothing goes on.
-    pub(super) active: Arc<AtomicUsize>,
     threads_wanted: usize,
     queue: Mutex<Queue>,
     /// Rung when an idle thread is to look at the queue.
@@ -59,13 +55,11 @@ impl Shared {
         runtime: Arc<dyn Runtime>,
         watch: Arc<dyn Watch>,
     ) -> Self {
-        let active = Arc::default();
         Self {
-            jobs: Jobs::new(Arc::clone(&runtime), Arc::clone(&watch), Arc::clone(&active)),
-            active,
+            jobs: Jobs::new(Arc::clone(&runtime), Arc::clone(&watch)),
             runtime,
             watch,
-            live: Live::default(),
+            live: Counters::default(),
             bell: Bell::default(),
             threads_wanted,
             queue: Mutex::default(),
@@ -101,7 +95,7 @@ impl Shared {
             queue.parked.push(task);
             return;
         }
-        self.active.fetch_add(1, SeqCst);
+        self.runtime.begins(Activity::Poll);
         queue.tasks.push_back(task);
         if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
             self.start_thread(&mut queue);
@@ -138,7 +132,6 @@ impl Shared {
 
     fn next_task(&self, slot: &Arc<Slot>) -> Option<Task> {
         let mut queue = self.queue.lock();
-        let mut is_told = false;
         loop {
             if slot.is_written_off() {
                 // Its place is taken.
@@ -152,14 +145,9 @@ impl Shared {
                 self.bell.ring();
                 return None;
             }
-            if !std::mem::replace(&mut is_told, true) {
-                MutexGuard::unlocked(&mut queue, || self.runtime.idle());
-                continue;
-            }
             queue.idle += 1;
             self.ready.wait(&mut queue);
             queue.idle -= 1;
-            is_told = false;
         }
     }
 
@@ -185,7 +173,7 @@ impl Shared {
                 .trouble(&format!("a task of the plugin `{name}` panicked outside its fence"));
             bury(payload);
         }
-        self.active.fetch_sub(1, SeqCst);
+        self.runtime.ends(Activity::Poll);
     }
 
     /// Gives up jobs that go on although their context has ended, and tells of it.
