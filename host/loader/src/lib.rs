@@ -14,8 +14,6 @@ mod call;
 mod error;
 mod executor;
 mod find;
-#[cfg(test)]
-mod host_conformance;
 mod instance;
 mod last_words;
 mod layout;

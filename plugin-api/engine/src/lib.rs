@@ -28,6 +28,8 @@ mod plugin;
 mod running;
 mod runtime;
 mod services;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod waiters;
 mod watch;
 

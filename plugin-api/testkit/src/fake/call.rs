@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 
 use super::host::Shared;
 use super::lender::{Gift, Given, Lender};
-use crate::host_conformance::Ended;
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,15 +161,6 @@ impl<T> Call<T> {
     fn answer(&self) -> Result<Bytes> {
         let answer = poll_fn(|cx| self.given.poll(cx, |gift| gift.answer.take()));
         self.host.time.wait_for(self.host.patience(), answer)?
-    }
-
-    /// Waits for the call's end and gives the frames as they are.
-    pub(crate) fn wait_raw(self) -> Ended {
-        let answer = match self.answer() {
-            Ok(frame) => Ok(frame.into_vec()),
-            Err(error) => Err(Frame::write(&error).unwrap_or_default()),
-        };
-        Ended { emitted: self.given.lock().emitted.clone(), answer }
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jaato_objects::ObjectEnvironment;
-use jaato_plugin_api::abi::LogBox;
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::{Answer, ContextBox, LogBox};
 use jaato_plugin_engine::{Executor, Guest, Live, Plugin};
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::child::{ChildOpen, ChildTurn};
@@ -348,6 +348,27 @@ impl FakeHost {
     /// Returns what the plugin holds of the host at this time.
     pub fn live(&self) -> Live {
         self.shared.executor.live()
+    }
+
+    /// Starts a call that runs `body` in place of a plugin's code: for checks of this host.
+    #[doc(hidden)]
+    pub fn start_body(
+        &self,
+        body: impl FnOnce(ContextBox) -> Answer + Send + 'static,
+    ) -> Call<Vec<u8>> {
+        let read = |frame: &[u8]| Ok(frame.to_vec());
+        Call::start(&self.shared, read, |context, given| {
+            context.run_into(body, given);
+            Ok(())
+        })
+    }
+
+    /// Takes it that the plugin lists every grant: for checks of this host.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_all_grants(self) -> Self {
+        self.shared.services.grants(Grants::list_all);
+        self
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -20,7 +20,6 @@ mod session_environment;
 mod stores;
 mod stream;
 mod subject;
-mod under_test;
 
 pub use call::{Call, Finished};
 pub use clock::Clock;
