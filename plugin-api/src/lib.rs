@@ -10,7 +10,7 @@
 //!
 //! Invariants:
 //! - No struct or enum crosses by value; traits grow only by appended methods with a default body.
-//! - No panic crosses: the sdk fences what plugins export, the loader what the host lends.
+//! - No panic crosses: the sdk fences what plugins export, the engine what the host lends.
 //! - A plugin is never unloaded.
 
 pub mod abi;

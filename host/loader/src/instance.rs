@@ -3,21 +3,14 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use jaato_plugin_engine::{Bytes, Facet, Facets, Instance as Local, Outlet, Services};
 use jaato_types::{Error, Frame, PluginName};
 
-use crate::call::{Canceller, Outlet, RunningCall};
+use crate::call::{Canceller, RunningCall};
 use crate::executor::Executor;
-use crate::facet::{Facet, Facets};
-use crate::local::Local;
 use crate::remote::{self, Worker};
-use crate::services::Services;
-
-/// How long a close waits for each of its steps: calls in flight, `save`, `close`, background
-/// tasks, the drop.
-pub const CLOSE_STEP_MAX: Duration = Duration::from_secs(2);
 
 /// An instance of a plugin. Share it behind an `Arc`; close it, or drop it without asking it to
 /// save.
@@ -49,6 +42,44 @@ pub(crate) trait Backend: Send + Sync + 'static {
 
     fn ended(&self) -> Option<Error> {
         None
+    }
+}
+
+impl Backend for Local {
+    fn plugin(&self) -> &PluginName {
+        self.plugin()
+    }
+
+    fn facets(&self) -> Facets {
+        self.facets()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight()
+    }
+
+    fn call(
+        &self,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+        services: Arc<dyn Services>,
+    ) -> Result<RunningCall, Error> {
+        let context = self.context(services);
+        let task = self.call(&context, facet, name, frame)?;
+        Ok(RunningCall::new(context, task))
+    }
+
+    fn save(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
+        Box::pin(self.save())
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
+        Box::pin(self.close())
+    }
+
+    fn local(&self) -> Option<&Local> {
+        Some(self)
     }
 }
 
@@ -120,7 +151,11 @@ impl Instance {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Option<Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error>> {
-        self.0.local().map(|local| local.call_tool_in_place(name, frame, services))
+        self.0.local().map(|local| {
+            let context = local.context(services);
+            let answer = local.call_in_place(&context, Facet::Tool, name, frame)?;
+            Ok(async move { answer.await.map(Bytes::into_vec) })
+        })
     }
 
     /// Begins a call of the gc: `GcRequest` in, `GcPlan` out.
@@ -205,7 +240,11 @@ impl Instance {
         services: Arc<dyn Services>,
         outlet: Arc<dyn Outlet>,
     ) -> Option<Result<Canceller, Error>> {
-        self.0.local().map(|local| local.call_into(facet, name, frame, services, outlet))
+        self.0.local().map(|local| {
+            let context = local.context(services);
+            local.call_into(&context, facet, name, frame, outlet)?;
+            Ok(Canceller::local(context))
+        })
     }
 
     /// Waits until the plugin is disabled, and gives the error of every call that it has in flight;
@@ -227,7 +266,7 @@ impl Instance {
 
     /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
     /// what it has going on, loses its context, and is dropped. Each step takes at most
-    /// [`CLOSE_STEP_MAX`]. A worker ends with its instance.
+    /// [`CLOSE_STEP_MAX`](jaato_plugin_engine::CLOSE_STEP_MAX). A worker ends with its instance.
     ///
     /// # Errors
     /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
 use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, siginfo_t};
 
-use crate::running::{Culprit, culprit};
+use jaato_plugin_engine::{Culprit, culprit};
 
 /// The exit code of a process that a plugin inside has ended: that of a broken plugin.
 pub const EXIT_CODE: c_int = 4;

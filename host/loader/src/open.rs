@@ -8,11 +8,11 @@ use abi_stable::sabi_types::VersionNumber;
 use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
+use jaato_plugin_engine::plugin_code;
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest};
 
 use crate::c_entry::{self, Entry};
 use crate::error::{LoadError, LoadProblem};
-use crate::fence::plugin_code;
 use crate::layout::{self, Side};
 use crate::manifest::read_manifest;
 

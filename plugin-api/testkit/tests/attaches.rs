@@ -54,12 +54,9 @@ fn nothing_but_a_tool_call_has_attachments() {
     let blob = "0".repeat(64);
     let request = Attach { mime_type: "image/png".to_owned(), blob, ..Attach::default() };
     // The sdk has no operation that attaches; what would be answered is asked on a bare context.
-    let ended = jaato_plugin_testkit::host_conformance::ask_once(
-        &host,
-        ATTACH,
-        Frame::write(&request).unwrap(),
-    );
-    let error: jaato_types::Error = Frame::read(&ended.answer.unwrap_err()).unwrap();
+    let request = Frame::write(&request).unwrap();
+    let call = host.start_body(move |context| context.service(ATTACH.into(), request.into()));
+    let error = call.wait().result.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert_eq!(error.message, "only a tool call can attach: there is no result to attach to");
 }

@@ -4,12 +4,15 @@
 
 use std::time::Duration;
 
+use jaato_plugin_engine::testing::{
+    BLOB_CHECKS, Body, CallUnderTest, Check, Ended, HostUnderTest, PROCESS_CHECKS, SECRET_CHECKS,
+    STORE_CHECKS,
+};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::service::SessionFacts;
-use jaato_plugin_testkit::host_conformance::{BLOB_CHECKS, Check, SECRET_CHECKS, STORE_CHECKS};
 use jaato_plugin_testkit::{
-    Clock, EXECUTOR_THREAD, FakeHost, FakeStream, Live, POOL_THREAD, Reply,
+    Call, Clock, EXECUTOR_THREAD, FakeHost, FakeStream, Live, POOL_THREAD, Reply,
 };
 use parking_lot::Mutex;
 
@@ -336,14 +339,25 @@ fn background_work_runs_until_the_close() {
     assert_eq!(host.log().len(), 3);
 }
 
-#[test]
-fn the_fake_host_conforms_to_what_a_host_must_do() {
-    let host = host().with_test_services().with_clock(Clock::Manual);
-    for (name, check) in jaato_plugin_testkit::host_conformance::CHECKS {
-        eprintln!("{name}");
-        check(&host);
-        host.settle().unwrap();
-        assert_eq!(host.live(), Live::default(), "{name}");
+/// The fake host as a host that is checked.
+struct UnderTest<'a>(&'a FakeHost);
+
+impl HostUnderTest for UnderTest<'_> {
+    fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
+        Box::new(CallOfFake(self.0.start_body(body)))
+    }
+}
+
+struct CallOfFake(Call<Vec<u8>>);
+
+impl CallUnderTest for CallOfFake {
+    fn cancel(self: Box<Self>) {
+        self.0.cancel();
+    }
+
+    fn wait(self: Box<Self>) -> Ended {
+        // Services emit nothing.
+        Ended::new(Vec::new(), self.0.wait().result)
     }
 }
 
@@ -351,8 +365,8 @@ fn the_fake_host_conforms_to_what_a_host_must_do() {
 fn passes(checks: &[(&str, Check)], host: impl Fn() -> FakeHost) {
     for (name, check) in checks {
         eprintln!("{name}");
-        let host = host().with_clock(Clock::Manual);
-        check(&host);
+        let host = host();
+        check(&UnderTest(&host));
         host.settle().unwrap();
         assert_eq!(host.live(), Live::default(), "{name}");
     }
@@ -360,27 +374,21 @@ fn passes(checks: &[(&str, Check)], host: impl Fn() -> FakeHost) {
 
 #[test]
 fn the_fake_host_keeps_blobs_as_a_host_must() {
-    passes(BLOB_CHECKS, host);
+    passes(BLOB_CHECKS, || host().with_clock(Clock::Manual));
 }
 
 #[test]
 fn the_fake_host_keeps_values_as_a_host_must() {
-    passes(STORE_CHECKS, host);
+    passes(STORE_CHECKS, || host().with_clock(Clock::Manual));
 }
 
 #[test]
 fn the_fake_host_keeps_secrets_as_a_host_must() {
-    passes(SECRET_CHECKS, || host().with_test_services());
+    passes(SECRET_CHECKS, || host().with_clock(Clock::Manual).with_all_grants());
 }
 
 #[test]
 #[cfg(unix)]
 fn the_fake_host_runs_programs_as_a_host_must() {
-    let host = host().with_clock(Clock::Real);
-    for (name, check) in jaato_plugin_testkit::host_conformance::PROCESS_CHECKS {
-        eprintln!("{name}");
-        check(&host);
-        host.settle().unwrap();
-        assert_eq!(host.live(), Live::default(), "{name}");
-    }
+    passes(PROCESS_CHECKS, || host().with_clock(Clock::Real));
 }

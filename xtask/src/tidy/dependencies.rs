@@ -25,18 +25,23 @@ const fn row(
 
 const TESTKIT: &[&str] = &["jaato-plugin-testkit"];
 
+/// For its checks of a host.
+const ENGINE: &[&str] = &["jaato-plugin-engine"];
+
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
     // The boundary, from the ground up.
     row("jaato-types", &[], &[]),
     row("jaato-objects", &["jaato-types"], &[]),
     row("jaato-plugin-api", &[], &["jaato-types"]),
+    row("jaato-plugin-engine", &["jaato-types", "jaato-plugin-api"], &[]),
     row("jaato-plugin-macros", &[], &[]),
     row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], &[]),
     row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
     row("jaato-plugin-sdk-environment", &["jaato-types", "jaato-plugin-sdk"], &[]),
     row("jaato-plugin-testkit", &[
-        "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-sdk", "jaato-plugin-sdk-environment",
+        "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-engine", "jaato-plugin-sdk",
+        "jaato-plugin-sdk-environment",
     ], &[]),
     // The host. Those without a dylib in sight:
     row("jaato-places", &[], &[]),
@@ -56,8 +61,8 @@ const TABLE: &[Row] = &[
     row("jaato-store", &["jaato-types", "jaato-places"], &[]),
     row("jaato-template", &[], &[]),
     // Those that open plugins:
-    row("jaato-loader", &["jaato-types", "jaato-places", "jaato-plugin-api"], TESTKIT),
-    row("jaato-worker", &["jaato-types", "jaato-loader", "jaato-plugin-testkit"], &[]),
+    row("jaato-loader", &["jaato-types", "jaato-places", "jaato-plugin-api", "jaato-plugin-engine"], TESTKIT),
+    row("jaato-worker", &["jaato-types", "jaato-loader", "jaato-plugin-testkit"], ENGINE),
     row("jaato-install", &["jaato-types", "jaato-loader", "jaato-places", "jaato-registry"], &[]),
     row("jaato-terminals", &[
         "jaato-types", "jaato-config", "jaato-loader", "jaato-log", "jaato-places", "jaato-session",
@@ -73,12 +78,12 @@ const TABLE: &[Row] = &[
     row("jaato-environments", &[
         "jaato-types", "jaato-config", "jaato-instances", "jaato-loader", "jaato-places", "jaato-process",
         "jaato-registry", "jaato-session", "jaato-terminals",
-    ], TESTKIT),
+    ], ENGINE),
     row("jaato-services", &[
         "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
         "jaato-google-auth", "jaato-http", "jaato-instances", "jaato-loader", "jaato-objects", "jaato-places", "jaato-process",
         "jaato-registry", "jaato-session",
-    ], TESTKIT),
+    ], ENGINE),
     // What wires them together, and what people type.
     row("jaato-runtime", &[
         "jaato-types", "jaato-approval", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",

@@ -1,5 +1,4 @@
-//! The service `process` under the testkit's checks, on the loader's contexts and with a real
-//! guardian.
+//! The service `process` under the checks of the engine, with a real guardian.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use futures_util::future::BoxFuture;
 use jaato_config::Variables;
 use jaato_loader::testing::LoaderHost;
 use jaato_loader::{Caller, Served, Services};
-use jaato_plugin_testkit::host_conformance::process_conformance;
+use jaato_plugin_engine::testing::{PROCESS_CHECKS, run_checks};
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_types::process::Spawn;
 use jaato_types::{Error, ErrorKind, SessionId};
@@ -54,7 +53,7 @@ fn the_real_host_runs_programs_as_the_fake_one_does() {
         Arc::new(OnlyProcesses(of_session)) as Arc<dyn Services>
     };
     let host = LoaderHost::new(services);
-    process_conformance(&host);
+    run_checks(PROCESS_CHECKS, &host);
     assert!(processes.running().is_empty(), "every place was given back");
     host.runtime().block_on(async {
         // What the checks left running is known by its name and by what started it.

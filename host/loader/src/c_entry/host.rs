@@ -12,8 +12,7 @@ use jaato_types::Error;
 use super::buffer;
 use super::context::{Lent, waker};
 use super::request::{Held, Work, failed};
-use crate::executor::HostCode;
-use crate::fence::host_code;
+use jaato_plugin_engine::{HostCode, host_code};
 
 /// One table for every plugin: what differs is behind the contexts.
 pub(super) static HOST: Host = Host {

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use jaato_types::{Error, Frame};
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::link::{Link, Message, Reader};
 use super::wire::{self, Flag, Kind, Malformed};
 use super::{OVERDUE_MAX, WorkerProcess, death};
-use crate::bounds::check_json;
-use crate::context::{Core, Crossed, Crossing, Lent, Refusable as _};
-use crate::fence::host_code;
+use jaato_plugin_engine::{
+    Crossed, Crossing, HostContext, Lent, Refusable as _, check_json, host_code,
+};
 
 /// How long a message may stop in the middle. Less than a step of the instance may take, so that a
 /// half message costs the call that it belongs to and not the next one.
@@ -29,9 +30,10 @@ pub(super) type Step = Result<Option<Vec<u8>>, Error>;
 /// The host's side of one worker.
 pub(super) struct Connection {
     pub(super) link: Link,
+    pub(super) runtime: Handle,
     pub(super) process: Arc<dyn WorkerProcess>,
     /// The instance's own context; its guest and executor stand for the plugin.
-    pub(super) core: Arc<Core>,
+    pub(super) core: Arc<HostContext>,
     pub(super) state: Mutex<State>,
 }
 
@@ -50,7 +52,7 @@ pub(super) struct State {
 
 /// A call in flight.
 struct Pending {
-    core: Arc<Core>,
+    core: Arc<HostContext>,
     /// Away once the call was cancelled: whoever waited has its answer.
     answer: Option<oneshot::Sender<Answer>>,
 }
@@ -59,7 +61,7 @@ impl Connection {
     /// Begins a call; `send` is given its number.
     pub(super) fn begin(
         &self,
-        core: &Arc<Core>,
+        core: &Arc<HostContext>,
         head: &[u8],
         frame: &[u8],
     ) -> Result<(u64, oneshot::Receiver<Answer>), Error> {
@@ -96,7 +98,7 @@ impl Connection {
         let _ = answer.send(Err(Error::cancelled()));
         // Weak: what has ended meanwhile is not held for the rest of the time.
         let own = Arc::downgrade(self);
-        self.core.executor.runtime().spawn(async move {
+        self.runtime.spawn(async move {
             tokio::time::sleep(OVERDUE_MAX).await;
             let Some(own) = own.upgrade() else { return };
             if own.state.lock().calls.contains_key(&id) {
@@ -309,7 +311,7 @@ impl Connection {
     }
 
     /// The context of that number: 0 is the instance's.
-    fn context(&self, number: u64) -> Option<Arc<Core>> {
+    fn context(&self, number: u64) -> Option<Arc<HostContext>> {
         if number == 0 {
             return Some(Arc::clone(&self.core));
         }
@@ -346,7 +348,7 @@ impl Connection {
         let own = Arc::clone(self);
         // Held over the spawn, so that the task finds itself enlisted.
         let mut state = self.state.lock();
-        let task = self.core.executor.runtime().spawn(async move {
+        let task = self.runtime.spawn(async move {
             let served = work.await;
             own.state.lock().asked.remove(&id);
             own.tell(kind, id, &served);

@@ -12,9 +12,8 @@
 //! Host and worker are the same executable, unless that was replaced while the host runs: so the
 //! worker's first word is the version of all this, and nothing else is negotiated.
 
+use jaato_plugin_engine::Facet;
 use jaato_types::FRAME_BYTES_MAX;
-
-use crate::facet::Facet;
 
 /// The version of what they say, one more with each change of it. The worker's [`Kind::Ready`]
 /// holds it.

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{Error, ErrorKind, Manifest, PluginName};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::connection::{Answer, Connection, State};
 use super::link::Link;
 use super::wire::{Flag, Kind, VERSION, call_head};
 use crate::call::RunningCall;
-use crate::context::Core;
 use crate::executor::Executor;
-use crate::facet::{Facet, Facets};
-use crate::instance::{Backend, CLOSE_STEP_MAX};
-use crate::local::Local;
-use crate::services::{CallerKind, Services};
+use crate::instance::Backend;
+use jaato_plugin_engine::{
+    CLOSE_STEP_MAX, CallerKind, Facet, Facets, HostContext, Instance as Local, Services,
+};
 
 /// How long a worker may take to open its plugin and to make the instance.
 pub const CREATE_MAX: Duration = Duration::from_secs(30);
@@ -98,15 +98,16 @@ impl Worker {
     /// Makes the instance in a worker that was just started.
     pub(crate) async fn start(executor: &Executor, start: Start) -> Result<Self, Error> {
         let Start { manifest, socket, process, services, saved } = start;
-        let guest = executor.guest(manifest.name);
-        let core = Core::new(CallerKind::Instance, executor, &guest, services);
+        let guest = executor.0.guest(manifest.name);
+        let core = HostContext::new(CallerKind::Instance, &executor.0, &guest, services);
         let link = Link::new(socket).map_err(|error| {
             Error::new(ErrorKind::Io, format!("the socket of a worker cannot be used: {error}"))
         })?;
         let state = State::default().into();
-        let connection = Arc::new(Connection { link, process, core, state });
+        let runtime = Handle::current();
+        let connection =
+            Arc::new(Connection { link, runtime: runtime.clone(), process, core, state });
         let ready = connection.ready();
-        let runtime = executor.runtime();
         runtime.spawn(Arc::clone(&connection).serve());
         runtime.spawn({
             let connection = Arc::clone(&connection);
@@ -172,7 +173,7 @@ impl Backend for Worker {
             let text = format!("the plugin `{}` is closed", self.plugin());
             return Err(Error::new(ErrorKind::Cancelled, text));
         }
-        let core = Core::new(CallerKind::Call, &own.executor, &own.guest, services);
+        let core = HostContext::new(CallerKind::Call, &own.executor, &own.guest, services);
         let head = call_head(facet, name);
         let (id, answer) = self.connection.begin(&core, &head, &frame)?;
         let connection = Arc::clone(&self.connection);
@@ -235,7 +236,7 @@ fn give_up(connection: &Arc<Connection>) {
     connection.core.end();
     connection.link.close();
     let process = Arc::clone(&connection.process);
-    connection.core.executor.runtime().spawn(async move { process.end().await });
+    connection.runtime.spawn(async move { process.end().await });
 }
 
 /// The answer of a call in a worker. Dropping it cancels the call.

@@ -93,13 +93,13 @@ const NEWER: Boundary = Boundary {
         ),
         ("plugin-api/sdk/src/export.rs", "kinds: &[$($kind),*],", "kinds: &[$($kind,)* \"oven\"],"),
         (
-            "host/loader/src/context/abi.rs",
+            "plugin-api/engine/src/context/abi.rs",
             "    fn close(&self, handle: u64) {",
             "    fn doubled(&self, number: u64) -> u64 {\n        2 * number\n    }\n\n    \
              fn close(&self, handle: u64) {",
         ),
         (
-            "host/loader/src/local.rs",
+            "plugin-api/engine/src/instance.rs",
             "        let tools = instance.tools().into_option();",
             "        println!(\"age {}\", instance.age());\n        \
              let tools = instance.tools().into_option();",
@@ -188,7 +188,7 @@ fn write_boundary(root: &Path, folder: &Path, boundary: &Boundary) {
     }
     let copied: &[&str] = match boundary.reach {
         Reach::Load => &["plugin-api"],
-        Reach::Call => &["plugin-api", "plugin-api/sdk", "host/loader"],
+        Reach::Call => &["plugin-api", "plugin-api/engine", "plugin-api/sdk", "host/loader"],
     };
     write(&folder.join("Cargo.toml"), &manifest_of_the_house(root, copied));
     for package in copied {

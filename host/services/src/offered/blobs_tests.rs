@@ -1,4 +1,4 @@
-//! The services `blob.put` and `blob.get` under the testkit's checks, on the loader's contexts: the
+//! The services `blob.put` and `blob.get` under the checks of the engine: the
 //! fake host passes the very same.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use jaato_environments::Outputs;
 use jaato_loader::testing::LoaderHost;
 use jaato_loader::{Caller, Served, Services};
-use jaato_plugin_testkit::host_conformance::blob_conformance;
+use jaato_plugin_engine::testing::{BLOB_CHECKS, run_checks};
 use jaato_types::{Error, SessionId};
 
 use super::answer;
@@ -32,7 +32,7 @@ fn the_real_host_keeps_blobs_as_the_fake_one_does() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = Arc::new(Blobs::beside(Arc::new(Outputs::below(folder.path()))));
     let services = || Arc::new(OnlyBlobs(Arc::clone(&blobs), Arc::default())) as Arc<dyn Services>;
-    blob_conformance(&LoaderHost::new(services));
+    run_checks(BLOB_CHECKS, &LoaderHost::new(services));
     // `abc`, nothing, and a large one: what was not finished takes no room.
     let blobs = blobs.of(&SessionId::from("s1")).unwrap();
     assert_eq!(blobs.bytes(), 3 + jaato_types::service::BLOB_BYTES_MAX);

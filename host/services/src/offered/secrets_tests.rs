@@ -1,4 +1,4 @@
-//! The services `secret.*` under the testkit's checks, on the loader's contexts: the fake host
+//! The services `secret.*` under the checks of the engine: the fake host
 //! passes the very same.
 
 use std::fs;
@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use jaato_config::{Folders, Variables};
 use jaato_loader::testing::LoaderHost;
 use jaato_loader::{Caller, Served, Services};
-use jaato_plugin_testkit::host_conformance::SECRET_CHECKS;
+use jaato_plugin_engine::testing::SECRET_CHECKS;
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_types::{ErrorKind, PluginName};
 

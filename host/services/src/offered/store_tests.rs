@@ -1,4 +1,4 @@
-//! The services `store.*` under the testkit's checks, on the loader's contexts: the fake host
+//! The services `store.*` under the checks of the engine: the fake host
 //! passes the very same.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use jaato_config::Folders;
 use jaato_loader::testing::LoaderHost;
 use jaato_loader::{Caller, Served, Services};
-use jaato_plugin_testkit::host_conformance::STORE_CHECKS;
+use jaato_plugin_engine::testing::STORE_CHECKS;
 use jaato_types::{Error, PluginName};
 
 use super::answer;

@@ -1,15 +1,14 @@
-//! A host whose plugin lives in a worker, under the testkit's checks of a host: the fake host and
-//! the host without a worker pass the very same. The worker is the real one, on a runtime of its
-//! own in this process.
+//! A host whose plugin lives in a worker, under the checks that the engine passes in one process.
+//! The worker is the real one, on a runtime of its own in this process.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use jaato_loader::remote::Start;
 use jaato_loader::{NoServices, RunningCall};
-use jaato_plugin_testkit::host_conformance::{
-    BODIES_MANIFEST, Bodies, Body, CallUnderTest, Ended, HostUnderTest, TestReply,
-    host_conformance, test_service,
+use jaato_plugin_engine::testing::{
+    BODIES_MANIFEST, Bodies, Body, CHECKS, CallUnderTest, Ended, HostUnderTest, TestServices,
+    run_checks,
 };
 use jaato_types::Manifest;
 use tokio::runtime::{Builder, Runtime};
@@ -19,40 +18,6 @@ use super::*;
 
 /// How long a check may wait for the worker to let go of a call.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The services that the checks ask for, on the host's side of the socket.
-struct TestServices;
-
-impl Services for TestServices {
-    fn call(
-        &self,
-        _caller: Caller,
-        operation: &str,
-        frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
-        let pieces = |pieces: Vec<Vec<u8>>| futures_util::stream::iter(pieces.into_iter().map(Ok));
-        let served = match test_service(operation, &frame) {
-            TestReply::Frame(frame) => Ok(Served::Frame(frame)),
-            TestReply::Never => return Box::pin(std::future::pending()),
-            TestReply::Stream { pieces: all, ends } => {
-                let open = futures_util::stream::poll_fn(move |_| match ends {
-                    true => Poll::Ready(None),
-                    false => Poll::Pending,
-                });
-                Ok(Served::Stream(Box::new(futures_util::StreamExt::chain(pieces(all), open))))
-            }
-            TestReply::Head { head, piece } => {
-                Ok(Served::StreamWith(head, Box::new(pieces(vec![piece]))))
-            }
-            TestReply::Panic => panic!("the service `{operation}` panics, as the check wants it"),
-            TestReply::Unknown => {
-                let text = format!("this host has no service `{operation}`");
-                Err(Error::new(ErrorKind::UnknownOperation, text))
-            }
-        };
-        Box::pin(std::future::ready(served))
-    }
-}
 
 struct WorkerHost {
     bodies: Bodies,
@@ -128,15 +93,14 @@ impl CallUnderTest for WorkerCall {
             while let Some(frame) = call.next_emission().await {
                 emitted.push(frame);
             }
-            let answer = call.answer().await;
-            Ended { emitted, answer: answer.map_err(|error| Frame::write(&error).unwrap()) }
+            Ended::new(emitted, call.answer().await)
         })
     }
 }
 
 #[test]
 fn a_host_with_a_worker_passes_the_checks_that_one_without_passes() {
-    host_conformance(&WorkerHost::new());
+    run_checks(CHECKS, &WorkerHost::new());
 }
 
 #[test]

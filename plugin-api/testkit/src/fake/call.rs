@@ -1,22 +1,15 @@
 //! A call into a plugin, as the fake host makes it.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
-use std::time::Instant;
 
-use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
-use jaato_plugin_api::abi::{Answer, ContextBox};
+use jaato_plugin_engine::{Bytes, CallerKind, HostContext, Outlet, Services};
 use jaato_types::{Data, Delta, Error, ErrorKind, Frame, FrameError, Result};
 use serde_json::{Map, Value};
 
-use super::context::{Context, Owner, Shared};
-use super::executor::hung;
-use super::waiting::error_frame;
-use super::wanted::{Receiver, Sender, channel};
-use crate::host_conformance::Ended;
+use super::host::Shared;
+use super::lender::{Gift, Given, Lender};
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,44 +50,39 @@ pub(crate) struct Beside {
 
 /// A call that goes on. Dropping it cancels it.
 pub struct Call<T> {
-    context: Arc<Context>,
-    task: u64,
-    end: Receiver<End>,
+    host: Arc<Shared>,
+    context: Arc<HostContext>,
+    given: Arc<Given>,
     read: fn(&[u8]) -> Result<T>,
     /// Adds what the call has attached and streamed.
     fill: fn(&mut T, Beside),
     /// Deltas that [`Call::next_delta`] has given.
-    given: usize,
+    deltas_given: usize,
 }
 
 impl<T> fmt::Debug for Call<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("context", &self.context.id).finish_non_exhaustive()
+        f.debug_struct("Call").field("context", &self.id()).finish_non_exhaustive()
     }
 }
 
-/// How a call's future ended.
-enum End {
-    Answer(RResult<RVec<u8>, RVec<u8>>),
-    Dropped,
-}
-
-/// Makes a call's future, on the executor's thread.
-pub(crate) type Make = Box<dyn FnOnce(ContextBox) -> Answer + Send>;
-
 impl<T> Call<T> {
-    /// Starts a call. What the closure owns is dropped on the executor's thread.
-    pub(crate) fn start(host: &Arc<Shared>, read: fn(&[u8]) -> Result<T>, make: Make) -> Self {
-        let context = Context::new(host, Owner::Call);
-        let (sender, end) = channel();
-        let work = CallTask {
-            make: Some(make),
-            future: None,
-            context: Arc::clone(&context),
-            end: Some(sender),
-        };
-        let task = host.executor.spawn(Box::pin(work));
-        Self { context, task, end, read, fill: |_, _| {}, given: 0 }
+    /// Starts a call; `start` has it run in the context that is made for it.
+    pub(crate) fn start(
+        host: &Arc<Shared>,
+        read: fn(&[u8]) -> Result<T>,
+        start: impl FnOnce(&Arc<HostContext>, Arc<Given>) -> Result<()>,
+    ) -> Self {
+        let given = Arc::new(Given::default());
+        let lender = Lender::new(host, Some(&given));
+        let services: Arc<dyn Services> = Arc::clone(&lender) as _;
+        let context = HostContext::new(CallerKind::Call, &host.executor, &host.guest, services);
+        let _ = lender.context.set(context.number());
+        if let Err(error) = start(&context, Arc::clone(&given)) {
+            given.answered(Err(error));
+        }
+        let (host, fill) = (Arc::clone(host), (|_, _| {}) as fn(&mut T, Beside));
+        Self { host, context, given, read, fill, deltas_given: 0 }
     }
 
     /// Says where in the answer the call's attachments and texts belong.
@@ -105,7 +93,7 @@ impl<T> Call<T> {
 
     /// Returns the number of the call's context.
     pub fn id(&self) -> u64 {
-        self.context.id
+        self.context.number()
     }
 
     /// Waits until nothing can happen any more without the test, the clock or a plugin's own
@@ -114,14 +102,22 @@ impl<T> Call<T> {
     /// # Errors
     /// `timeout` when the plugin keeps the executor busy.
     pub fn settle(&self) -> Result<()> {
-        self.context.host.executor.settle(self.context.host.patience())
+        self.host.time.settle(self.host.patience())
     }
 
     /// Waits for the call's end.
     pub fn wait(self) -> Finished<T> {
-        let host = &self.context.host;
-        let end = host.executor.receive(&self.end, host.patience());
-        self.finish(end)
+        let result = self.answer().and_then(|frame| (self.read)(&frame)).map(|mut answer| {
+            let (services, id) = (&self.host.services, self.id());
+            let beside = Beside { attachments: services.attached(id), texts: services.texts(id) };
+            (self.fill)(&mut answer, beside);
+            answer
+        });
+        let (deltas, result) = match self.deltas() {
+            Ok(deltas) => (deltas, result),
+            Err(error) => (Vec::new(), Err(error)),
+        };
+        Finished { result, deltas, output: self.host.services.written(self.id()) }
     }
 
     /// Cancels the call as the host does: sets the flag, drops the future on the executor, then
@@ -131,15 +127,10 @@ impl<T> Call<T> {
         self.wait()
     }
 
-    /// What the instance needs to cancel the call when it is closed.
-    pub(crate) fn parts(&self) -> (Arc<Context>, u64) {
-        (Arc::clone(&self.context), self.task)
-    }
-
-    /// Sets the flag and asks the executor to drop the future, without waiting for that.
-    pub(crate) fn begin_cancel(&self) {
-        self.context.begin_cancel();
-        self.context.host.executor.cancel(self.task);
+    /// Sets the flag and has the executor drop the future, without waiting for that.
+    fn begin_cancel(&self) {
+        self.context.cancel();
+        self.context.wake_call();
     }
 
     /// Returns what the call has emitted so far.
@@ -147,7 +138,7 @@ impl<T> Call<T> {
     /// # Errors
     /// `plugin_misbehaved` when a frame is no delta.
     pub fn deltas(&self) -> Result<Vec<Delta>> {
-        self.context.emitted().iter().map(|frame| read_delta(frame)).collect()
+        self.given.lock().emitted.iter().map(|frame| read_delta(frame)).collect()
     }
 
     /// Waits for the next delta; nothing when the call has ended.
@@ -155,109 +146,28 @@ impl<T> Call<T> {
     /// # Errors
     /// `timeout` when none comes, `plugin_misbehaved` when a frame is no delta.
     pub fn next_delta(&mut self) -> Result<Option<Delta>> {
-        let patience = self.context.host.patience();
-        let deadline = Instant::now() + patience;
-        let mut emitted = self.context.emitted();
-        loop {
-            if let Some(frame) = emitted.get(self.given) {
-                self.given += 1;
-                return read_delta(frame).map(Some);
-            }
-            if self.context.phase() == super::context::Phase::Ended {
-                return Ok(None);
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(hung(patience));
-            }
-            self.context.want(self.context.host.executor.begin_wait());
-            self.context.changed.wait_for(&mut emitted, left);
-        }
+        let index = self.deltas_given;
+        let look = |gift: &mut Gift| match gift.emitted.get(index) {
+            Some(frame) => Some(read_delta(frame).map(Some)),
+            None => gift.has_ended.then_some(Ok(None)),
+        };
+        let next = poll_fn(|cx| self.given.poll(cx, look));
+        let delta = self.host.time.wait_for(self.host.patience(), next)??;
+        self.deltas_given += usize::from(delta.is_some());
+        Ok(delta)
     }
 
-    fn finish(&self, end: Result<End>) -> Finished<T> {
-        let (services, id) = (&self.context.host.services, self.context.id);
-        let beside = || Beside { attachments: services.attached(id), texts: services.texts(id) };
-        let result = match end {
-            Ok(End::Answer(RResult::ROk(frame))) => (self.read)(&frame).map(|mut answer| {
-                (self.fill)(&mut answer, beside());
-                answer
-            }),
-            Ok(End::Answer(RResult::RErr(frame))) => Err(read_error(&frame)),
-            Ok(End::Dropped) => Err(Error::cancelled()),
-            Err(hung) => Err(hung),
-        };
-        let (deltas, result) = match self.deltas() {
-            Ok(deltas) => (deltas, result),
-            Err(error) => (Vec::new(), Err(error)),
-        };
-        Finished { result, deltas, output: self.context.host.services.written(self.context.id) }
-    }
-
-    /// Waits for the call's end and gives the frames as they are; nothing when the future was
-    /// dropped.
-    pub(crate) fn wait_raw(self) -> Option<Ended> {
-        let host = &self.context.host;
-        let answer = match host.executor.receive(&self.end, host.patience()) {
-            Ok(End::Answer(RResult::ROk(frame))) => Ok(frame.into()),
-            Ok(End::Answer(RResult::RErr(frame))) => Err(frame.into()),
-            Ok(End::Dropped) | Err(_) => return None,
-        };
-        Some(Ended { emitted: self.context.emitted().clone(), answer })
+    /// Waits for the answer's frame.
+    fn answer(&self) -> Result<Bytes> {
+        let answer = poll_fn(|cx| self.given.poll(cx, |gift| gift.answer.take()));
+        self.host.time.wait_for(self.host.patience(), answer)?
     }
 }
 
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
-        if self.context.phase() == super::context::Phase::Open {
+        if self.context.is_live() {
             self.begin_cancel();
-        }
-    }
-}
-
-/// A call's future on the executor.
-struct CallTask {
-    make: Option<Make>,
-    future: Option<Answer>,
-    context: Arc<Context>,
-    end: Option<Sender<End>>,
-}
-
-impl CallTask {
-    fn end_with(&mut self, end: End) {
-        if let Some(sender) = self.end.take() {
-            sender.send(end);
-        }
-    }
-}
-
-impl Future for CallTask {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let this = &mut *self;
-        if let Some(make) = this.make.take() {
-            this.future = Some(make(this.context.lend()));
-        }
-        let Some(future) = &mut this.future else { return Poll::Ready(()) };
-        let Poll::Ready(answer) = Pin::new(future).poll(cx) else { return Poll::Pending };
-        this.future = None;
-        // Before the answer leaves: what was emitted until here is all there is.
-        this.context.end();
-        let fault = this.context.take_fault();
-        let answer = fault.map_or(answer, |fault| RResult::RErr(error_frame(&fault)));
-        this.end_with(End::Answer(answer));
-        Poll::Ready(())
-    }
-}
-
-impl Drop for CallTask {
-    fn drop(&mut self) {
-        self.make = None;
-        self.future = None;
-        if self.end.is_some() {
-            self.context.end();
-            self.end_with(End::Dropped);
         }
     }
 }

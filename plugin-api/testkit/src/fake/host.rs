@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
-use jaato_plugin_api::abi::{FactoryBox, LogBox};
+use jaato_plugin_api::abi::{Answer, ContextBox, LogBox};
+use jaato_plugin_engine::{Executor, Guest, Live, Plugin};
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::child::{ChildOpen, ChildTurn};
 use jaato_types::model::ModelComplete;
@@ -16,16 +17,15 @@ use jaato_types::{
     Completion, Description, Error, ErrorKind, FrameError, Manifest, Message, Output, Request,
     Result,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::call::{Call, Finished};
-use super::context::Shared;
-use super::executor::{Clock, Executor};
+use super::clock::{Clock, Time, hung};
 use super::grants::Grants;
 use super::instance::FakeInstance;
-use super::live::Live;
-use super::log::{self, LogBook, LogLine, ProcessLog};
-use super::services::{Reply, ServiceRequest};
+use super::log::{LogBook, LogLine, ProcessLog};
+use super::services::{Reply, ServiceRequest, Services};
 use super::subject::Subject;
 
 /// How long a plugin may keep a test waiting, in real time: only a plugin that hangs ever takes it.
@@ -40,10 +40,38 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct FakeHost {
     /// The instance of calls that name none. Dropped before the rest.
     instance: OnceLock<Result<FakeInstance>>,
+    plugin: Result<Plugin>,
     shared: Arc<Shared>,
     subject: Subject,
     description: Result<Arc<Description>>,
-    factory: Result<Arc<FactoryBox>>,
+}
+
+/// What everything in one fake host shares.
+pub(crate) struct Shared {
+    pub(crate) executor: Executor,
+    /// The plugin, as the executor counts it.
+    pub(crate) guest: Arc<Guest>,
+    pub(crate) time: Time,
+    pub(crate) services: Services,
+    pub(crate) log: Arc<LogBook>,
+    patience: Mutex<Duration>,
+}
+
+impl Shared {
+    pub(crate) fn patience(&self) -> Duration {
+        *self.patience.lock()
+    }
+
+    /// Waits on the test's thread, while the host's time may skip.
+    pub(crate) fn wait_for<F: Future>(&self, future: F) -> Result<F::Output> {
+        self.time.wait_for(self.patience(), future)
+    }
+
+    /// Runs something on the executor's thread and waits for it.
+    fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let done = self.wait_for(self.executor.spawn(&self.guest, async move { work() }))?;
+        done.ok_or_else(|| hung(self.patience()))
+    }
 }
 
 impl FakeHost {
@@ -52,21 +80,26 @@ impl FakeHost {
     /// A plugin that cannot be described or has no factory fails at the first use.
     pub fn new(subject: impl Into<Subject>) -> Self {
         let subject = subject.into();
-        let book = Arc::new(LogBook::default());
-        let own = Arc::clone(&book);
-        let executor = Executor::start(move || log::enter(&own));
-        let shared = Arc::new(Shared::new(executor, book, PATIENCE));
+        let log = Arc::new(LogBook::default());
+        let time = Time::new(Arc::clone(&log));
+        let executor = Executor::new(1, Arc::new(time.clone()), Arc::clone(&log) as _);
+        let name = subject.manifest().map_or_else(|_| "unnamed".into(), |manifest| manifest.name);
+        let guest = executor.guest(name);
+        let services = Services::default();
+        services.set_time(time.clone());
+        let patience = Mutex::new(PATIENCE);
+        let shared = Arc::new(Shared { executor, guest, time, services, log, patience });
         let description = describe(&shared, &subject).map(Arc::new);
         if let (Ok(manifest), Ok(description)) = (subject.manifest(), &description) {
             let grants = Grants::of(manifest.name, description);
             shared.services.grants(|of_host| *of_host = grants);
         }
         let maker = subject.clone();
-        let factory = shared
-            .executor
-            .run(PATIENCE, move || maker.factory(LogBox::from_value(ProcessLog, TD_Opaque)))
-            .and_then(|factory| factory.map(Arc::new));
-        Self { instance: OnceLock::new(), shared, subject, description, factory }
+        let factory = move || maker.factory(LogBox::from_value(ProcessLog, TD_Opaque));
+        let plugin = shared
+            .run(factory)
+            .and_then(|factory| Ok(Plugin::of(&shared.executor, factory?, subject.manifest()?)));
+        Self { instance: OnceLock::new(), plugin, shared, subject, description }
     }
 
     /// Sets the facts of the session; without them the service `session` is `unavailable`.
@@ -185,7 +218,7 @@ impl FakeHost {
     /// Sets how the host's time passes.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        self.shared.executor.set_clock(clock);
+        self.shared.time.set_clock(clock);
         self
     }
 
@@ -243,9 +276,9 @@ impl FakeHost {
     /// # Errors
     /// What the plugin fails with.
     pub fn create_from_frame(&self, saved: Option<Vec<u8>>) -> Result<FakeInstance> {
-        let factory = Arc::clone(self.factory.as_ref().map_err(Clone::clone)?);
+        let plugin = self.plugin.as_ref().map_err(Clone::clone)?;
         let description = Arc::clone(self.description.as_ref().map_err(Clone::clone)?);
-        FakeInstance::create(&self.shared, factory, description, saved)
+        FakeInstance::create(&self.shared, plugin, description, saved)
     }
 
     /// Calls a tool of the host's own instance; as [`FakeInstance::call`].
@@ -279,13 +312,13 @@ impl FakeHost {
     /// `timeout` when the plugin keeps the executor busy.
     pub fn advance(&self, time: Duration) -> Result<()> {
         self.settle()?;
-        self.shared.executor.advance(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.shared.time.advance(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self.settle()
     }
 
     /// Returns how much of the host's time has passed.
     pub fn elapsed(&self) -> Duration {
-        Duration::from_millis(self.shared.executor.now_ms())
+        Duration::from_millis(self.shared.time.now_ms())
     }
 
     /// Waits until nothing can happen any more without the test, the clock or a plugin's own
@@ -294,7 +327,7 @@ impl FakeHost {
     /// # Errors
     /// `timeout` when the plugin keeps the executor busy.
     pub fn settle(&self) -> Result<()> {
-        self.shared.executor.settle(self.shared.patience())
+        self.shared.time.settle(self.shared.patience())
     }
 
     /// Returns what the plugin logged, its panics included.
@@ -314,7 +347,28 @@ impl FakeHost {
 
     /// Returns what the plugin holds of the host at this time.
     pub fn live(&self) -> Live {
-        self.shared.counters.read()
+        self.shared.executor.live()
+    }
+
+    /// Starts a call that runs `body` in place of a plugin's code: for checks of this host.
+    #[doc(hidden)]
+    pub fn start_body(
+        &self,
+        body: impl FnOnce(ContextBox) -> Answer + Send + 'static,
+    ) -> Call<Vec<u8>> {
+        let read = |frame: &[u8]| Ok(frame.to_vec());
+        Call::start(&self.shared, read, |context, given| {
+            context.run_into(body, given);
+            Ok(())
+        })
+    }
+
+    /// Takes it that the plugin lists every grant: for checks of this host.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_all_grants(self) -> Self {
+        self.shared.services.grants(Grants::list_all);
+        self
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -326,14 +380,13 @@ impl Drop for FakeHost {
     fn drop(&mut self) {
         drop(self.instance.take());
         let gone = || Err(Error::new(ErrorKind::Unavailable, "the host has ended"));
-        let factory = std::mem::replace(&mut self.factory, gone());
-        self.shared.executor.post(move || drop(factory));
-        self.shared.executor.stop(self.shared.patience());
+        self.plugin = gone();
+        self.shared.time.end(self.shared.patience());
         self.shared.services.end_programs();
     }
 }
 
 fn describe(shared: &Shared, subject: &Subject) -> Result<Description> {
     let subject = subject.clone();
-    shared.executor.run(PATIENCE, move || subject.describe())?
+    shared.run(move || subject.describe())?
 }

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
-use jaato_plugin_api::abi::{
-    Answer, ContextBox, EnvironmentBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
-};
+use jaato_plugin_engine::{Facet, Instance, Plugin};
 use jaato_types::count::{COUNT_TOKENS, TokenCount};
 use jaato_types::large::{LARGE, Large, LargeOf, REQUEST_BYTES_MAX};
 use jaato_types::{
@@ -13,14 +10,14 @@ use jaato_types::{
     ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, PULL_MODEL, PullModel,
     Pulled, Request, Result, ToolName, fit_arguments,
 };
-use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::call::{Call, Finished, Make, read_answer, read_error};
-use super::context::{Context, Owner, Phase, Shared};
-use super::wanted::channel;
+use super::call::{Call, Finished, read_answer};
+use super::host::Shared;
+use super::lender::Lender;
+use super::services::Services;
 use crate::schema;
 
 /// An instance of a plugin: its own state, shared by its tools, commands, gc and provider.
@@ -29,59 +26,19 @@ use crate::schema;
 pub struct FakeInstance {
     host: Arc<Shared>,
     description: Arc<Description>,
-    context: Arc<Context>,
-    objects: Option<Arc<Objects>>,
-    calls: Mutex<Vec<(Arc<Context>, u64)>>,
-}
-
-/// What crossed. Made, used and dropped on the executor's thread.
-struct Objects {
-    tools: Option<ToolBox>,
-    gc: Option<GcBox>,
-    provider: Option<ProviderBox>,
-    environment: Option<EnvironmentBox>,
-    instance: InstanceBox,
-}
-
-impl Objects {
-    fn of(instance: InstanceBox) -> Self {
-        Self {
-            tools: instance.tools().into(),
-            gc: instance.gc().into(),
-            provider: instance.provider().into(),
-            environment: instance.environment().into(),
-            instance,
-        }
-    }
+    instance: Instance,
 }
 
 impl FakeInstance {
     pub(crate) fn create(
         host: &Arc<Shared>,
-        factory: Arc<FactoryBox>,
+        plugin: &Plugin,
         description: Arc<Description>,
         saved: Option<Vec<u8>>,
     ) -> Result<Self> {
-        let context = Context::new(host, Owner::Instance);
-        let (sender, receiver) = channel();
-        let lent = Arc::clone(&context);
-        let task = async move {
-            let saved = saved.map(Into::into).into();
-            let created = factory.create(lent.lend(), saved).await;
-            let created = match created {
-                RResult::ROk(instance) => Ok(Arc::new(Objects::of(instance))),
-                RResult::RErr(error) => Err(read_error(&error)),
-            };
-            sender.send(created);
-        };
-        let task = host.executor.spawn(Box::pin(task));
-        let created = host.executor.receive(&receiver, host.patience()).unwrap_or_else(|hung| {
-            host.executor.cancel(task);
-            Err(hung)
-        });
-        let objects = created.inspect_err(|_| context.end())?;
-        let calls = Mutex::default();
-        Ok(Self { host: Arc::clone(host), description, context, objects: Some(objects), calls })
+        let created = plugin.create(Lender::new(host, None), saved);
+        let instance = host.wait_for(created)??;
+        Ok(Self { host: Arc::clone(host), description, instance })
     }
 
     /// Calls a tool and returns its output, after checking the arguments against the tool's schema.
@@ -118,14 +75,9 @@ impl FakeInstance {
 
     /// Starts a tool call with a frame that nobody has checked, for tests of a plugin's own checks.
     pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> Call<Output> {
-        let (tool, host) = (tool.to_owned(), Arc::clone(&self.host));
-        let call = self.start_on(read_output, move |objects, context| match &objects.tools {
-            Some(tools) => {
-                host.services.runs(context.id(), &tool);
-                host.services.takes_attachments(context.id());
-                tools.call(tool.as_str().into(), context, frame.into())
-            }
-            None => no_facet("tools"),
+        let call = self.start_on(read_output, Facet::Tool, tool, frame, |services, context| {
+            services.runs(context, tool);
+            services.takes_attachments(context);
         });
         call.filled_with(|output, beside| {
             output.attachments = beside.attachments;
@@ -153,10 +105,7 @@ impl FakeInstance {
 
     /// Asks the provider with a frame that nobody has checked.
     pub fn start_complete_frame(&self, frame: Vec<u8>) -> Call<Completion> {
-        self.start_on(read_answer, move |objects, context| match &objects.provider {
-            Some(provider) => provider.complete(context, frame.into()),
-            None => no_facet("provider"),
-        })
+        self.start_on(read_answer, Facet::Complete, "", frame, |_, _| {})
     }
 
     /// Lists the provider's models.
@@ -164,10 +113,7 @@ impl FakeInstance {
     /// # Errors
     /// What the provider fails with.
     pub fn models(&self) -> Result<Vec<ModelInfo>> {
-        let call = self.start_on(read_answer, |objects, context| match &objects.provider {
-            Some(provider) => provider.models(context, Frame::empty().into()),
-            None => no_facet("provider"),
-        });
+        let call = self.start_on(read_answer, Facet::Models, "", Frame::empty(), |_, _| {});
         call.wait().result
     }
 
@@ -190,16 +136,7 @@ impl FakeInstance {
 
     /// Asks the execution environment with a frame that nobody has checked; the answer is a frame.
     pub fn environment(&self, operation: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
-        let operation = operation.to_owned();
-        self.start_on(
-            |frame| Ok(frame.to_vec()),
-            move |objects, context| match &objects.environment {
-                Some(environment) => {
-                    environment.call(operation.as_str().into(), context, frame.into())
-                }
-                None => no_facet("execution environment"),
-            },
-        )
+        self.start_on(read_frame, Facet::Environment, operation, frame, |_, _| {})
     }
 
     /// Asks the gc for a plan.
@@ -216,10 +153,7 @@ impl FakeInstance {
 
     /// Asks the gc with a frame that nobody has checked.
     pub fn start_plan_frame(&self, frame: Vec<u8>) -> Call<GcPlan> {
-        self.start_on(read_answer, move |objects, context| match &objects.gc {
-            Some(gc) => gc.plan(context, frame.into()),
-            None => no_facet("gc"),
-        })
+        self.start_on(read_answer, Facet::Gc, "", frame, |_, _| {})
     }
 
     /// Runs a command.
@@ -228,12 +162,7 @@ impl FakeInstance {
     /// What the command fails with.
     pub fn command(&self, name: &str, arguments: Value) -> Result<Output> {
         let frame = frame(&json!({ "name": name, "arguments": arguments }))?;
-        let (host, name) = (Arc::clone(&self.host), name.to_owned());
-        let call = self.start_on(read_output, move |objects, context| {
-            host.services.runs(context.id(), &name);
-            objects.instance.operation("command".into(), context, frame.into())
-        });
-        call.wait().result
+        self.start_of(read_output, "command", name, frame).wait().result
     }
 
     /// Asks whether a condition of a tool holds: its `available_if` or `run_if`.
@@ -242,17 +171,12 @@ impl FakeInstance {
     /// What the tool fails with.
     pub fn condition(&self, tool: &str, deciding: Deciding) -> Result<ConditionAnswer> {
         let frame = frame(&ConditionRequest::new(tool, deciding))?;
-        let (host, tool) = (Arc::clone(&self.host), tool.to_owned());
-        let call = self.start_on(read_answer, move |objects, context| {
-            host.services.runs(context.id(), &tool);
-            objects.instance.operation(CONDITION.into(), context, frame.into())
-        });
-        call.wait().result
+        self.start_of(read_answer, CONDITION, tool, frame).wait().result
     }
 
     /// Runs an operation by name with a frame that nobody has checked; the answer is a frame.
     pub fn operation(&self, name: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
-        self.start_operation(|frame| Ok(frame.to_vec()), name, frame)
+        self.start_operation(read_frame, name, frame)
     }
 
     /// Asks for what the next instance is to be given.
@@ -268,11 +192,9 @@ impl FakeInstance {
     ///
     /// # Errors
     /// What `save` fails with; the instance is closed in any case.
-    pub fn close(mut self) -> Result<Option<Value>> {
-        self.cancel_calls();
-        let saved = self.save();
-        self.end();
-        saved
+    pub fn close(self) -> Result<Option<Value>> {
+        let saved = self.host.wait_for(self.instance.close())??;
+        saved.map(|frame| read_answer(&frame)).transpose()
     }
 
     /// Asks the plugin something, in a context that only reads.
@@ -281,30 +203,28 @@ impl FakeInstance {
         operation: &str,
         request: &impl Serialize,
     ) -> Result<A> {
-        let (host, frame) = (Arc::clone(&self.host), frame(request)?);
-        let operation = operation.to_owned();
-        let call = self.start_on(read_answer, move |objects, context| {
-            host.services.only_reads(context.id());
-            objects.instance.operation(operation.as_str().into(), context, frame.into())
-        });
-        call.wait().result
+        let (facet, frame) = (Facet::Operation, frame(request)?);
+        let only_reads = |services: &Services, context| services.only_reads(context);
+        self.start_on(read_answer, facet, operation, frame, only_reads).wait().result
     }
 
+    /// Starts a call; `note` says of its context what the services must know.
     fn start_on<T>(
         &self,
         read: fn(&[u8]) -> Result<T>,
-        make: impl FnOnce(&Objects, ContextBox) -> Answer + Send + 'static,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+        note: impl FnOnce(&Services, u64),
     ) -> Call<T> {
-        let objects = self.objects.clone();
-        let make: Make = Box::new(move |context| match &objects {
-            Some(objects) => make(objects, context),
-            None => no_facet("instance"),
-        });
-        let call = Call::start(&self.host, read, make);
-        let mut calls = self.calls.lock();
-        calls.retain(|(context, _)| context.phase() != Phase::Ended);
-        calls.push(call.parts());
-        call
+        Call::start(&self.host, read, |context, given| {
+            if !self.instance.facets().has(facet) {
+                let text = format!("the plugin gives out no {}", name_of(facet));
+                return Err(Error::new(ErrorKind::UnknownOperation, text));
+            }
+            note(&self.host.services, context.number());
+            self.instance.call_into(context, facet, name, frame, given)
+        })
     }
 
     fn start_large<T: DeserializeOwned>(
@@ -318,11 +238,8 @@ impl FakeInstance {
             return Err(bad(format!("a request has at most {REQUEST_BYTES_MAX} bytes")));
         }
         let asked = frame(&Large::new(of, json.len() as u64))?;
-        let host = Arc::clone(&self.host);
-        Ok(self.start_on(read_answer, move |objects, context| {
-            host.services.lends_request(context.id(), json);
-            objects.instance.operation(LARGE.into(), context, asked.into())
-        }))
+        let lend = |services: &Services, context| services.lends_request(context, json);
+        Ok(self.start_on(read_answer, Facet::Operation, LARGE, asked, lend))
     }
 
     fn start_operation<T>(
@@ -331,68 +248,47 @@ impl FakeInstance {
         name: &str,
         frame: Vec<u8>,
     ) -> Call<T> {
-        let name = name.to_owned();
-        self.start_on(read, move |objects, context| {
-            objects.instance.operation(name.as_str().into(), context, frame.into())
-        })
+        self.start_on(read, Facet::Operation, name, frame, |_, _| {})
+    }
+
+    /// Starts an operation on behalf of a tool or a command.
+    fn start_of<T>(
+        &self,
+        read: fn(&[u8]) -> Result<T>,
+        operation: &str,
+        tool: &str,
+        frame: Vec<u8>,
+    ) -> Call<T> {
+        let runs = |services: &Services, context| services.runs(context, tool);
+        self.start_on(read, Facet::Operation, operation, frame, runs)
     }
 
     pub(crate) fn save_frame(&self) -> Result<Option<Vec<u8>>> {
-        let Some(objects) = self.objects.clone() else { return Ok(None) };
-        let saved = self.on_executor(async move { objects.instance.save().await })?;
-        match saved {
-            RResult::ROk(ROption::RSome(frame)) => Ok(Some(frame.into())),
-            RResult::ROk(ROption::RNone) => Ok(None),
-            RResult::RErr(error) => Err(read_error(&error)),
-        }
-    }
-
-    fn on_executor<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T> {
-        let (sender, receiver) = channel();
-        let task = async move {
-            sender.send(work.await);
-        };
-        let task = self.host.executor.spawn(Box::pin(task));
-        let received = self.host.executor.receive(&receiver, self.host.patience());
-        received.inspect_err(|_| self.host.executor.cancel(task))
-    }
-
-    fn cancel_calls(&self) {
-        for (context, task) in std::mem::take(&mut *self.calls.lock()) {
-            if context.phase() == Phase::Open {
-                context.begin_cancel();
-                self.host.executor.cancel(task);
-            }
-        }
-    }
-
-    fn end(&mut self) {
-        let Some(objects) = self.objects.take() else { return };
-        let closing = Arc::clone(&objects);
-        let closed = self.on_executor(async move { closing.instance.close().await });
-        if let Err(error) = closed {
-            self.host.log.write(1, &format!("close: {error}"));
-        }
-        self.context.end();
-        self.host.executor.post(move || drop(objects));
+        self.host.wait_for(self.instance.save())?
     }
 }
 
 impl Drop for FakeInstance {
     fn drop(&mut self) {
-        self.cancel_calls();
-        self.end();
+        // Closed before, or it hangs, which is told.
+        if let Err(error) = self.host.wait_for(self.instance.close_unsaved()) {
+            self.host.log.write(1, &format!("close: {error}"));
+        }
     }
 }
 
-fn no_facet(what: &str) -> Answer {
-    use jaato_plugin_api::abi::async_ffi::FutureExt;
-    let text = format!("the plugin gives out no {what}");
-    let error = super::waiting::error_frame(&Error::new(ErrorKind::UnknownOperation, text));
-    std::future::ready(RResult::RErr(error)).into_ffi()
+fn name_of(facet: Facet) -> &'static str {
+    match facet {
+        Facet::Tool => "tools",
+        Facet::Gc => "gc",
+        Facet::Complete | Facet::Models => "provider",
+        Facet::Environment => "execution environment",
+        Facet::Operation => "operations",
+    }
+}
+
+fn read_frame(frame: &[u8]) -> Result<Vec<u8>> {
+    Ok(frame.to_vec())
 }
 
 fn frame(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {

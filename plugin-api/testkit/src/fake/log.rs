@@ -5,6 +5,8 @@ use std::sync::{Arc, Weak};
 
 use jaato_plugin_api::abi::LogAbi;
 use jaato_plugin_api::abi::abi_stable::std_types::RStr;
+use jaato_plugin_engine::{Report, Watch};
+use jaato_types::PluginName;
 use parking_lot::Mutex;
 
 /// Most lines that are kept: a plugin that logs in a loop must not eat the machine.
@@ -32,6 +34,18 @@ impl LogBook {
 
     pub(crate) fn lines(&self) -> Vec<LogLine> {
         self.0.lock().clone()
+    }
+}
+
+impl Watch for LogBook {
+    fn log(&self, _plugin: &PluginName, level: u8, text: &str) {
+        self.write(level, text);
+    }
+
+    fn misbehaved(&self, _report: &Report) {}
+
+    fn trouble(&self, text: &str) {
+        self.write(1, text);
     }
 }
 

@@ -2,15 +2,13 @@
 
 mod asked;
 mod call;
-mod context;
-mod executor;
+mod clock;
 mod grants;
-mod held;
 mod host;
 mod http;
 mod instance;
+mod lender;
 mod lent;
-mod live;
 mod log;
 mod own;
 mod platform;
@@ -22,19 +20,17 @@ mod session_environment;
 mod stores;
 mod stream;
 mod subject;
-mod under_test;
-mod waiting;
-mod wanted;
 
 pub use call::{Call, Finished};
-pub use executor::Clock;
+pub use clock::Clock;
 pub use host::FakeHost;
 pub use http::{FakeHttpAnswer, FakeHttpRequest};
 pub use instance::FakeInstance;
-pub use live::Live;
+pub use jaato_plugin_engine::Live;
+pub use jaato_plugin_engine::PIECE_BYTES_MAX;
 pub use log::LogLine;
 pub use services::{Reply, ServiceRequest};
-pub use stream::{FakeStream, PIECE_BYTES_MAX};
+pub use stream::FakeStream;
 pub use subject::Subject;
 
 /// The name of the thread on which a fake host polls and drops everything of a plugin.

@@ -1,10 +1,11 @@
 //! Programs that the fake host runs itself, as an execution environment prepared them.
 
 use jaato_types::process::{SPAWN, Spawn, WRITE};
-use jaato_types::{Error, ErrorKind, Frame, FrameError, Result};
+use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde_json::json;
 
 use super::host::FakeHost;
+use super::lender::host_bug;
 use super::services::Reply;
 use super::stream::FakeStream;
 
@@ -50,8 +51,4 @@ impl Drop for OwnProgram<'_> {
     fn drop(&mut self) {
         self.stream.close();
     }
-}
-
-fn host_bug(error: FrameError) -> Error {
-    Error::new(ErrorKind::HostBug, error.to_string())
 }

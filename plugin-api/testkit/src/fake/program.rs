@@ -23,7 +23,7 @@ use nix::unistd::Pid;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::held::TimeHeld;
+use super::clock::TimeHeld;
 use super::platform;
 use super::programs::Prepared;
 use super::services::{Reply, ServiceRequest};

@@ -11,7 +11,7 @@ use jaato_types::process::{SPAWN, SPAWN_ON_TERMINAL, Spawn, SpawnOnTerminal};
 use jaato_types::service::SessionFacts;
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::held::Time;
+use super::clock::Time;
 use super::services::{Reply, ServiceRequest};
 
 /// What makes a variable look like a secret, as in the host.

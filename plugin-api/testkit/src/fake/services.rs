@@ -28,8 +28,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use super::clock::Time;
 use super::grants::Grants;
-use super::held::Time;
 use super::lent::Lent;
 use super::programs::Programs;
 use super::secrets::Secrets;

@@ -17,6 +17,7 @@ use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::lender::host_bug;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
 
@@ -88,10 +89,6 @@ fn at_once<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
         Poll::Ready(answer) => answer,
         Poll::Pending => Err(Error::new(ErrorKind::HostBug, "the fake host's files wait")),
     }
-}
-
-fn host_bug(error: jaato_types::FrameError) -> Error {
-    Error::new(ErrorKind::HostBug, error.to_string())
 }
 
 /// A folder of this machine.

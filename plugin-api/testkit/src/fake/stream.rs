@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use jaato_plugin_engine::PIECE_BYTES_MAX;
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::lender::host_bug;
+
 /// Most frames of a program that wait: it is slowed to the pace of its reader.
 const FRAMES_WAITING_MAX: usize = 2;
-
-/// Most bytes that one `next` gives.
-pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// What a streaming service answers with. Clones feed the same stream.
 ///
@@ -148,8 +148,4 @@ impl FakeStream {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock()
     }
-}
-
-fn host_bug(error: jaato_types::FrameError) -> Error {
-    Error::new(ErrorKind::HostBug, error.to_string())
 }

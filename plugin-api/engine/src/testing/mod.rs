@@ -1,27 +1,29 @@
 //! Checks of a host: what a context must do while its call runs, when it is cancelled, and after
-//! its end.
+//! its end; and what services must do.
 //!
 //! A host is checked from the plugin's side of the boundary, without a plugin: the check gives a
-//! call's body and looks at what the context does. The fake host and the loader's host pass the
-//! same checks, so that what holds in an author's unit test holds in the real thing.
+//! call's body and looks at what the context does. [`CHECKS`] are the engine's own tests, in this
+//! process and through a worker; they ask for [`TestServices`]. The checks of services are for the
+//! real ones and for those of the fake host alike, so that what holds in an author's unit test
+//! holds in the real thing.
 //!
-//! A host under test answers these services (see [`test_service`]): `test.echo`, `test.never`,
-//! `test.stream`, `test.head`, `test.panic`.
+//! Behind the feature `testing`, for tests of this crate and of those above.
 
 mod at_its_end;
 mod blobs;
 mod bodies;
 mod body;
+mod host;
 mod programs;
 mod secret;
 mod store;
 mod while_it_runs;
 
 use jaato_plugin_api::abi::{Answer, ContextBox};
-use jaato_types::Frame;
-use serde_json::{Map, Value};
+use jaato_types::Error;
 
 pub use bodies::{BODIES_MANIFEST, Bodies};
+pub use host::{EngineHost, Silent, TestServices};
 
 use at_its_end::{
     a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
@@ -80,54 +82,11 @@ pub struct Ended {
     pub answer: Result<Vec<u8>, Vec<u8>>,
 }
 
-/// What a service of a host under test answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TestReply {
-    /// This frame.
-    Frame(Vec<u8>),
-    /// Never.
-    Never,
-    /// A stream of these pieces; open at its end when `ends` is false.
-    Stream {
-        /// The pieces.
-        pieces: Vec<Vec<u8>>,
-        /// Whether the stream ends after them.
-        ends: bool,
-    },
-    /// A stream of one piece, whose answer holds more than the handle: what is known before its
-    /// first byte.
-    Head {
-        /// What is known, an object.
-        head: Map<String, Value>,
-        /// The piece.
-        piece: Vec<u8>,
-    },
-    /// It panics inside the host.
-    Panic,
-    /// The host does not know it.
-    Unknown,
-}
-
-/// Says what a host under test must answer to a service.
-///
-/// `test.echo` gives back its frame; `test.never` never answers; `test.panic` panics; `test.stream`
-/// takes a list of texts, its pieces, and stays open when the last of them is null; `test.head`
-/// takes an object, which is known before the one piece `a`.
-pub fn test_service(operation: &str, frame: &[u8]) -> TestReply {
-    match operation {
-        "test.echo" => TestReply::Frame(frame.to_vec()),
-        "test.never" => TestReply::Never,
-        "test.panic" => TestReply::Panic,
-        "test.stream" => {
-            let pieces: Vec<Option<String>> = Frame::read(frame).unwrap_or_default();
-            let ends = pieces.last().is_none_or(Option::is_some);
-            let pieces = pieces.into_iter().flatten().map(String::into_bytes).collect();
-            TestReply::Stream { pieces, ends }
-        }
-        "test.head" => {
-            TestReply::Head { head: Frame::read(frame).unwrap_or_default(), piece: b"a".to_vec() }
-        }
-        _ => TestReply::Unknown,
+impl Ended {
+    /// Makes it of what the host gives.
+    pub fn new(emitted: Vec<Vec<u8>>, answer: Result<Vec<u8>, Error>) -> Self {
+        let answer = answer.map_err(|error| body::frame(&error));
+        Self { emitted, answer }
     }
 }
 
@@ -203,31 +162,37 @@ pub const SECRET_CHECKS: &[(&str, Check)] = &[
     ("a plugin has so many secrets", a_plugin_has_so_many_secrets),
 ];
 
-/// Runs all checks; panics at the first that fails, with its name.
-pub fn host_conformance(host: &dyn HostUnderTest) {
-    run(CHECKS, host);
-}
-
-/// Runs the checks of the service `process`; as [`host_conformance`].
-pub fn process_conformance(host: &dyn HostUnderTest) {
-    run(PROCESS_CHECKS, host);
-}
-
-/// Runs the checks of the services `blob.put` and `blob.get`; as [`host_conformance`].
-pub fn blob_conformance(host: &dyn HostUnderTest) {
-    run(BLOB_CHECKS, host);
-}
-
-/// Asks one service in a call that does nothing else; returns its answer as the call's.
-pub fn ask_once(host: &dyn HostUnderTest, operation: &'static str, request: Vec<u8>) -> Ended {
-    body::run(host, move |context| async move {
-        body::opened(context.service(operation.into(), request.into()).await)
-    })
-}
-
-fn run(checks: &[(&str, Check)], host: &dyn HostUnderTest) {
+/// Runs checks; panics at the first that fails, with its name.
+pub fn run_checks(checks: &[(&str, Check)], host: &dyn HostUnderTest) {
     for (name, check) in checks {
-        eprintln!("host conformance: {name}");
+        eprintln!("check of a host: {name}");
         check(host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Executor, Runtime, Services, THREADS, Work};
+
+    /// Time in which every sleep is endless.
+    struct Still;
+
+    impl Runtime for Still {
+        fn sleep(&self, _time: Duration) -> Work<()> {
+            Box::pin(std::future::pending())
+        }
+
+        fn later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {}
+    }
+
+    #[test]
+    fn the_engine_does_what_a_host_must() {
+        let executor = Executor::new(THREADS, Arc::new(Still), Arc::new(Silent));
+        let services = || Arc::new(TestServices) as Arc<dyn Services>;
+        run_checks(CHECKS, &EngineHost::new(executor.clone(), services));
     }
 }

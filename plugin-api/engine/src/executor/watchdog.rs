@@ -18,6 +18,7 @@ use super::guest::{Guest, STRIKES_MAX};
 use super::queue::Shared;
 use super::slot::{Slot, is_polling};
 use crate::fence::bury;
+use crate::runtime::Thread;
 use crate::watch::{Misdeed, Report};
 
 /// Longest poll: time in which the thread was able to run. Work that takes longer belongs on the
@@ -65,9 +66,9 @@ impl Bell {
 /// Starts the watchdog of an executor; false when the system gives no thread for it.
 pub(super) fn start(shared: &Arc<Shared>) -> bool {
     let own = Arc::clone(shared);
-    let watchdog = move || Watchdog::new(own).watch();
-    match thread::Builder::new().name("jaato-plugin-watchdog".to_owned()).spawn(watchdog) {
-        Ok(_) => true,
+    let watchdog = Box::new(move || Watchdog::new(own).watch());
+    match shared.runtime.start_thread(Thread::Watchdog, watchdog) {
+        Ok(()) => true,
         Err(error) => {
             shared.watch.trouble(&format!("cannot start the watchdog of plugins: {error}"));
             false

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use abi_stable::std_types::{ROption, RResult, RVec};
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RVec};
 use jaato_types::{Error, ErrorKind, Frame};
 use parking_lot::Mutex;
 

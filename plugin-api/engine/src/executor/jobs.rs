@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
-use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -16,6 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::guest::Guest;
 use crate::fence::bury;
 use crate::running;
+use crate::runtime::{Activity, Runtime, Thread};
 use crate::watch::Watch;
 
 /// Jobs of one plugin that run at a time. As many as a session runs tool calls at once.
@@ -82,6 +82,7 @@ pub(super) struct Jobs {
 }
 
 struct Pool {
+    runtime: Arc<dyn Runtime>,
     state: Mutex<State>,
     more: Condvar,
 }
@@ -95,8 +96,8 @@ struct State {
 }
 
 impl Jobs {
-    pub(super) fn new(watch: Arc<dyn Watch>) -> Self {
-        let pool = Pool { state: Mutex::default(), more: Condvar::new() };
+    pub(super) fn new(runtime: Arc<dyn Runtime>, watch: Arc<dyn Watch>) -> Self {
+        let pool = Pool { runtime, state: Mutex::default(), more: Condvar::new() };
         Self { pool: Arc::new(pool), watch }
     }
 
@@ -152,14 +153,16 @@ impl Jobs {
         let mut state = self.pool.state.lock();
         if state.ready.len() >= state.idle {
             let pool = Arc::clone(&self.pool);
-            let name = format!("jaato-job-{}", state.threads_started + 1);
-            if let Err(error) = thread::Builder::new().name(name).spawn(move || pool.work()) {
+            let thread = Thread::Job(state.threads_started + 1);
+            let started = self.pool.runtime.start_thread(thread, Box::new(move || pool.work()));
+            if let Err(error) = started {
                 self.watch.trouble(&format!("cannot start a thread for blocking work: {error}"));
                 return false;
             }
             state.threads_started += 1;
         }
         state.ready.push_back((Arc::clone(guest), job));
+        self.pool.runtime.begins(Activity::Job);
         drop(state);
         self.pool.more.notify_one();
         true
@@ -173,6 +176,7 @@ impl Pool {
             while let Some(next) = job {
                 job = run(&guest, next);
             }
+            self.runtime.ends(Activity::Job);
         }
     }
 

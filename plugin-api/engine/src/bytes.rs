@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use abi_stable::std_types::RVec;
+use jaato_plugin_api::abi::abi_stable::std_types::RVec;
 
 /// Bytes that a plugin has answered, or the host. Dropping them gives them back to their maker's
 /// allocator.

@@ -1,6 +1,6 @@
 //! Which plugin's code a thread runs: for whatever ends the process in the middle of it.
 //!
-//! All of it can be read in a handler of a signal: no no allocation, no destructor of a
+//! All of it can be read in a handler of a signal: no allocation, no destructor of a
 //! thread's.
 
 use std::cell::Cell;
@@ -51,7 +51,7 @@ pub(crate) fn end() {
 
 /// Whose code ended the process, as far as it can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Culprit {
+pub enum Culprit {
     /// This plugin's, which the thread was running.
     Running(&'static CStr),
     /// A thread of somebody's own; this plugin was the last to be called.
@@ -61,7 +61,7 @@ pub(crate) enum Culprit {
 }
 
 /// Tells whose code the calling thread runs.
-pub(crate) fn culprit() -> Culprit {
+pub fn culprit() -> Culprit {
     let name = |place: usize| NAMES.get(place)?.get().map(CString::as_c_str);
     match (name(RUNNING.get()), name(LAST.load(Relaxed))) {
         (Some(name), _) => Culprit::Running(name),

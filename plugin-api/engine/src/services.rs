@@ -1,27 +1,22 @@
-//! What the host lends to plugins by name: implemented by the runtime, reached through contexts.
+//! What the host lends to plugins by name: implemented by the host, reached through contexts.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use futures_util::Stream;
-use futures_util::future::BoxFuture;
+use futures_core::Stream;
 use jaato_types::{Error, PluginName, Result};
 
 use crate::bytes::Bytes;
+use crate::runtime::Work;
 
 /// The services of one call or of one instance.
 ///
-/// Called from threads of plugins, inside the loader's fence and with the runtime entered: what it
+/// Called from threads of plugins, inside the engine's fence and with the runtime entered: what it
 /// returns is polled there, so it must not block. A panic is answered with `host_bug`.
 pub trait Services: Send + Sync + 'static {
     /// Answers one request; `unknown_operation` for a name that it does not know. `frame` is a
     /// checked frame.
-    fn call(
-        &self,
-        caller: Caller,
-        operation: &str,
-        frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served>>;
+    fn call(&self, caller: Caller, operation: &str, frame: Vec<u8>) -> Work<Result<Served>>;
 }
 
 /// Who asks.
@@ -95,12 +90,7 @@ impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for 
 pub struct NoServices;
 
 impl Services for NoServices {
-    fn call(
-        &self,
-        _caller: Caller,
-        operation: &str,
-        _frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served>> {
+    fn call(&self, _caller: Caller, operation: &str, _frame: Vec<u8>) -> Work<Result<Served>> {
         let text = format!("this host has no service `{operation}`");
         let error = Error::new(jaato_types::ErrorKind::UnknownOperation, text);
         Box::pin(std::future::ready(Err(error)))

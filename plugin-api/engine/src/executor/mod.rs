@@ -21,17 +21,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use async_task::{Builder, FallibleTask};
 use jaato_types::PluginName;
-use tokio::runtime::Handle;
 
-use crate::live::{Live, LiveCounts};
+use crate::live::{Counters, Live};
+use crate::runtime::Runtime;
 use crate::watch::Watch;
 
-pub(crate) use guest::Guest;
-pub use guest::{REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
+pub use guest::{Guest, REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
 pub use jobs::{JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
 pub(crate) use jobs::{Job, JobState};
 use queue::Shared;
-pub(crate) use slot::HostCode;
+pub use slot::HostCode;
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
 
 /// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others;
@@ -54,25 +53,19 @@ impl Drop for CloseOnDrop {
 }
 
 /// A task on the executor. Dropping it cancels: the executor drops the future.
-pub(crate) type PluginTask<T> = FallibleTask<T, TaskFacts>;
+pub type PluginTask<T> = FallibleTask<T, TaskFacts>;
 
 /// What the executor keeps beside a task.
-pub(crate) struct TaskFacts {
+pub struct TaskFacts {
     guest: Arc<Guest>,
     polled: AtomicBool,
 }
 
 impl Executor {
-    /// Makes an executor of [`THREADS`] threads. Starts none yet.
+    /// Makes an executor of so many threads; at least one. Starts none yet.
     ///
-    /// `runtime` is where the host's own futures (services, timers) find their reactor; `watch` is
-    /// told of what plugins log and of what they do wrong.
-    pub fn new(runtime: Handle, watch: Arc<dyn Watch>) -> Self {
-        Self::with_threads(THREADS, runtime, watch)
-    }
-
-    /// Makes an executor of so many threads; at least one.
-    pub fn with_threads(threads: usize, runtime: Handle, watch: Arc<dyn Watch>) -> Self {
+    /// `watch` is told of what plugins log and of what they do wrong.
+    pub fn new(threads: usize, runtime: Arc<dyn Runtime>, watch: Arc<dyn Watch>) -> Self {
         let shared = Shared::new(threads.max(1), runtime, watch);
         Self { handle: Arc::new(CloseOnDrop(Arc::new(shared))) }
     }
@@ -86,28 +79,40 @@ impl Executor {
 
     /// Returns how much of what contexts hold is alive. For leak tests.
     #[doc(hidden)]
-    pub fn live(&self) -> LiveCounts {
+    pub fn live(&self) -> Live {
         self.shared().live.counts()
     }
 
-    pub(crate) fn guest(&self, name: PluginName) -> Arc<Guest> {
+    /// Takes in a plugin: everything of it is counted together.
+    pub fn guest(&self, name: PluginName) -> Arc<Guest> {
         self.shared().add_guest(name)
     }
 
-    pub(crate) fn runtime(&self) -> &Handle {
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.shared().runtime
     }
 
-    pub(crate) fn watch(&self) -> &Arc<dyn Watch> {
+    /// Runs host code where it finds timers and sockets.
+    pub fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (mut work, mut output) = (Some(work), None);
+        self.runtime().enter(&mut || output = work.take().map(|work| work()));
+        match output {
+            Some(output) => output,
+            None => unreachable!("a runtime runs what it is given"),
+        }
+    }
+
+    /// Returns who is told of what plugins log and do wrong.
+    pub fn watch(&self) -> &Arc<dyn Watch> {
         &self.shared().watch
     }
 
-    pub(crate) fn live_counters(&self) -> &Live {
+    pub(crate) fn live_counters(&self) -> &Counters {
         &self.shared().live
     }
 
     /// Runs a future of a plugin. None comes out when the plugin is disabled before it is done.
-    pub(crate) fn spawn<T: Send + 'static>(
+    pub fn spawn<T: Send + 'static>(
         &self,
         guest: &Arc<Guest>,
         future: impl Future<Output = T> + Send + 'static,
@@ -127,16 +132,19 @@ impl Executor {
     }
 
     /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`]: others
-    /// have their threads then.
+    /// have their threads then. A patient host gives none up.
     pub(crate) fn give_up(&self, guest: &Arc<Guest>, jobs: Vec<Arc<JobState>>) {
+        if self.runtime().is_patient() {
+            return;
+        }
         // Weak: what has ended meanwhile is not held for the rest of the time.
         let (shared, guest) = (Arc::downgrade(self.shared()), Arc::clone(guest));
-        self.runtime().spawn(async move {
-            tokio::time::sleep(JOB_OVERDUE_MAX).await;
+        let give_up = move || {
             if let Some(shared) = shared.upgrade() {
                 shared.give_up(&guest, &jobs);
             }
-        });
+        };
+        self.runtime().later(JOB_OVERDUE_MAX, Box::new(give_up));
     }
 
     fn shared(&self) -> &Arc<Shared> {

@@ -3,12 +3,10 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread;
 
 use async_task::Runnable;
 use jaato_types::PluginName;
 use parking_lot::{Condvar, Mutex};
-use tokio::runtime::Handle;
 
 use super::TaskFacts;
 use super::guest::{Disabled, Guest};
@@ -16,17 +14,18 @@ use super::jobs::{JOBS_LOST_MAX, JobState, Jobs};
 use super::slot::Slot;
 use super::watchdog::{self, Bell};
 use crate::fence::bury;
-use crate::live::Live;
+use crate::live::Counters;
+use crate::runtime::{Activity, Runtime, Thread};
 use crate::watch::{Misdeed, Report, Watch};
 
 type Task = Runnable<TaskFacts>;
 
 /// What handles, tasks, threads and the watchdog of one executor share.
 pub(super) struct Shared {
-    pub(super) runtime: Handle,
+    pub(super) runtime: Arc<dyn Runtime>,
     pub(super) watch: Arc<dyn Watch>,
     pub(super) jobs: Jobs,
-    pub(super) live: Live,
+    pub(super) live: Counters,
     pub(super) bell: Bell,
     threads_wanted: usize,
     queue: Mutex<Queue>,
@@ -51,12 +50,16 @@ struct Queue {
 }
 
 impl Shared {
-    pub(super) fn new(threads_wanted: usize, runtime: Handle, watch: Arc<dyn Watch>) -> Self {
+    pub(super) fn new(
+        threads_wanted: usize,
+        runtime: Arc<dyn Runtime>,
+        watch: Arc<dyn Watch>,
+    ) -> Self {
         Self {
-            jobs: Jobs::new(Arc::clone(&watch)),
+            jobs: Jobs::new(Arc::clone(&runtime), Arc::clone(&watch)),
             runtime,
             watch,
-            live: Live::default(),
+            live: Counters::default(),
             bell: Bell::default(),
             threads_wanted,
             queue: Mutex::default(),
@@ -92,6 +95,7 @@ impl Shared {
             queue.parked.push(task);
             return;
         }
+        self.runtime.begins(Activity::Poll);
         queue.tasks.push_back(task);
         if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
             self.start_thread(&mut queue);
@@ -104,17 +108,17 @@ impl Shared {
 
     fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
         let slot = Arc::new(Slot::new(queue.threads_started + 1));
-        let name = format!("jaato-plugin-{}", slot.number);
         let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
-        match thread::Builder::new().name(name).spawn(move || shared.work(&own)) {
-            Ok(_) => {
+        let work = Box::new(move || shared.work(&own));
+        match self.runtime.start_thread(Thread::Executor(slot.number), work) {
+            Ok(()) => {
                 queue.threads_started += 1;
                 queue.threads.push(slot);
             }
             // The task waits in the queue; the next one that comes tries again.
             Err(error) => self.watch.trouble(&format!("cannot start a plugin thread: {error}")),
         }
-        if !queue.watched && !queue.threads.is_empty() {
+        if !queue.watched && !queue.threads.is_empty() && !self.runtime.is_patient() {
             queue.watched = watchdog::start(self);
         }
     }
@@ -149,7 +153,7 @@ impl Shared {
 
     fn run(&self, slot: &Arc<Slot>, task: Task) {
         let guest = Arc::clone(&task.metadata().guest);
-        if task.metadata().note_poll() {
+        if task.metadata().note_poll() && !self.runtime.is_patient() {
             guest.count_repoll();
         }
         slot.begin(&guest);
@@ -169,6 +173,7 @@ impl Shared {
                 .trouble(&format!("a task of the plugin `{name}` panicked outside its fence"));
             bury(payload);
         }
+        self.runtime.ends(Activity::Poll);
     }
 
     /// Gives up jobs that go on although their context has ended, and tells of it.

@@ -1,16 +1,20 @@
 //! What the executor knows of one plugin: its name, how often it misbehaved, whether it is
 //! disabled.
 
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::task::Poll;
 
 use jaato_types::{Error, ErrorKind, PluginName};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
+use super::PluginTask;
 use super::jobs::{JOBS_LOST_MAX, Lane};
 use crate::bounds::Holdings;
 use crate::running::NamePlace;
+use crate::waiters::Signal;
 
 /// Misdeeds after which a plugin is disabled: one may be the machine's fault, three in one process
 /// are not.
@@ -30,13 +34,13 @@ pub(super) enum Disabled {
 }
 
 /// One plugin, as the executor sees it. Shared by its factory, instances, calls and jobs.
-pub(crate) struct Guest {
+pub struct Guest {
     name: PluginName,
     name_place: NamePlace,
     strikes: AtomicU32,
     disabled: OnceLock<Disabled>,
     /// Wakes whoever waits for an answer that will not come.
-    disabling: Notify,
+    disabling: Signal,
     repolls: AtomicU32,
     throttled: AtomicBool,
     pub(super) lane: Mutex<Lane>,
@@ -52,7 +56,7 @@ impl Guest {
             name_place,
             strikes: AtomicU32::new(0),
             disabled: OnceLock::new(),
-            disabling: Notify::new(),
+            disabling: Signal::default(),
             repolls: AtomicU32::new(0),
             throttled: AtomicBool::new(false),
             lane: Mutex::default(),
@@ -60,23 +64,35 @@ impl Guest {
         }
     }
 
-    pub(crate) fn name(&self) -> &PluginName {
+    /// Returns the plugin's name.
+    pub fn name(&self) -> &PluginName {
         &self.name
     }
 
-    pub(crate) fn is_disabled(&self) -> bool {
+    /// Tells whether the plugin is disabled.
+    pub fn is_disabled(&self) -> bool {
         self.disabled.get().is_some()
     }
 
     /// Waits until the plugin is disabled; usually for ever.
-    pub(crate) async fn disabled(&self) {
-        let notified = self.disabling.notified();
-        let mut notified = std::pin::pin!(notified);
-        // Registered before the look, so that a disabling in between is not missed.
-        notified.as_mut().enable();
-        if !self.is_disabled() {
-            notified.await;
-        }
+    pub fn disabled(&self) -> impl Future<Output = ()> + Send + Unpin {
+        self.disabling.until(|| self.is_disabled())
+    }
+
+    /// Waits for a task of the plugin's: its result, or why there is none.
+    ///
+    /// # Errors
+    /// What the task fails with, `plugin_disabled` when the plugin is disabled before it is done.
+    pub async fn or_disabled<T>(
+        &self,
+        task: &mut PluginTask<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let mut disabled = self.disabled();
+        poll_fn(|cx| match Pin::new(&mut *task).poll(cx) {
+            Poll::Ready(done) => Poll::Ready(done.unwrap_or_else(|| Err(self.lost_error()))),
+            Poll::Pending => Pin::new(&mut disabled).poll(cx).map(|()| Err(self.disabled_error())),
+        })
+        .await
     }
 
     /// Counts a misdeed; returns how many there are.
@@ -95,7 +111,7 @@ impl Guest {
     /// Disables the plugin; the first reason stays.
     pub(super) fn disable(&self, why: Disabled) {
         let _ = self.disabled.set(why);
-        self.disabling.notify_waiters();
+        self.disabling.notify();
     }
 
     /// Returns where the name stands for what tells who was running when the process dies.
@@ -121,7 +137,7 @@ impl Guest {
     }
 
     /// Makes the error of a call that a disabled plugin does not get.
-    pub(crate) fn disabled_error(&self) -> Error {
+    pub fn disabled_error(&self) -> Error {
         let why = match self.disabled.get() {
             Some(Disabled::ByJobs) => format!(
                 "more than {JOBS_LOST_MAX} pieces of its blocking work went on after their calls were cancelled"
@@ -135,9 +151,9 @@ impl Guest {
             .with_hint("restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`")
     }
 
-    /// Makes the error of a task that ended without a result: the plugin is disabled, or the loader
+    /// Makes the error of a task that ended without a result: the plugin is disabled, or the engine
     /// failed.
-    pub(crate) fn lost_error(&self) -> Error {
+    pub fn lost_error(&self) -> Error {
         if self.is_disabled() {
             return self.disabled_error();
         }
@@ -146,7 +162,7 @@ impl Guest {
     }
 
     /// Makes the error of an answer that is none.
-    pub(crate) fn misbehaved(&self, what: impl std::fmt::Display) -> Error {
+    pub fn misbehaved(&self, what: impl std::fmt::Display) -> Error {
         let text = format!("the plugin `{}` misbehaved: {what}", self.name);
         Error::new(ErrorKind::PluginMisbehaved, text)
     }

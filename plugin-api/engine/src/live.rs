@@ -1,34 +1,37 @@
-//! Counts what contexts hold, so that a test can tell that nothing stays behind.
+//! Counts what plugins hold of the host, so that a test can tell that nothing stays behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// How much is alive.
-#[doc(hidden)]
+/// What plugins hold of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LiveCounts {
+pub struct Live {
     /// Contexts, of calls and of instances.
     pub contexts: usize,
     /// Streams that services opened.
     pub streams: usize,
     /// Futures of the host that plugins hold.
-    pub host_futures: usize,
+    pub futures: usize,
+    /// Pieces of blocking work that run or wait for their turn.
+    pub jobs: usize,
 }
 
 /// The counters of one executor.
 #[derive(Default)]
-pub(crate) struct Live {
+pub(crate) struct Counters {
     pub(crate) contexts: Counter,
     pub(crate) streams: Counter,
-    pub(crate) host_futures: Counter,
+    pub(crate) futures: Counter,
+    pub(crate) jobs: Counter,
 }
 
-impl Live {
-    pub(crate) fn counts(&self) -> LiveCounts {
-        LiveCounts {
+impl Counters {
+    pub(crate) fn counts(&self) -> Live {
+        Live {
             contexts: self.contexts.count(),
             streams: self.streams.count(),
-            host_futures: self.host_futures.count(),
+            futures: self.futures.count(),
+            jobs: self.jobs.count(),
         }
     }
 }

@@ -90,14 +90,15 @@ fn with_own<T>(work: impl FnOnce(&Slot) -> T) -> Option<T> {
 
 /// Tells whether a sequence number stands for a poll that goes on.
 pub(super) fn is_polling(sequence: u64) -> bool {
-    !sequence.is_multiple_of(2)
+    sequence % 2 == 1
 }
 
 /// Marks host code that a plugin's poll called: the watchdog does not count its time.
-pub(crate) struct HostCode(bool);
+pub struct HostCode(bool);
 
 impl HostCode {
-    pub(crate) fn enter() -> Self {
+    /// Sets the mark until it is dropped.
+    pub fn enter() -> Self {
         Self(mark(true))
     }
 }

@@ -1,60 +1,69 @@
-//! `ContextAbi` over a [`Core`]: every method is fenced, because a panic here would abort the
+//! `ContextAbi` over a [`HostContext`]: every method is fenced, because a panic here would abort the
 //! process.
 
-use std::future::{Future, pending};
-use std::mem::ManuallyDrop;
-use std::pin::Pin;
+use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use abi_stable::std_types::{ROption, RResult, RStr, RVec};
-use async_ffi::{FfiFuture, FutureExt};
+use futures_channel::oneshot;
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RStr, RVec};
+use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{Answer, ContextAbi, JobBox, Maybe};
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
 use serde_json::{Map, Value};
-use tokio::sync::oneshot;
 
 use super::emissions::Taken;
 use super::lent::{Crossed, Crossing, Lent, Refusable, error_answer};
 use super::streams::{self, Next, STREAMS_MAX};
-use super::{Core, TASKS_MAX, next_number};
+use super::{HostContext, TASKS_MAX, next_number};
 use crate::bounds::{STREAMS_PER_PLUGIN_MAX, check_json};
 use crate::executor::{HostCode, Job, JobState};
 use crate::fence::host_code;
+use crate::runtime::Work;
 use crate::services::{ByteStream, CallerKind, Served, Services};
 
-pub(crate) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Answered = RResult<RVec<u8>, RVec<u8>>;
 
 /// Where a stream's number stands in an answer, as in `StreamAnswer`.
 const HANDLE: &str = "handle";
 
 /// The object behind a plugin's `ContextBox`. The plugin may drop it anywhere, at any time.
-pub(super) struct HostContext {
-    core: ManuallyDrop<Arc<Core>>,
+pub(super) struct LentContext {
+    /// There until the drop.
+    core: Option<Arc<HostContext>>,
 }
 
-impl HostContext {
-    pub(super) fn new(core: Arc<Core>) -> Self {
-        Self { core: ManuallyDrop::new(core) }
+impl LentContext {
+    pub(super) fn new(core: Arc<HostContext>) -> Self {
+        Self { core: Some(core) }
+    }
+
+    fn core(&self) -> &Arc<HostContext> {
+        match &self.core {
+            Some(core) => core,
+            None => unreachable!("taken only by the drop"),
+        }
     }
 
     /// Runs a method inside the fence; a panic gives what `failed` makes of it.
-    fn fenced<T>(&self, work: impl FnOnce(&Arc<Core>) -> T, failed: impl FnOnce(&Error) -> T) -> T {
+    fn fenced<T>(
+        &self,
+        work: impl FnOnce(&Arc<HostContext>) -> T,
+        failed: impl FnOnce(&Error) -> T,
+    ) -> T {
         let _host = HostCode::enter();
-        host_code(|| work(&self.core)).unwrap_or_else(|error| {
+        host_code(|| work(self.core())).unwrap_or_else(|error| {
             // The host's own log may be what panicked.
-            let _ = host_code(|| self.core.trouble(&error.message));
+            let _ = host_code(|| self.core().trouble(&error.message));
             failed(&error)
         })
     }
 }
 
-impl Drop for HostContext {
+impl Drop for LentContext {
     fn drop(&mut self) {
         let _host = HostCode::enter();
-        // SAFETY: the field is taken here alone, in the drop, and not used again.
-        let core = unsafe { ManuallyDrop::take(&mut self.core) };
+        let core = self.core.take();
         // Perhaps the last one: what the host put into it is dropped inside the fence.
         if let Err(error) = host_code(move || drop(core)) {
             std::mem::forget(error);
@@ -62,13 +71,13 @@ impl Drop for HostContext {
     }
 }
 
-impl ContextAbi for HostContext {
+impl ContextAbi for LentContext {
     fn id(&self) -> u64 {
-        self.core.number
+        self.core().number
     }
 
     fn is_cancelled(&self) -> bool {
-        !self.core.is_live()
+        !self.core().is_live()
     }
 
     fn cancelled(&self) -> FfiFuture<()> {
@@ -76,7 +85,7 @@ impl ContextAbi for HostContext {
     }
 
     fn log(&self, level: u8, text: RStr<'_>) {
-        let log = |core: &Arc<Core>| {
+        let log = |core: &Arc<HostContext>| {
             if !core.has_ended() {
                 core.executor.watch().log(core.guest.name(), level, text.as_str());
             }
@@ -89,19 +98,22 @@ impl ContextAbi for HostContext {
     }
 
     fn sleep_ms(&self, milliseconds: u64) -> FfiFuture<bool> {
-        let sleep = |core: &Arc<Core>| {
+        let sleep = |core: &Arc<HostContext>| {
             let time = Duration::from_millis(milliseconds);
-            let work: Work<bool> = Box::pin(async move {
-                tokio::time::sleep(time).await;
-                true
+            let work = core.is_live().then(|| -> Work<bool> {
+                let sleep = core.executor.runtime().sleep(time);
+                Box::pin(async move {
+                    sleep.await;
+                    true
+                })
             });
-            Lent::new(core, core.is_live().then_some(work)).into_ffi()
+            Lent::new(core, work).into_ffi()
         };
         self.fenced(sleep, |_| ready(false))
     }
 
     fn spawn_blocking(&self, job: JobBox) -> FfiFuture<bool> {
-        let run = |core: &Arc<Core>| {
+        let run = |core: &Arc<HostContext>| {
             let work = core
                 .submit(job)
                 .map(|done| -> Work<bool> { Box::pin(async move { done.await.unwrap_or(false) }) });
@@ -115,12 +127,13 @@ impl ContextAbi for HostContext {
     }
 
     fn service(&self, operation: RStr<'_>, frame: RVec<u8>) -> Answer {
-        let ask = |core: &Arc<Core>| Lent::new(core, core.ask(&operation, &frame)).into_ffi();
+        let ask =
+            |core: &Arc<HostContext>| Lent::new(core, core.ask(&operation, &frame)).into_ffi();
         self.fenced(ask, |error| ready(Answered::host_bug(error)))
     }
 
     fn next(&self, handle: u64) -> Maybe {
-        let next = |core: &Arc<Core>| match core.next(handle) {
+        let next = |core: &Arc<HostContext>| match core.next(handle) {
             Ok(next) => Lent::new(core, next).into_ffi(),
             Err(error) => ready(RResult::RErr(error_answer(&error))),
         };
@@ -128,7 +141,7 @@ impl ContextAbi for HostContext {
     }
 
     fn close(&self, handle: u64) {
-        let close = |core: &Arc<Core>| core.close_stream(handle);
+        let close = |core: &Arc<HostContext>| core.close_stream(handle);
         self.fenced(close, |_| ());
     }
 }
@@ -137,9 +150,9 @@ fn ready<T: Send + 'static>(value: T) -> FfiFuture<T> {
     std::future::ready(value).into_ffi()
 }
 
-impl Core {
+impl HostContext {
     /// Takes a frame that the call emits.
-    pub(crate) fn emit(&self, frame: &[u8]) -> bool {
+    pub fn emit(&self, frame: &[u8]) -> bool {
         if !self.is_live() {
             return false;
         }
@@ -178,6 +191,7 @@ impl Core {
             return None;
         }
         let (done, receiver) = oneshot::channel();
+        let counted = self.executor.live_counters().jobs.token();
         let core = Arc::clone(self);
         let state = Arc::new(JobState::default());
         let (job_state, kept) = (Arc::clone(&state), Arc::clone(&state));
@@ -188,6 +202,7 @@ impl Core {
                 job.run();
             }
             drop(job);
+            drop(counted);
             job_state.finish();
             // The waiting call may have gone.
             let _ = done.send(wanted);
@@ -205,7 +220,7 @@ impl Core {
         }
         let number = next_number();
         let mut held = self.held.lock();
-        // Looked at under the so that the end takes this task too.
+        // Looked at under the lock, so that the end takes this task too.
         if !self.is_live() || held.tasks.len() >= TASKS_MAX {
             drop(held);
             return false;
@@ -245,15 +260,14 @@ impl Core {
             let served = {
                 let core = core.upgrade().ok_or_else(Error::cancelled)?;
                 core.all_told().await;
-                let _entered = core.executor.runtime().enter();
-                services.call(core.caller(), &operation, frame)
+                core.executor.enter(|| services.call(core.caller(), &operation, frame))
             };
             served.await
         })
     }
 
     /// Asks a service; none when the context refuses everything.
-    pub(crate) fn serve(self: &Arc<Self>, operation: &str, frame: &[u8]) -> Option<Work<Crossing>> {
+    pub fn serve(self: &Arc<Self>, operation: &str, frame: &[u8]) -> Option<Work<Crossing>> {
         let services = self.services().filter(|_| self.is_live())?;
         let refused = |error: Error| -> Option<Work<Crossing>> {
             Some(Box::pin(std::future::ready(Crossing::error(&error))))
@@ -273,8 +287,7 @@ impl Core {
         };
         let core = Arc::downgrade(self);
         let served = if self.is_all_told() {
-            let _entered = self.executor.runtime().enter();
-            services.call(self.caller(), operation, frame.to_vec())
+            self.executor.enter(|| services.call(self.caller(), operation, frame.to_vec()))
         } else {
             self.serve_when_told(services, operation.to_owned(), frame.to_vec())
         };
@@ -294,7 +307,10 @@ impl Core {
     }
 
     /// Waits for the next piece of a stream; none when the context refuses everything.
-    pub(crate) fn next_crossing(&self, handle: u64) -> Result<Option<Work<Crossing>>, Error> {
+    ///
+    /// # Errors
+    /// `not_found` for a stream that is not open, and where another waits for it already.
+    pub fn next_crossing(&self, handle: u64) -> Result<Option<Work<Crossing>>, Error> {
         let next = self.next(handle)?;
         Ok(next.map(|next| -> Work<Crossing> {
             Box::pin(async move {
@@ -308,11 +324,10 @@ impl Core {
     }
 
     /// Ends a stream.
-    pub(crate) fn close_stream(&self, handle: u64) {
+    pub fn close_stream(&self, handle: u64) {
         let slot = self.held.lock().streams.remove(handle);
         if let Some(slot) = slot {
-            let _entered = self.executor.runtime().enter();
-            streams::end(&slot);
+            self.executor.enter(|| streams::end(&slot));
         }
     }
 
@@ -357,7 +372,7 @@ impl Core {
 }
 
 fn open(
-    core: &Weak<Core>,
+    core: &Weak<HostContext>,
     head: Map<String, Value>,
     stream: Box<dyn ByteStream>,
 ) -> Result<Crossed, Error> {

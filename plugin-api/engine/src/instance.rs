@@ -1,28 +1,30 @@
-//! An instance that lives in this process: its calls, what it saves, its end.
+//! A living instance of a plugin: its calls, what it saves, its end.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
-use abi_stable::std_types::{ROption, RResult, RStr, RVec};
-use futures_util::future::BoxFuture;
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RStr, RVec};
 use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
 use jaato_types::{Error, ErrorKind, PluginName};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::bytes::Bytes;
-use crate::call::{
-    Begin, CallFuture, Canceller, Outlet, RunningCall, checked, panicked, pass_on, read_error,
-};
-use crate::context::{Core, EndOnDrop};
-use crate::executor::OnExecutor;
+use crate::call::{Begin, CallFuture, Outlet, checked, panicked, read_error, run_into};
+use crate::context::{EndOnDrop, HostContext};
+use crate::executor::{OnExecutor, PluginTask};
 use crate::facet::{Facet, Facets};
 use crate::fence::plugin_code;
-use crate::instance::{Backend, CLOSE_STEP_MAX};
 use crate::services::{CallerKind, Services};
+use crate::waiters::Signal;
+
+/// How long a close waits for each of its steps: calls in flight, `save`, `close`, background
+/// tasks, the drop.
+pub const CLOSE_STEP_MAX: Duration = Duration::from_secs(2);
 
 /// An instance's objects, kept so that the executor alone drops them.
 pub(crate) type Living = OnExecutor<Rooms>;
@@ -47,9 +49,10 @@ impl Rooms {
     }
 }
 
-/// An instance in this process.
-pub(crate) struct Local {
-    core: Arc<Core>,
+/// An instance of a plugin. Share it behind an `Arc`; close it, or drop it without asking it to
+/// save.
+pub struct Instance {
+    core: Arc<HostContext>,
     calls: Arc<Calls>,
     facets: Facets,
 }
@@ -57,17 +60,17 @@ pub(crate) struct Local {
 /// The calls of an instance that are in flight, and the instance's objects until it is closed.
 struct Calls {
     state: Mutex<CallsState>,
-    empty: Notify,
+    empty: Signal,
 }
 
 struct CallsState {
     living: Option<Arc<Living>>,
-    open: Vec<Option<Arc<Core>>>,
+    open: Vec<Option<Arc<HostContext>>>,
     count: usize,
 }
 
 /// A call's place in the list, given back when it is dropped.
-pub(crate) struct Place {
+struct Place {
     calls: Arc<Calls>,
     index: usize,
 }
@@ -79,7 +82,7 @@ impl Drop for Place {
 }
 
 impl Calls {
-    fn add(self: &Arc<Self>, core: &Arc<Core>) -> Option<(Place, Arc<Living>)> {
+    fn add(self: &Arc<Self>, core: &Arc<HostContext>) -> Option<(Place, Arc<Living>)> {
         let mut state = self.state.lock();
         let living = Arc::clone(state.living.as_ref()?);
         state.count += 1;
@@ -102,7 +105,7 @@ impl Calls {
         drop(state);
         drop(core);
         if empty {
-            self.empty.notify_waiters();
+            self.empty.notify();
         }
     }
 
@@ -127,17 +130,12 @@ impl Calls {
     }
 
     async fn wait_until_empty(&self) {
-        let mut notified = std::pin::pin!(self.empty.notified());
-        // Registered before the look, so that a call that ends in between is not missed.
-        notified.as_mut().enable();
-        if self.state.lock().count > 0 {
-            notified.await;
-        }
+        self.empty.until(|| self.state.lock().count == 0).await;
     }
 }
 
-impl Local {
-    pub(crate) fn new(core: Arc<Core>, living: Living) -> Self {
+impl Instance {
+    pub(crate) fn new(core: Arc<HostContext>, living: Living) -> Self {
         let rooms = living.get();
         let has_provider = rooms.provider.is_some();
         let facets = Facets::default()
@@ -148,29 +146,80 @@ impl Local {
             .with(Facet::Operation, true)
             .with(Facet::Environment, rooms.environment.is_some());
         let state = CallsState { living: Some(Arc::new(living)), open: Vec::new(), count: 0 };
-        let calls = Calls { state: Mutex::new(state), empty: Notify::new() };
+        let calls = Calls { state: Mutex::new(state), empty: Signal::default() };
         Self { core, calls: Arc::new(calls), facets }
     }
 
-    /// Begins a call of a facet whose emissions and answer go to an outlet.
-    pub(crate) fn call_into(
+    /// Returns the plugin's name.
+    pub fn plugin(&self) -> &PluginName {
+        self.core.guest.name()
+    }
+
+    /// Returns what it has.
+    pub fn facets(&self) -> Facets {
+        self.facets
+    }
+
+    /// Counts the calls in flight, with those that were cancelled and not yet let go of.
+    pub fn in_flight(&self) -> usize {
+        self.calls.state.lock().count
+    }
+
+    /// Makes a call's context.
+    pub fn context(&self, services: Arc<dyn Services>) -> Arc<HostContext> {
+        HostContext::new(CallerKind::Call, &self.core.executor, &self.core.guest, services)
+    }
+
+    /// Begins a call of a facet in a context that was made for it; a facet without names takes an
+    /// empty one.
+    ///
+    /// # Errors
+    /// `plugin_disabled`, and `cancelled` when the instance is closed.
+    pub fn call(
         &self,
+        context: &Arc<HostContext>,
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
+    ) -> Result<PluginTask<Result<Bytes, Error>>, Error> {
+        let future = self.prepare(context, facet, name, frame)?;
+        Ok(context.executor.spawn(&context.guest, future))
+    }
+
+    /// Begins a call as [`Instance::call`], whose emissions and answer go to an outlet.
+    ///
+    /// # Errors
+    /// As [`Instance::call`].
+    pub fn call_into(
+        &self,
+        context: &Arc<HostContext>,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
         outlet: Arc<dyn Outlet>,
-    ) -> Result<Canceller, Error> {
-        let core = self.context(services);
-        core.pass_on_to(Arc::clone(&outlet));
-        let future = self.prepare(&core, begin(facet, name.to_owned(), frame))?;
-        let guest = Arc::clone(&core.guest);
-        core.executor.spawn(&core.guest, pass_on(future, guest, outlet)).detach();
-        Ok(Canceller::local(core))
+    ) -> Result<(), Error> {
+        run_into(self.prepare(context, facet, name, frame)?, outlet);
+        Ok(())
+    }
+
+    /// Runs a call on the calling thread. For benchmarks alone: a plugin that blocks blocks the
+    /// caller, and no watchdog sees it.
+    ///
+    /// # Errors
+    /// As [`Instance::call`].
+    #[doc(hidden)]
+    pub fn call_in_place(
+        &self,
+        context: &Arc<HostContext>,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+    ) -> Result<impl Future<Output = Result<Bytes, Error>> + use<>, Error> {
+        self.prepare(context, facet, name, frame)
     }
 
     /// Waits until the plugin is disabled, and makes the error of its calls; usually for ever.
-    pub(crate) fn disabled(&self) -> impl Future<Output = Error> + Send + use<> {
+    pub fn disabled(&self) -> impl Future<Output = Error> + Send + use<> {
         let guest = Arc::clone(&self.core.guest);
         async move {
             guest.disabled().await;
@@ -178,17 +227,60 @@ impl Local {
         }
     }
 
-    /// Runs a call of a tool on the calling thread. For benchmarks alone: a plugin that blocks
-    /// blocks the caller, and no watchdog sees it.
-    pub(crate) fn call_tool_in_place(
-        &self,
-        name: &str,
-        frame: Vec<u8>,
-        services: Arc<dyn Services>,
-    ) -> Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error> {
-        let core = self.context(services);
-        let future = self.prepare(&core, begin(Facet::Tool, name.to_owned(), frame))?;
-        Ok(async move { future.await.map(Bytes::into_vec) })
+    /// Asks for what the next instance is to be given; none when there is nothing to keep.
+    ///
+    /// # Errors
+    /// What the plugin answers, `plugin_misbehaved` for what is no answer, `cancelled` when the
+    /// instance is closed.
+    pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
+        let living = self.calls.living().ok_or_else(Error::cancelled)?;
+        self.save_of(living).await
+    }
+
+    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
+    /// what it has going on, loses its context, and is dropped. Each step takes at most
+    /// [`CLOSE_STEP_MAX`].
+    ///
+    /// # Errors
+    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was
+    /// closed before.
+    pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
+        let living = self.end_calls().await?;
+        let saved = self.within(self.save_of(Arc::clone(&living))).await;
+        self.end(living).await;
+        saved.unwrap_or_else(|| {
+            let text = format!("the plugin `{}` did not save in time", self.plugin());
+            Err(Error::new(ErrorKind::Timeout, text))
+        })
+    }
+
+    /// Closes the instance as [`Instance::close`], and does not ask it to save.
+    ///
+    /// # Errors
+    /// `cancelled` when it was closed before.
+    pub async fn close_unsaved(&self) -> Result<(), Error> {
+        let living = self.end_calls().await?;
+        self.end(living).await;
+        Ok(())
+    }
+
+    async fn end_calls(&self) -> Result<Arc<Living>, Error> {
+        let living = self.calls.close().ok_or_else(Error::cancelled)?;
+        self.within(self.calls.wait_until_empty()).await;
+        Ok(living)
+    }
+
+    async fn end(&self, living: Arc<Living>) {
+        self.within(self.close_of(&living)).await;
+        self.core.cancel();
+        for (_, task) in self.core.take_tasks() {
+            self.within(task.cancel()).await;
+        }
+        self.core.end();
+        // A call that did not end in time holds the instance; it goes with the call.
+        if let Ok(living) = Arc::try_unwrap(living) {
+            self.within(living.dispose()).await;
+        }
     }
 
     async fn save_of(&self, living: Arc<Living>) -> Result<Option<Vec<u8>>, Error> {
@@ -219,19 +311,26 @@ impl Local {
     /// Waits for a step of the close, but not too long; a plugin that hangs in it is left to the
     /// watchdog.
     async fn within<T>(&self, step: impl Future<Output = T>) -> Option<T> {
-        let timeout = {
-            let _entered = self.core.executor.runtime().enter();
-            tokio::time::timeout(CLOSE_STEP_MAX, step)
-        };
-        timeout.await.ok()
+        let runtime = self.core.executor.runtime();
+        if runtime.is_patient() {
+            return Some(step.await);
+        }
+        let mut step = pin!(step);
+        let mut limit = runtime.sleep(CLOSE_STEP_MAX);
+        poll_fn(|cx| match step.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => limit.as_mut().poll(cx).map(|()| None),
+        })
+        .await
     }
 
-    /// Makes a call's context.
-    fn context(&self, services: Arc<dyn Services>) -> Arc<Core> {
-        Core::new(CallerKind::Call, &self.core.executor, &self.core.guest, services)
-    }
-
-    fn prepare<B: Begin>(&self, core: &Arc<Core>, begin: B) -> Result<CallFuture<B>, Error> {
+    fn prepare(
+        &self,
+        core: &Arc<HostContext>,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+    ) -> Result<CallFuture<impl Begin + Send + use<>, (Arc<Living>, Place)>, Error> {
         let guest = &self.core.guest;
         if guest.is_disabled() {
             return Err(guest.disabled_error());
@@ -240,71 +339,14 @@ impl Local {
             let text = format!("the plugin `{}` is closed", self.core.guest.name());
             Error::new(ErrorKind::Cancelled, text)
         })?;
-        Ok(CallFuture::new(begin, Arc::clone(core), living, place))
+        let begin = begin(Arc::clone(&living), facet, name.to_owned(), frame);
+        // The instance before the place in the list: who waits for the list to be empty finds all
+        // the rest gone.
+        Ok(CallFuture::new(begin, Arc::clone(core), (living, place)))
     }
 }
 
-impl Backend for Local {
-    fn plugin(&self) -> &PluginName {
-        self.core.guest.name()
-    }
-
-    fn facets(&self) -> Facets {
-        self.facets
-    }
-
-    fn in_flight(&self) -> usize {
-        self.calls.state.lock().count
-    }
-
-    fn call(
-        &self,
-        facet: Facet,
-        name: &str,
-        frame: Vec<u8>,
-        services: Arc<dyn Services>,
-    ) -> Result<RunningCall, Error> {
-        let core = self.context(services);
-        let future = self.prepare(&core, begin(facet, name.to_owned(), frame))?;
-        let task = core.executor.spawn(&core.guest, future);
-        Ok(RunningCall::new(core, task))
-    }
-
-    fn save(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
-        Box::pin(async {
-            let living = self.calls.living().ok_or_else(Error::cancelled)?;
-            self.save_of(living).await
-        })
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
-        Box::pin(async {
-            let living = self.calls.close().ok_or_else(Error::cancelled)?;
-            self.within(self.calls.wait_until_empty()).await;
-            let saved = self.within(self.save_of(Arc::clone(&living))).await;
-            self.within(self.close_of(&living)).await;
-            self.core.cancel();
-            for (_, task) in self.core.take_tasks() {
-                self.within(task.cancel()).await;
-            }
-            self.core.end();
-            // A call that did not end in time holds the instance; it goes with the call.
-            if let Ok(living) = Arc::try_unwrap(living) {
-                self.within(living.dispose()).await;
-            }
-            saved.unwrap_or_else(|| {
-                let text = format!("the plugin `{}` did not save in time", self.plugin());
-                Err(Error::new(ErrorKind::Timeout, text))
-            })
-        })
-    }
-
-    fn local(&self) -> Option<&Local> {
-        Some(self)
-    }
-}
-
-impl Drop for Local {
+impl Drop for Instance {
     fn drop(&mut self) {
         // What is in flight is cancelled; the last call to end lets go of the objects, which the
         // executor drops together with the context.
@@ -313,8 +355,13 @@ impl Drop for Local {
     }
 }
 
-fn begin(facet: Facet, name: String, frame: Vec<u8>) -> impl Begin + Send + 'static {
-    move |living: &Living, context: ContextBox| -> Option<Answer> {
+fn begin(
+    living: Arc<Living>,
+    facet: Facet,
+    name: String,
+    frame: Vec<u8>,
+) -> impl Begin + Send + 'static {
+    move |context: ContextBox| -> Option<Answer> {
         let (rooms, name, frame) = (living.get(), RStr::from_str(&name), RVec::from(frame));
         Some(match facet {
             Facet::Tool => rooms.tools.as_ref()?.call(name, context, frame),
@@ -329,9 +376,9 @@ fn begin(facet: Facet, name: String, frame: Vec<u8>) -> impl Begin + Send + 'sta
 
 /// Polls a plugin's future inside the host's fence; the text is a panic's that the plugin's own let
 /// through.
-async fn fenced<F: Future + Unpin>(begun: Result<F, String>) -> Result<F::Output, String> {
-    let mut future = begun?;
-    std::future::poll_fn(|cx| match plugin_code(|| std::pin::Pin::new(&mut future).poll(cx)) {
+pub(crate) async fn fenced<F: Future>(begun: Result<F, String>) -> Result<F::Output, String> {
+    let mut future = pin!(begun?);
+    poll_fn(|cx| match plugin_code(|| future.as_mut().poll(cx)) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
         Err(text) => Poll::Ready(Err(text)),

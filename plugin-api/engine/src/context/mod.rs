@@ -14,16 +14,16 @@ mod lent;
 mod streams;
 
 use std::collections::BTreeMap;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::ContextBox;
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_types::{Error, PluginName};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::bounds::Tally;
 use crate::call::Outlet;
@@ -31,9 +31,10 @@ use crate::executor::{Executor, Guest, JobState, PluginTask};
 use crate::fence::{host_code, plugin_code};
 use crate::live::Token;
 use crate::services::{Caller, CallerKind, Services};
+use crate::waiters::{Signal, Waiters};
 pub use emissions::EMITTED_BYTES_MAX;
 use emissions::Emissions;
-pub(crate) use lent::{Crossed, Crossing, Lent, Refusable};
+pub use lent::{Crossed, Crossing, Lent, Refusable};
 use streams::Streams;
 pub use streams::{PIECE_BYTES_MAX, STREAMS_MAX};
 
@@ -50,15 +51,17 @@ const ENDED: u8 = 2;
 static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A context. The plugin has it behind a `ContextBox`; the host ends it.
-pub(crate) struct Core {
+pub struct HostContext {
     number: u64,
     kind: CallerKind,
-    pub(crate) guest: Arc<Guest>,
-    pub(crate) executor: Executor,
+    /// The plugin.
+    pub guest: Arc<Guest>,
+    /// Where the plugin is polled.
+    pub executor: Executor,
     phase: AtomicU8,
     held: Mutex<Held>,
-    /// Signalled when the reader has told everything that the call emitted.
-    told: Notify,
+    /// Notified when the reader has told everything that the call emitted.
+    told: Signal,
     /// Questions to services that have no answer yet.
     questions: Tally,
     _live: Token,
@@ -69,8 +72,8 @@ struct Held {
     services: Option<Arc<dyn Services>>,
     emissions: Emissions,
     streams: Streams,
-    /// Who is to be woken at the end: host futures in the plugin's hands, by slot.
-    waiters: Vec<Option<Waker>>,
+    /// Who is to be woken at the end: host futures in the plugin's hands.
+    waiters: Waiters,
     /// Background tasks of the instance, by number.
     tasks: BTreeMap<u64, PluginTask<()>>,
     /// Blocking work that was handed over and may run.
@@ -79,8 +82,9 @@ struct Held {
     call: Option<Waker>,
 }
 
-impl Core {
-    pub(crate) fn new(
+impl HostContext {
+    /// Makes one, of a call or of an instance.
+    pub fn new(
         kind: CallerKind,
         executor: &Executor,
         guest: &Arc<Guest>,
@@ -90,7 +94,7 @@ impl Core {
             services: Some(services),
             emissions: Emissions::new(kind == CallerKind::Call),
             streams: Streams::default(),
-            waiters: Vec::new(),
+            waiters: Waiters::default(),
             tasks: BTreeMap::new(),
             jobs: Vec::new(),
             call: None,
@@ -102,7 +106,7 @@ impl Core {
             executor: executor.clone(),
             phase: AtomicU8::new(LIVE),
             held: Mutex::new(held),
-            told: Notify::new(),
+            told: Signal::default(),
             questions: Tally::default(),
             _live: executor.live_counters().contexts.token(),
         })
@@ -114,16 +118,22 @@ impl Core {
     }
 
     /// Makes the object that the plugin gets.
-    pub(crate) fn lend(self: &Arc<Self>) -> ContextBox {
-        ContextBox::from_value(abi::HostContext::new(Arc::clone(self)), TD_Opaque)
+    pub fn lend(self: &Arc<Self>) -> ContextBox {
+        ContextBox::from_value(abi::LentContext::new(Arc::clone(self)), TD_Opaque)
     }
 
-    pub(crate) fn is_live(&self) -> bool {
+    /// Tells whether it was neither cancelled nor ended.
+    pub fn is_live(&self) -> bool {
         self.phase.load(SeqCst) == LIVE
     }
 
     fn has_ended(&self) -> bool {
         self.phase.load(SeqCst) == ENDED
+    }
+
+    /// Returns its number, which no other has within the process.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     fn caller(&self) -> Caller {
@@ -132,12 +142,12 @@ impl Core {
     }
 
     /// The first phase of a cancel: from here on everything is refused. Wakes nothing.
-    pub(crate) fn cancel(&self) {
+    pub fn cancel(&self) {
         let _ = self.phase.compare_exchange(LIVE, CANCELLED, SeqCst, SeqCst);
     }
 
     /// Wakes the host's task that polls the call, which then drops the plugin's future.
-    pub(crate) fn wake_call(&self) {
+    pub fn wake_call(&self) {
         let call = self.held.lock().call.take();
         if let Some(call) = call {
             call.wake();
@@ -156,7 +166,7 @@ impl Core {
 
     /// The last phase: nothing of the plugin runs for this context any more. Wakes and closes the
     /// rest.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         if self.phase.swap(ENDED, SeqCst) == ENDED {
             return;
         }
@@ -164,7 +174,7 @@ impl Core {
         let services = held.services.take();
         let (reader, outlet) = held.emissions.close();
         let streams = std::mem::take(&mut held.streams);
-        let waiters = std::mem::take(&mut held.waiters);
+        let waiters = held.waiters.take_all();
         let tasks = std::mem::take(&mut held.tasks);
         let mut jobs = std::mem::take(&mut held.jobs);
         held.call = None;
@@ -177,7 +187,7 @@ impl Core {
         // Dropping a task closes it, so that the wakes below do not poll it.
         drop(tasks);
         // The plugin's waker may be of its own runtime: its code runs here, on the executor.
-        let woken = plugin_code(|| waiters.into_iter().flatten().for_each(Waker::wake));
+        let woken = plugin_code(|| waiters.for_each(Waker::wake));
         let dropped = host_code(move || {
             drop(streams);
             drop(services);
@@ -185,7 +195,7 @@ impl Core {
         if let Some(reader) = reader {
             reader.wake();
         }
-        self.told.notify_waiters();
+        self.told.notify();
         if let Err(text) = woken {
             self.trouble(&format!("a waker of the plugin panicked: {text}"));
         }
@@ -199,14 +209,24 @@ impl Core {
         std::mem::take(&mut self.held.lock().tasks)
     }
 
-    /// Gives what the call emitted, in order; none when it has ended and all is read.
-    pub(crate) fn poll_emission(&self, cx: &mut TaskContext<'_>) -> Poll<Option<Vec<u8>>> {
+    /// Waits for the next frame that the call emits, in order; none when it has ended and all is
+    /// read, or its plugin is disabled.
+    pub async fn next_emission(&self) -> Option<Vec<u8>> {
+        let mut disabled = self.guest.disabled();
+        poll_fn(|cx| match self.poll_emission(cx) {
+            Poll::Pending => Pin::new(&mut disabled).poll(cx).map(|()| None),
+            emission => emission,
+        })
+        .await
+    }
+
+    fn poll_emission(&self, cx: &mut TaskContext<'_>) -> Poll<Option<Vec<u8>>> {
         let (next, is_told) = {
             let emissions = &mut self.held.lock().emissions;
             (emissions.poll_next(cx), emissions.is_told())
         };
         if is_told {
-            self.told.notify_waiters();
+            self.told.notify();
         }
         next
     }
@@ -219,18 +239,11 @@ impl Core {
     /// Waits until everything that the call emitted so far was told, so that events of a service
     /// come behind it.
     pub(crate) async fn all_told(&self) {
-        loop {
-            let mut told = pin!(self.told.notified());
-            told.as_mut().enable();
-            if self.is_all_told() {
-                return;
-            }
-            told.await;
-        }
+        self.told.until(|| self.is_all_told()).await;
     }
 
     /// Takes what was wrong with the emissions, which the call's answer must tell.
-    pub(crate) fn take_fault(&self) -> Option<Error> {
+    pub fn take_fault(&self) -> Option<Error> {
         self.held.lock().emissions.take_fault()
     }
 
@@ -249,7 +262,7 @@ fn next_number() -> u64 {
 }
 
 /// Ends a context when it is dropped.
-pub(crate) struct EndOnDrop(pub(crate) Arc<Core>);
+pub(crate) struct EndOnDrop(pub(crate) Arc<HostContext>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {

@@ -7,7 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use jaato_types::{Error, ErrorKind};
 
 /// Runs host code that a plugin called; a panic is the host's bug and must not cross.
-pub(crate) fn host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
+///
+/// # Errors
+/// `host_bug` when it panics.
+pub fn host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
         let text = format!("a service of the host panicked: {}", text_of(payload.as_ref()));
         bury(payload);
@@ -17,7 +20,10 @@ pub(crate) fn host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
 }
 
 /// Runs code of a plugin; a panic that its own fence let through becomes the text.
-pub(crate) fn plugin_code<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+///
+/// # Errors
+/// The text, when it panics.
+pub fn plugin_code<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
         let text = text_of(payload.as_ref()).to_owned();
         bury(payload);

@@ -6,16 +6,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use abi_stable::std_types::{ROption, RResult, RVec};
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RVec};
 use jaato_types::{Error, Frame};
 
-use super::{Core, WAITING_MAX};
+use super::{HostContext, WAITING_MAX};
 use crate::executor::HostCode;
 use crate::fence::host_code;
 use crate::live::Token;
 
 /// What a host future resolves to when it cannot do its work.
-pub(crate) trait Refusable {
+pub trait Refusable {
     /// The context was cancelled or has ended.
     fn refused() -> Self;
 
@@ -59,7 +59,7 @@ impl Refusable for RResult<ROption<RVec<u8>>, RVec<u8>> {
 }
 
 /// What a service or a stream gives to a plugin in a worker.
-pub(crate) enum Crossed {
+pub enum Crossed {
     /// A frame.
     Frame(Vec<u8>),
     /// A frame whose object holds the handle of a stream.
@@ -69,10 +69,11 @@ pub(crate) enum Crossed {
 }
 
 /// That, or an error's frame.
-pub(crate) struct Crossing(pub(crate) Result<Crossed, Vec<u8>>);
+pub struct Crossing(pub Result<Crossed, Vec<u8>>);
 
 impl Crossing {
-    pub(crate) fn error(error: &Error) -> Self {
+    /// Makes it of an error.
+    pub fn error(error: &Error) -> Self {
         Self(Err(error_answer(error).into()))
     }
 }
@@ -94,13 +95,13 @@ pub(super) fn error_answer(error: &Error) -> RVec<u8> {
 }
 
 /// A future of the host, lent to a plugin.
-pub(crate) struct Lent<W: Future + Send + Unpin>
+pub struct Lent<W: Future + Send + Unpin>
 where
     W::Output: Refusable,
 {
-    core: Arc<Core>,
+    core: Arc<HostContext>,
     work: Option<W>,
-    waiter: Option<usize>,
+    waiter: Option<u64>,
     _live: Token,
 }
 
@@ -109,8 +110,8 @@ where
     W::Output: Refusable,
 {
     /// Without work it is refused at its first poll.
-    pub(crate) fn new(core: &Arc<Core>, work: Option<W>) -> Self {
-        let live = core.executor.live_counters().host_futures.token();
+    pub fn new(core: &Arc<HostContext>, work: Option<W>) -> Self {
+        let live = core.executor.live_counters().futures.token();
         Self { core: Arc::clone(core), work, waiter: None, _live: live }
     }
 
@@ -139,8 +140,8 @@ where
         let this = &mut *self;
         let polled = if this.core.is_live() {
             let Some(work) = &mut this.work else { return this.finish(W::Output::refused()) };
-            let _entered = this.core.executor.runtime().enter();
-            host_code(|| Pin::new(work).poll(cx))
+            let executor = &this.core.executor;
+            executor.enter(|| host_code(|| Pin::new(work).poll(cx)))
         } else {
             // Cancelled: whoever polls is about to be dropped, and is woken at the end if it is
             // not.
@@ -156,9 +157,10 @@ where
                 return this.finish(W::Output::host_bug(&error));
             }
         }
-        match this.core.keep_waiter(&mut this.waiter, cx.waker()) {
-            Kept::Yes => Poll::Pending,
-            Kept::Refused => this.finish(W::Output::refused()),
+        if this.core.keep_waiter(&mut this.waiter, cx.waker()) {
+            Poll::Pending
+        } else {
+            this.finish(W::Output::refused())
         }
     }
 }
@@ -174,45 +176,18 @@ where
     }
 }
 
-/// Whether a future may wait.
-enum Kept {
-    /// It is woken at the end at the latest.
-    Yes,
-    /// The context has ended, or too many wait already.
-    Refused,
-}
-
-impl Core {
-    fn keep_waiter(&self, place: &mut Option<usize>, waker: &Waker) -> Kept {
+impl HostContext {
+    /// Keeps the waker of a future that waits, so that it is woken at the end at the latest; false
+    /// when the context has ended, or too many wait already.
+    fn keep_waiter(&self, number: &mut Option<u64>, waker: &Waker) -> bool {
         let mut held = self.held.lock();
         // `end` sets the phase before it takes the lock: a waker kept here with the phase not yet
         // ended is woken.
-        if self.has_ended() {
-            return Kept::Refused;
-        }
-        let waiters = &mut held.waiters;
-        let index = match *place {
-            Some(index) => index,
-            None => match waiters.iter().position(Option::is_none) {
-                Some(free) => free,
-                None if waiters.len() < WAITING_MAX => {
-                    waiters.push(None);
-                    waiters.len() - 1
-                }
-                None => return Kept::Refused,
-            },
-        };
-        match &mut waiters[index] {
-            Some(kept) => kept.clone_from(waker),
-            empty => *empty = Some(waker.clone()),
-        }
-        *place = Some(index);
-        Kept::Yes
+        !self.has_ended() && held.waiters.keep(number, waker, WAITING_MAX)
     }
 
-    fn forget_waiter(&self, place: &mut Option<usize>) {
-        let Some(index) = place.take() else { return };
-        let waker = self.held.lock().waiters.get_mut(index).and_then(Option::take);
+    fn forget_waiter(&self, number: &mut Option<u64>) {
+        let waker = self.held.lock().waiters.forget(number);
         drop(waker);
     }
 }
@@ -222,17 +197,27 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
+    use std::time::Duration;
+
+    use futures_channel::oneshot;
     use jaato_types::PluginName;
-    use tokio::runtime::{Builder, Runtime};
-    use tokio::sync::oneshot;
 
     use super::*;
     use crate::executor::Executor;
-    use crate::live::LiveCounts;
+    use crate::live::Live;
+    use crate::runtime::{Runtime, Work};
     use crate::services::{CallerKind, NoServices};
     use crate::watch::{Report, Watch};
 
     struct Deaf;
+
+    impl Runtime for Deaf {
+        fn sleep(&self, _time: Duration) -> Work<()> {
+            Box::pin(std::future::pending())
+        }
+
+        fn later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {}
+    }
 
     impl Watch for Deaf {
         fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
@@ -250,19 +235,17 @@ mod tests {
     }
 
     struct House {
-        _runtime: Runtime,
         executor: Executor,
-        core: Arc<Core>,
+        core: Arc<HostContext>,
         wakes: Arc<Wakes>,
     }
 
     impl House {
         fn new() -> Self {
-            let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-            let executor = Executor::new(runtime.handle().clone(), Arc::new(Deaf));
+            let executor = Executor::new(1, Arc::new(Deaf), Arc::new(Deaf));
             let guest = executor.guest(PluginName::from("tool-test"));
-            let core = Core::new(CallerKind::Call, &executor, &guest, Arc::new(NoServices));
-            Self { _runtime: runtime, executor, core, wakes: Arc::default() }
+            let core = HostContext::new(CallerKind::Call, &executor, &guest, Arc::new(NoServices));
+            Self { executor, core, wakes: Arc::default() }
         }
 
         fn poll<W: Future + Send + Unpin>(&self, lent: &mut Lent<W>) -> Poll<W::Output>
@@ -290,9 +273,9 @@ mod tests {
         assert_eq!(house.wakes(), 1);
         assert_eq!(house.poll(&mut lent), Poll::Ready(false));
         let House { executor, core, .. } = &house;
-        assert_eq!(executor.live().host_futures, 1);
+        assert_eq!(executor.live().futures, 1);
         drop(lent);
-        assert_eq!(executor.live(), LiveCounts { contexts: 1, ..LiveCounts::default() });
+        assert_eq!(executor.live(), Live { contexts: 1, ..Live::default() });
         assert!(!core.is_live());
     }
 

@@ -1,0 +1,56 @@
+//! The plugin executor on tokio: its time, and where services find their reactor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_plugin_engine::{Live, Runtime, THREADS, Watch, Work};
+use tokio::runtime::Handle;
+
+/// The plugin executor. Cloning gives another handle; its threads end with the last one and the
+/// last task.
+#[derive(Clone)]
+pub struct Executor(pub(crate) jaato_plugin_engine::Executor);
+
+impl Executor {
+    /// Makes an executor of [`THREADS`] threads. Starts none yet.
+    ///
+    /// `runtime` is where the host's own futures (services, timers) find their reactor; `watch` is
+    /// told of what plugins log and of what they do wrong.
+    pub fn new(runtime: Handle, watch: Arc<dyn Watch>) -> Self {
+        let runtime = Arc::new(OnTokio(runtime));
+        Self(jaato_plugin_engine::Executor::new(THREADS, runtime, watch))
+    }
+
+    /// Runs an empty future on the executor and waits for it: what a hop costs. For benchmarks.
+    #[doc(hidden)]
+    pub async fn hop(&self) {
+        self.0.hop().await;
+    }
+
+    /// Returns how much of what contexts hold is alive. For leak tests.
+    #[doc(hidden)]
+    pub fn live(&self) -> Live {
+        self.0.live()
+    }
+}
+
+struct OnTokio(Handle);
+
+impl Runtime for OnTokio {
+    fn sleep(&self, time: Duration) -> Work<()> {
+        let _entered = self.0.enter();
+        Box::pin(tokio::time::sleep(time))
+    }
+
+    fn later(&self, time: Duration, work: Box<dyn FnOnce() + Send>) {
+        self.0.spawn(async move {
+            tokio::time::sleep(time).await;
+            work();
+        });
+    }
+
+    fn enter(&self, work: &mut dyn FnMut()) {
+        let _entered = self.0.enter();
+        work();
+    }
+}

@@ -1,0 +1,147 @@
+//! A plugin in use: its factory, and the instances that it makes.
+
+use std::sync::Arc;
+
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RStr, RVec};
+use jaato_plugin_api::abi::{FactoryBox, LogAbi, LogBox};
+use jaato_types::{Error, Manifest, PluginName};
+
+use crate::call::{panicked, read_error};
+use crate::context::{EndOnDrop, HostContext};
+use crate::executor::{Executor, Guest, HostCode, OnExecutor};
+use crate::fence::{host_code, plugin_code};
+use crate::instance::{Instance, Living, Rooms, fenced};
+use crate::services::{CallerKind, Services};
+use crate::watch::Watch;
+
+/// A plugin whose factory is at hand. Start it once a process.
+pub struct Plugin {
+    factory: Arc<OnExecutor<FactoryBox>>,
+    guest: Arc<Guest>,
+    executor: Executor,
+    manifest: Manifest,
+}
+
+impl Plugin {
+    /// Gets the factory of a plugin, on the executor. `factory` is given the host's log.
+    ///
+    /// # Errors
+    /// What the plugin answers (no tools where its manifest says there are some, two of one name),
+    /// and `plugin_misbehaved` for what is no answer.
+    pub async fn start(
+        executor: &Executor,
+        manifest: Manifest,
+        factory: impl FnOnce(LogBox) -> RResult<FactoryBox, RVec<u8>> + Send + 'static,
+    ) -> Result<Self, Error> {
+        let guest = executor.guest(manifest.name.clone());
+        let log = HostLog { plugin: manifest.name.clone(), watch: Arc::clone(executor.watch()) };
+        let (own, own_guest) = (executor.clone(), Arc::clone(&guest));
+        let task = executor.spawn(&guest, async move {
+            let answer = plugin_code(|| factory(LogBox::from_value(log, TD_Opaque)));
+            match answer.map_err(|text| panicked(&own_guest, &text))? {
+                RResult::ROk(factory) => Ok(OnExecutor::new(&own, &own_guest, factory)),
+                RResult::RErr(error) => Err(read_error(&own_guest, &error)),
+            }
+        });
+        let factory = task.await.unwrap_or_else(|| Err(guest.lost_error()))?;
+        Ok(Self { factory: Arc::new(factory), guest, executor: executor.clone(), manifest })
+    }
+
+    /// Makes a plugin of a factory that is at hand.
+    pub fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
+        let guest = executor.guest(manifest.name.clone());
+        let factory = Arc::new(OnExecutor::new(executor, &guest, factory));
+        Self { factory, guest, executor: executor.clone(), manifest }
+    }
+
+    /// Returns the plugin's name.
+    pub fn name(&self) -> &PluginName {
+        self.guest.name()
+    }
+
+    /// Returns the manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Tells whether the plugin is disabled because it blocked or flooded the executor too often.
+    pub fn is_disabled(&self) -> bool {
+        self.guest.is_disabled()
+    }
+
+    /// Makes an instance, fresh or from what an earlier one saved. `services` are what it is lent
+    /// outside of calls. Dropping the future cancels; an instance that is made all the same is
+    /// dropped on the executor.
+    ///
+    /// # Errors
+    /// What the plugin answers. With `saved`, keep the bytes, say so and make a fresh instance.
+    pub async fn create(
+        &self,
+        services: Arc<dyn Services>,
+        saved: Option<Vec<u8>>,
+    ) -> Result<Instance, Error> {
+        if self.guest.is_disabled() {
+            return Err(self.guest.disabled_error());
+        }
+        let core = HostContext::new(CallerKind::Instance, &self.executor, &self.guest, services);
+        let making = make(Arc::clone(&self.factory), Arc::clone(&core), saved);
+        let mut task = self.executor.spawn(&self.guest, making);
+        // Dropped before the task, when this future is: the flag first, then the plugin's future.
+        let cancel = CancelUnlessMade(Some(&core));
+        let living = self.guest.or_disabled(&mut task).await?;
+        cancel.made();
+        Ok(Instance::new(Arc::clone(&core), living))
+    }
+}
+
+/// Cancels an instance's context when its making is given up.
+struct CancelUnlessMade<'a>(Option<&'a Arc<HostContext>>);
+
+impl CancelUnlessMade<'_> {
+    fn made(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelUnlessMade<'_> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0 {
+            core.cancel();
+        }
+    }
+}
+
+/// Runs on the executor. What comes out is wrapped already, so that it is dropped there whoever
+/// lets go of it.
+async fn make(
+    factory: Arc<OnExecutor<FactoryBox>>,
+    core: Arc<HostContext>,
+    saved: Option<Vec<u8>>,
+) -> Result<Living, Error> {
+    let end = EndOnDrop(Arc::clone(&core));
+    let saved: ROption<RVec<u8>> = saved.map(RVec::from).into();
+    let begun = plugin_code(|| factory.get().create(core.lend(), saved));
+    match fenced(begun).await.map_err(|text| panicked(&core.guest, &text))? {
+        RResult::ROk(instance) => {
+            let rooms = plugin_code(move || Rooms::of(instance, end));
+            let rooms = rooms.map_err(|text| panicked(&core.guest, &text))?;
+            Ok(OnExecutor::new(&core.executor, &core.guest, rooms))
+        }
+        RResult::RErr(error) => Err(read_error(&core.guest, &error)),
+    }
+}
+
+/// The host's log, as one plugin has it for the life of the process.
+struct HostLog {
+    plugin: PluginName,
+    watch: Arc<dyn Watch>,
+}
+
+impl LogAbi for HostLog {
+    fn log(&self, level: u8, text: RStr<'_>) {
+        let _host = HostCode::enter();
+        // Nobody is left to tell when the log itself panics.
+        let _ = host_code(|| self.watch.log(&self.plugin, level, text.as_str()));
+    }
+}

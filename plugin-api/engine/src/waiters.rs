@@ -1,0 +1,84 @@
+//! Who waits for something to happen, by number.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+/// Wakers by the number of who waits.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    last: u64,
+    wakers: BTreeMap<u64, Waker>,
+}
+
+impl Waiters {
+    /// Keeps the waker of whoever has this number, or gets one here; false where `max` wait
+    /// already.
+    pub(crate) fn keep(&mut self, number: &mut Option<u64>, waker: &Waker, max: usize) -> bool {
+        if number.is_none() && self.wakers.len() >= max {
+            return false;
+        }
+        self.last += 1;
+        let number = *number.get_or_insert(self.last);
+        self.wakers
+            .entry(number)
+            .and_modify(|kept| kept.clone_from(waker))
+            .or_insert_with(|| waker.clone());
+        true
+    }
+
+    /// Takes a waker out; it is to be dropped where nothing is locked.
+    pub(crate) fn forget(&mut self, number: &mut Option<u64>) -> Option<Waker> {
+        self.wakers.remove(&number.take()?)
+    }
+
+    /// Takes all out, to be woken where nothing is locked.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        std::mem::take(&mut self.wakers).into_values()
+    }
+}
+
+/// Something that happens, for those who wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Signal(Mutex<Waiters>);
+
+impl Signal {
+    /// Has everybody who waits look again.
+    pub(crate) fn notify(&self) {
+        let woken = self.0.lock().take_all();
+        woken.for_each(Waker::wake);
+    }
+
+    /// Waits until a look tells that it is so. Each change of what is looked at is notified.
+    pub(crate) fn until<F: Fn() -> bool>(&self, is_so: F) -> Until<'_, F> {
+        Until { signal: self, is_so, number: None }
+    }
+}
+
+/// Waits for a [`Signal`].
+pub(crate) struct Until<'a, F> {
+    signal: &'a Signal,
+    is_so: F,
+    number: Option<u64>,
+}
+
+impl<F: Fn() -> bool + Unpin> Future for Until<'_, F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        // Kept before the look, so that a change in between is not missed.
+        this.signal.0.lock().keep(&mut this.number, cx.waker(), usize::MAX);
+        if (this.is_so)() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl<F> Drop for Until<'_, F> {
+    fn drop(&mut self) {
+        let waker = self.signal.0.lock().forget(&mut self.number);
+        drop(waker);
+    }
+}

@@ -1,0 +1,389 @@
+//! The time of a fake host, and the threads of its engine.
+//!
+//! Time may skip to the next alarm where nothing else can happen: nothing is polled, no blocking
+//! work does anything, no program runs, and the test waits for an answer. Whatever wakes somebody
+//! counts until it has done so, and who is woken on the test's thread has time stand still at once:
+//! what a test sees does not hang on how fast its thread runs.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jaato_plugin_engine::{Activity, Runtime, Thread, Work};
+use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::log::{self, LogBook};
+use super::{EXECUTOR_THREAD, POOL_THREAD};
+
+/// How the host's time passes for a plugin that sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// While the test waits for an answer, time jumps to the next alarm as soon as nothing else can
+    /// happen: sleeps cost nothing. It stands still while a program runs that a call has started.
+    /// Not for plugins with threads of their own, whose work the host does not see.
+    #[default]
+    Skipping,
+    /// Time stands still until the test moves it.
+    Manual,
+    /// Time passes as for a person.
+    Real,
+}
+
+/// The name of an alarm: its time in milliseconds and a number.
+type Alarm = (u64, u64);
+
+/// Who waits for an alarm.
+struct Sleeper {
+    waker: Waker,
+    /// A blocking job waits on its own thread: nothing else happens there.
+    is_job: bool,
+}
+
+/// The host's time. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Time(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    /// An alarm was set, or the clock is another: for the thread of [`Clock::Real`].
+    changed: Condvar,
+    /// Something is over.
+    calm: Condvar,
+    log: Arc<LogBook>,
+}
+
+struct State {
+    alarms: BTreeMap<Alarm, Sleeper>,
+    number: u64,
+    clock: Clock,
+    now_ms: u64,
+    epoch: Instant,
+    /// Futures that are queued or polled, and alarms that are being rung.
+    polls: usize,
+    jobs: usize,
+    programs: usize,
+    /// Tests that wait for an answer.
+    waits: usize,
+}
+
+impl State {
+    fn now(&mut self) -> u64 {
+        if self.clock == Clock::Real {
+            let passed = self.epoch.elapsed().as_millis();
+            self.now_ms = u64::try_from(passed).unwrap_or(u64::MAX);
+        }
+        self.now_ms
+    }
+
+    /// Tells whether nothing can happen any more without the test, the clock or a plugin's own
+    /// thread. A job that waits for an alarm does nothing.
+    fn is_calm(&self) -> bool {
+        let sleeping = self.alarms.values().filter(|sleeper| sleeper.is_job).count();
+        self.polls == 0 && self.jobs <= sleeping
+    }
+}
+
+impl Time {
+    pub(crate) fn new(log: Arc<LogBook>) -> Self {
+        let state = State {
+            alarms: BTreeMap::new(),
+            number: 0,
+            clock: Clock::default(),
+            now_ms: 0,
+            epoch: Instant::now(),
+            polls: 0,
+            jobs: 0,
+            programs: 0,
+            waits: 0,
+        };
+        let (changed, calm) = (Condvar::new(), Condvar::new());
+        Self(Arc::new(Inner { state: Mutex::new(state), changed, calm, log }))
+    }
+
+    pub(crate) fn set_clock(&self, clock: Clock) {
+        let mut state = self.lock();
+        let was_real = std::mem::replace(&mut state.clock, clock) == Clock::Real;
+        state.epoch = Instant::now() - Duration::from_millis(state.now_ms);
+        drop(state);
+        self.0.changed.notify_all();
+        if clock == Clock::Real && !was_real {
+            let own = self.clone();
+            // Without a thread nobody is woken, which the deadline of whoever waits tells.
+            let _ = thread::Builder::new().name("fake-clock".into()).spawn(move || own.run_real());
+        }
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.lock().now()
+    }
+
+    /// Moves the clock and rings what is due.
+    pub(crate) fn advance(&self, milliseconds: u64) {
+        let mut state = self.lock();
+        state.now_ms = state.now().saturating_add(milliseconds);
+        state.epoch =
+            state.epoch.checked_sub(Duration::from_millis(milliseconds)).unwrap_or(state.epoch);
+        Self::ring(&mut state);
+        self.rest(state);
+    }
+
+    /// Sleeps in the host's time.
+    pub(crate) fn sleep_ms(&self, milliseconds: u64) -> Sleep {
+        let due_ms = self.now_ms().saturating_add(milliseconds);
+        Sleep { time: self.clone(), due_ms, alarm: None }
+    }
+
+    /// Counts a program: while one runs, time does not skip.
+    pub(crate) fn hold(&self) -> TimeHeld {
+        self.lock().programs += 1;
+        TimeHeld(self.clone())
+    }
+
+    /// Waits until nothing can happen any more without the test, the clock or a plugin's own
+    /// thread.
+    pub(crate) fn settle(&self, patience: Duration) -> Result<()> {
+        self.wait_until(patience, State::is_calm)
+    }
+
+    /// Waits until nothing of the plugin is polled or dropped, and ends the thread of the clock.
+    pub(crate) fn end(&self, patience: Duration) {
+        // A thread that a plugin blocks is left behind.
+        let _ = self.wait_until(patience, |state| state.polls == 0);
+        self.set_clock(Clock::Manual);
+    }
+
+    /// Waits on the test's thread; time may skip meanwhile.
+    pub(crate) fn wait_for<F: Future>(&self, patience: Duration, future: F) -> Result<F::Output> {
+        let deadline = Instant::now() + patience;
+        let waiter = Arc::new(Waiter {
+            time: self.clone(),
+            thread: thread::current(),
+            is_woken: AtomicBool::new(false),
+            is_waiting: AtomicBool::new(false),
+        });
+        let waker = Waker::from(Arc::clone(&waiter));
+        let mut future = pin!(future);
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return Ok(output);
+            }
+            waiter.begin();
+            while !waiter.is_woken.load(SeqCst) {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    waiter.wake_by_ref();
+                    return Err(hung(patience));
+                }
+                thread::park_timeout(left);
+            }
+            waiter.is_woken.store(false, SeqCst);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock()
+    }
+
+    fn wait_until(&self, patience: Duration, is_so: fn(&State) -> bool) -> Result<()> {
+        let is_not = |state: &mut State| !is_so(state);
+        let waited = self.0.calm.wait_while_for(&mut self.lock(), is_not, patience);
+        if waited.timed_out() { Err(hung(patience)) } else { Ok(()) }
+    }
+
+    /// Wakes whoever's alarm is due, where nothing is locked.
+    fn ring(state: &mut MutexGuard<'_, State>) {
+        let now = state.now();
+        let later = state.alarms.split_off(&(now.saturating_add(1), 0));
+        let due = std::mem::replace(&mut state.alarms, later);
+        state.polls += 1;
+        MutexGuard::unlocked(state, || {
+            due.into_values().for_each(|sleeper| sleeper.waker.wake());
+        });
+        state.polls -= 1;
+    }
+
+    /// Does what is to be done when something is over: lets time pass, where nothing else happens.
+    fn rest(&self, mut state: MutexGuard<'_, State>) {
+        self.0.calm.notify_all();
+        while state.is_calm()
+            && state.clock == Clock::Skipping
+            && state.programs == 0
+            && state.waits > 0
+        {
+            let Some((due_ms, _)) = state.alarms.keys().next() else { return };
+            state.now_ms = state.now_ms.max(*due_ms);
+            Self::ring(&mut state);
+            self.0.calm.notify_all();
+        }
+    }
+
+    /// Rings alarms as real time passes.
+    fn run_real(&self) {
+        let mut state = self.lock();
+        while state.clock == Clock::Real {
+            let now = state.now();
+            match state.alarms.keys().next().map(|(due_ms, _)| due_ms.saturating_sub(now)) {
+                Some(0) => {
+                    Self::ring(&mut state);
+                    self.0.calm.notify_all();
+                }
+                Some(left) => {
+                    // Bounded, because a condition variable takes no endless wait.
+                    let left = Duration::from_millis(left).min(Duration::from_secs(3600));
+                    self.0.changed.wait_for(&mut state, left);
+                }
+                None => self.0.changed.wait(&mut state),
+            }
+        }
+    }
+}
+
+impl Runtime for Time {
+    fn sleep(&self, time: Duration) -> Work<()> {
+        Box::pin(self.sleep_ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    fn later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {
+        // A host that is patient is never asked for it.
+    }
+
+    fn start_thread(&self, thread: Thread, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        let name = match thread {
+            Thread::Executor(_) => EXECUTOR_THREAD.to_owned(),
+            Thread::Job(_) => POOL_THREAD.to_owned(),
+            Thread::Watchdog => thread.name(),
+        };
+        let book = Arc::clone(&self.0.log);
+        let work = move || {
+            log::enter(&book);
+            work();
+        };
+        thread::Builder::new().name(name).spawn(work).map(drop)
+    }
+
+    fn is_patient(&self) -> bool {
+        true
+    }
+
+    fn begins(&self, work: Activity) {
+        *self.lock().count(work) += 1;
+    }
+
+    fn ends(&self, work: Activity) {
+        let mut state = self.lock();
+        *state.count(work) -= 1;
+        self.rest(state);
+    }
+}
+
+impl State {
+    fn count(&mut self, work: Activity) -> &mut usize {
+        match work {
+            Activity::Poll => &mut self.polls,
+            Activity::Job => &mut self.jobs,
+        }
+    }
+}
+
+/// A sleep in the host's time.
+pub(crate) struct Sleep {
+    time: Time,
+    due_ms: u64,
+    alarm: Option<Alarm>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let mut state = this.time.lock();
+        if state.now() >= this.due_ms {
+            return Poll::Ready(());
+        }
+        state.number += 1;
+        let alarm = *this.alarm.get_or_insert((this.due_ms, state.number));
+        let is_job = thread::current().name() == Some(POOL_THREAD);
+        let earlier = state.alarms.insert(alarm, Sleeper { waker: cx.waker().clone(), is_job });
+        this.time.0.changed.notify_all();
+        if is_job {
+            // Perhaps the last that did something.
+            this.time.rest(state);
+        } else {
+            drop(state);
+        }
+        drop(earlier);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(alarm) = self.alarm {
+            let sleeper = self.time.lock().alarms.remove(&alarm);
+            drop(sleeper);
+        }
+    }
+}
+
+/// A program that runs.
+pub(crate) struct TimeHeld(Time);
+
+impl Drop for TimeHeld {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.programs -= 1;
+        self.0.rest(state);
+    }
+}
+
+/// The test's thread while it waits. Both marks change with the time locked.
+struct Waiter {
+    time: Time,
+    thread: thread::Thread,
+    is_woken: AtomicBool,
+    is_waiting: AtomicBool,
+}
+
+impl Waiter {
+    /// Lets time skip until it is woken.
+    fn begin(&self) {
+        let mut state = self.time.lock();
+        if !self.is_woken.load(SeqCst) {
+            self.is_waiting.store(true, SeqCst);
+            state.waits += 1;
+            self.time.rest(state);
+        }
+    }
+}
+
+impl Wake for Waiter {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut state = self.time.lock();
+        self.is_woken.store(true, SeqCst);
+        if self.is_waiting.swap(false, SeqCst) {
+            state.waits -= 1;
+        }
+        drop(state);
+        self.thread.unpark();
+    }
+}
+
+/// Makes the error of a plugin that does not come back.
+pub(crate) fn hung(patience: Duration) -> Error {
+    let text = format!("the plugin has not come to an end within {patience:?} of real time");
+    Error::new(ErrorKind::Timeout, text).with_hint(
+        "it blocks in a poll or a drop, or waits for what never comes; a manual clock must be moved with `advance`",
+    )
+}
