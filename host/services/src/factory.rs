@@ -92,8 +92,8 @@ impl HostServices {
         Some((vendor, prepared.credentials.is_at_vendor()))
     }
 
-    /// Returns true if a plugin has something to do before its first call: it names no files that it
-    /// needs, one of them exists, or the user has configured it.
+    /// Returns true if a plugin has something to do before its first call: it names no files that
+    /// it needs, one of them exists, or the user has configured it.
     pub fn has_work(&self, entry: &PluginEntry) -> bool {
         let Some(description) = entry.description() else { return true };
         let name = &entry.candidate.manifest.name;
@@ -103,8 +103,8 @@ impl HostServices {
             || files.iter().any(|path| self.exists(name, path))
     }
 
-    /// Returns true if a file of [`Description::only_with_files`] exists. A path that begins with an
-    /// unknown root counts as there.
+    /// Returns true if a file of `only_with_files` exists. A path that begins with an unknown root
+    /// counts as one that exists.
     fn exists(&self, plugin: &PluginName, path: &str) -> bool {
         let Some((root, rest)) = path.split_once('/') else { return true };
         let store = |of| self.shared.stores.place(plugin, of).ok().map(|it| it.folder_path());

@@ -47,8 +47,8 @@ pub struct Description {
     /// Files and folders without which the plugin has nothing to do by itself. If none of them
     /// exists and the user has not configured the plugin, only a call of one of its tools or
     /// commands opens it: the host ignores `at_start`, asks it no hooks (except as a guard), and
-    /// takes conditions of its tools as not met. Each path begins with one of [`PATH_ROOTS`]. Empty:
-    /// the plugin always has something to do.
+    /// takes conditions of its tools as not met. Each path begins with one of [`PATH_ROOTS`].
+    /// Empty: the plugin always has something to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only_with_files: Vec<String>,
     /// How names of tools begin that it sets while it runs: a person may name such a tool before it

@@ -45,7 +45,8 @@ pub fn failures(messages: &[Message]) -> usize {
 /// tuned tasks of `whole_tasks.json`. Where the model stopped too early after a result, a call was
 /// behind the best text by at most 1.3; where it was done, by 2.1 and more. A call that led nowhere
 /// was ahead by at most 0.1 at the start of the turn, and by 0.7 after a failure. After many calls
-/// the model has lost its way. Tools without a shell look something up: one result is mostly enough.
+/// the model has lost its way. Without a shell, tools look something up, and one result is mostly
+/// enough.
 pub fn call_weight(messages: &[Message], has_shell: bool) -> f32 {
     let made = turn(messages).iter().flat_map(Message::tool_results).count();
     match (made, failures(messages)) {
