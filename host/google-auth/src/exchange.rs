@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jaato_http::header::HeaderValue;
 use jaato_http::{Client, Limits, Method, Redirects, Request, Url, is_loopback};
+use jaato_types::text::cut;
 use jaato_types::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -134,7 +135,7 @@ fn refused(server: &str, status: u16, body: &[u8]) -> Error {
         Some(message) => message.to_owned(),
         None => refusal.error_description,
     };
-    let about: String = about.chars().take(TOLD_CHARS_MAX).collect();
+    let about = cut(&about, TOLD_CHARS_MAX);
     let about = if about.is_empty() { about } else { format!(": {about}") };
     let text = format!("`{server}` gives no token for Google's servers ({word}){about}");
     let error = Error::new(ErrorKind::Configuration, text);

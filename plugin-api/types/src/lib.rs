@@ -61,6 +61,7 @@ pub mod service;
 pub mod store;
 pub mod tasks;
 pub mod terminal;
+pub mod text;
 mod tool;
 pub mod tool_calls;
 pub mod tools_list;
