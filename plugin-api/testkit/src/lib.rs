@@ -34,16 +34,13 @@
 //! - [`FakeHost`]: a plugin, linked into its test, on a host in memory;
 //! - [`conformance!`]: what every plugin must do, as tests;
 //! - [`host_conformance`]: what every host must do; the fake host and the loader's pass the same
-//!   checks;
-//! - `vendors` (a feature): strict fakes of vendors' servers, which refuse what those refuse.
+//!   checks.
 
 pub mod conformance;
 mod fake;
 pub mod host_conformance;
 mod schema;
 mod skip;
-#[cfg(feature = "vendors")]
-pub mod vendors;
 
 pub use fake::{
     Call, Clock, EXECUTOR_THREAD, FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeInstance,

@@ -4,8 +4,8 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Delta, Message, Part, Request, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
+use jaato_vendors::ollama::{Ollama, Turn};
 
 use crate::vendor::{talk_to, talk_with};
 

@@ -25,6 +25,9 @@ const fn row(
 
 const TESTKIT: &[&str] = &["jaato-plugin-testkit"];
 
+/// What tests of plugins and of the binary may use.
+const FAKES: &[&str] = &["jaato-plugin-testkit", "jaato-vendors"];
+
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
     // The boundary, from the ground up.
@@ -38,6 +41,7 @@ const TABLE: &[Row] = &[
     row("jaato-plugin-testkit", &[
         "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-sdk", "jaato-plugin-sdk-environment",
     ], &[]),
+    row("jaato-vendors", &["jaato-types", "jaato-plugin-testkit"], &[]),
     // The host. Those without a dylib in sight:
     row("jaato-places", &[], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
@@ -89,7 +93,7 @@ const TABLE: &[Row] = &[
     ], &[]),
     row("jaato", &[
         "jaato-install", "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
-    ], &["jaato-types", "jaato-plugin-testkit"]),
+    ], &["jaato-types", "jaato-plugin-testkit", "jaato-vendors"]),
     row("xtask", &["jaato-template"], &[]),
     row("xtask-measure", &["xtask"], &[]),
 ];
@@ -98,7 +102,7 @@ const TABLE: &[Row] = &[
 const PLUGIN: Row = row(
     "a plugin",
     &["jaato-plugin-sdk", "jaato-plugin-sdk-environment", "jaato-plugin-sdk-provider"],
-    TESTKIT,
+    FAKES,
 );
 
 /// Crates from elsewhere that few may name.
