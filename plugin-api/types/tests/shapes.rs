@@ -92,6 +92,7 @@ fn what_crosses_has_the_committed_json() {
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn facts_of_a_plugin(shapes: &mut Shapes) {
     shapes.section("facts of a plugin");
     shapes.add(&Manifest {

@@ -75,6 +75,7 @@ fn programs(shapes: &mut Shapes) {
     shapes.add(&SpawnOnTerminal { spawn, terminal: "/dev/pts/3".to_owned() });
 }
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn terminals(shapes: &mut Shapes) {
     shapes.section("terminals");
     let names = [
