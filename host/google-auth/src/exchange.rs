@@ -10,7 +10,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::file::{AuthorizedUser, Impersonated};
-use crate::jwt::SCOPE;
 use crate::token::Minted;
 
 /// How long a server of tokens may take.
@@ -69,7 +68,7 @@ pub(crate) async fn of_user(client: &Client, user: &AuthorizedUser) -> Result<Mi
 pub(crate) async fn in_the_name_of(
     client: &Client,
     account: &Impersonated,
-    own: &str,
+    (own, scope): (&str, &str),
 ) -> Result<Minted, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -83,7 +82,7 @@ pub(crate) async fn in_the_name_of(
     request.headers.insert("authorization", bearer);
     request.headers.insert("content-type", HeaderValue::from_static("application/json"));
     let lifetime = format!("{}s", LIFETIME.as_secs());
-    let asked = json!({ "scope": [SCOPE], "lifetime": lifetime, "delegates": account.delegates });
+    let asked = json!({ "scope": [scope], "lifetime": lifetime, "delegates": account.delegates });
     request.body = asked.to_string().into();
     let answer: Answer = read(&send(client, request, &[own]).await?)?;
     Ok(Minted::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))

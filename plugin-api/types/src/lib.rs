@@ -81,7 +81,7 @@ pub use condition::{
 };
 pub use data::{Data, DataContent};
 pub use description::{
-    CommandSpec, CredentialSpec, Description, MediaLimit, ProviderPreset, ProviderSpec,
+    CommandSpec, CredentialSpec, Description, MediaLimit, ProviderPreset, ProviderSpec, TokenRecipe,
 };
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Envelope, Event, Outcome, SecretOutcome};
