@@ -24,7 +24,11 @@ fn life(shapes: &mut Shapes) {
     shapes.section("execution environments");
     writeln!(shapes.text, "{SETUP} {TEARDOWN} {DESCRIBE} {STREAM_NEXT} {STREAM_CLOSE}").unwrap();
     writeln!(shapes.text, "{STREAM_KEY} {STREAM_END}").unwrap();
-    shapes.add(&EnvironmentSpec { name: "docker".to_owned(), title: "a container".to_owned() });
+    shapes.add(&EnvironmentSpec {
+        name: "docker".to_owned(),
+        title: "a container".to_owned(),
+        options: [("image".to_owned(), "image".to_owned())].into(),
+    });
     let mut setup = EnvironmentSetup::default();
     setup.id = "e".to_owned();
     setup.workspace = "/w/sub".to_owned();
