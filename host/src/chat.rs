@@ -251,7 +251,7 @@ impl Chat<'_> {
         self.turn.end();
     }
 
-    fn quit(&mut self) {
+    async fn quit(&mut self) {
         self.is_quit = true;
     }
 

@@ -433,7 +433,7 @@ impl Session {
 
 fn first_facts(
     model: &ModelId,
-    context_limit: Option<u64>,
+    context_limit: u64,
     history: &History,
     gc: &GcSettings,
     ports: &Ports,

@@ -78,7 +78,7 @@ pub static COMMANDS: [SlashCommand; 9] = [
         name: "quit",
         arguments: "",
         help: "ends the conversation, as Ctrl-D does",
-        run: Run::AfterTurn(|chat, _| Box::pin(std::future::ready(chat.quit()))),
+        run: Run::AfterTurn(|chat, _| Box::pin(chat.quit())),
     },
     SlashCommand {
         name: "tasks",

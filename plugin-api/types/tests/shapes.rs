@@ -92,7 +92,6 @@ fn what_crosses_has_the_committed_json() {
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
-#[expect(clippy::too_many_lines, reason = "a list")]
 fn facts_of_a_plugin(shapes: &mut Shapes) {
     shapes.section("facts of a plugin");
     shapes.add(&Manifest {
@@ -160,7 +159,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
         credentials: vec![CredentialSpec {
             variable: "MOON_KEY".to_owned(),
             scheme: "bearer".to_owned(),
-            mint: Some(jaato_types::TokenRecipe {
+            mint: Some(TokenRecipe {
                 scope: "moon".to_owned(),
                 project_header: "x-moon".to_owned(),
             }),
