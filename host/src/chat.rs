@@ -6,18 +6,19 @@
 
 mod meanwhile;
 mod model;
+pub mod slash;
 
 use std::sync::Arc;
 
 use clap::Args;
 use jaato_runtime::registry::{CommandStatus, nearest};
-use jaato_runtime::session_loop::{Cancel, Prompt, Session};
-use jaato_runtime::types::Error;
+use jaato_runtime::session_loop::{Cancel, Prompt, Session, TurnReport};
 use jaato_runtime::{Command, Runtime, visible};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use self::meanwhile::Meanwhile;
+use self::slash::{Run, SlashCommand};
 use crate::args::{Global, OutputForm, SessionArgs};
 use crate::ask::Stage;
 use crate::conversation::Watch;
@@ -26,22 +27,14 @@ use crate::lines::{Beside, HistoryFile, Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::Words;
-use crate::{attach, conversation, permissions, reload, report, start, tasks, terminal, words};
+use crate::{attach, conversation, reload, report, start, terminal};
 
 /// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
 /// again must not spend without end while the person is away.
 const WOKEN_TURNS_MAX: u32 = 100;
 
-const HELP: &str = "\
-/again                  sends the last request again, for another answer
-/attach FILE…           shows the model an image, a PDF or text with your next message, as `@FILE` in it does
-/help                   lists all this
-/mode [NAME]            shows or changes the approval mode: ask, accept-edits, plan or read-only
-/model [NAME]           another model answers from here on; alone says which one does
-/permissions            lists your answers for later calls; `remove NUMBER|all` removes them
-/plugin list|show|reload [NAME]   the plugins; a replaced file is taken by itself
-/quit                   ends the conversation, as Ctrl-D does
-/tasks                  what runs in the background; `stop ID|all` ends it
+/// What the help says of the keys, below jaato's own commands.
+const KEYS_HELP: &str = "\
 A line that begins with // is sent to the model, with one / less.
 What you type while the model works goes with its next step; /help, /mode, /permissions and /tasks answer at once.
 Alt-Enter, Ctrl-J, or a \\ before Enter make a new line; Up and Ctrl-R find what you typed before, unless a blank begins it.
@@ -62,26 +55,12 @@ pub struct ChatArgs {
 }
 
 /// What a line asks for.
-#[derive(Debug, PartialEq, Eq)]
 enum Wish<'a> {
     Nothing,
     Say(&'a str),
-    Again,
-    /// Files for the next message.
-    Attach(&'a str),
-    Help,
-    Quit,
-    /// What stands behind `/plugin`.
-    Plugin(&'a str),
-    /// Another model, by name.
-    Model(&'a str),
-    /// The approval mode, by name.
-    Mode(&'a str),
-    /// What stands behind `/permissions`.
-    Permissions(&'a str),
-    /// What stands behind `/tasks`.
-    Tasks(&'a str),
-    /// A command by name, and what stands behind it.
+    /// A command of the conversation, and its words.
+    Own(&'static SlashCommand, &'a str),
+    /// A plugin's command by name, and its words.
     Command(&'a str, &'a str),
 }
 
@@ -110,127 +89,28 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let history = || HistoryFile::of(&runtime.setup().folders);
     let words = Words::new(runtime.word_completer(&session));
     let escaped = turn.clone();
-    let mut lines = Lines::new(words, history, Arc::new(move || escaped.stop()));
+    let lines = Lines::new(words, history, Arc::new(move || escaped.stop()));
     if terminal::input_is_terminal() {
         session.let_tasks_go_on();
     }
-    let mut meanwhile = Meanwhile::new(&runtime, &session, (&view, &stage), (&over, &turn));
-    let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
-    let mut outcome = Ok(());
-    let mut exits = LineExits::default();
-    let mut attached = Prompt::default();
-    let (wake, mut woken_turns) = (session.wake(), 0);
-    while !over.is_cancelled() {
-        let waiting = match first.take() {
-            Some(text) => Ok(Some(text)),
-            None => meanwhile.next(),
-        };
-        let line = match waiting.transpose() {
-            Some(line) => line.map(Line::Text),
-            None => {
-                let wake = Some(&wake).filter(|_| woken_turns < WOKEN_TURNS_MAX);
-                lines.next(Beside { wake, stage: &stage, view: &view, over: &over }).await
-            }
-        };
-        let text = match line {
-            Ok(Line::Text(text)) => text,
-            Ok(Line::Dropped(_)) => continue,
-            Ok(Line::Woken) => {
-                let woken = async |cancel: &Cancel| session.turn_woken(cancel).await;
-                exits.turn(meanwhile.turn(&mut lines, woken).await);
-                woken_turns += 1;
-                if woken_turns == WOKEN_TURNS_MAX {
-                    view.settle().await;
-                    report::problems(&[format!(
-                        "{WOKEN_TURNS_MAX} turns ran that nobody asked for: what comes next waits for your next line"
-                    )]);
-                }
-                continue;
-            }
-            Ok(Line::End) => break,
-            Err(failure) => {
-                outcome = Err(failure);
-                break;
-            }
-        };
-        woken_turns = 0;
-        match wish(&text) {
-            Wish::Nothing => {}
-            Wish::Say(message) => {
-                // What was attached stays for the next message where this one cannot be sent.
-                let prompt = attached.clone().saying(message);
-                match attach::beside(&runtime, &session, prompt, &[]).await {
-                    Ok(prompt) => {
-                        attached = Prompt::default();
-                        let said = async |cancel: &Cancel| session.turn(prompt, cancel).await;
-                        exits.turn(meanwhile.turn(&mut lines, said).await);
-                    }
-                    Err(failure) => exits.command(told(&failure)),
-                }
-            }
-            Wish::Attach("") => {
-                let failure = Failure::new(Exit::Usage, "/attach needs a file");
-                exits.command(told(&failure.hint("/attach FILE, or @FILE in a message")));
-            }
-            Wish::Attach(files) => {
-                let before = attached.clone();
-                match attach::beside(&runtime, &session, before, &attach::listed(files)).await {
-                    Ok(prompt) => {
-                        attached = prompt;
-                        report::remark("it goes with your next message");
-                        exits.command(Exit::Done);
-                    }
-                    Err(failure) => exits.command(told(&failure)),
-                }
-            }
-            Wish::Again => {
-                let again = async |cancel: &Cancel| session.turn_again(cancel).await;
-                exits.again(meanwhile.turn(&mut lines, again).await);
-            }
-            Wish::Help => help(&runtime),
-            Wish::Quit => break,
-            Wish::Plugin(words) => {
-                let cancel = turn.begin(&over);
-                let done = reload::in_chat(&runtime, &mut session, &view, words, &cancel).await;
-                view.settle().await;
-                exits.command(done.unwrap_or_else(|failure| {
-                    report::failure(&failure);
-                    failure.exit
-                }));
-                turn.end();
-            }
-            Wish::Model(name) => {
-                let changed =
-                    model::change(&runtime, &mut session, (&args.session, &view), name).await;
-                exits.command(changed.unwrap_or_else(|failure| told(&failure)));
-            }
-            Wish::Mode(name) => {
-                exits.command(answered(permissions::mode(&session.handle(), name)));
-            }
-            Wish::Permissions(words) => {
-                exits.command(answered(permissions::permissions(&session.handle(), words)));
-            }
-            Wish::Tasks(words) => exits.command(answered(tasks::tasks(&session.handle(), words))),
-            Wish::Command(name, rest) => {
-                let cancel = turn.begin(&over);
-                let done = command(&runtime, &mut session, &view, (name, rest), &cancel).await;
-                turn.end();
-                match done {
-                    Ok(Done::Shown(exit)) => exits.command(exit),
-                    Ok(Done::Says(text)) => {
-                        report::remark(&said(name, &text));
-                        let prompt = std::mem::take(&mut attached).saying(&text);
-                        let said = async |cancel: &Cancel| session.turn(prompt, cancel).await;
-                        exits.turn(meanwhile.turn(&mut lines, said).await);
-                    }
-                    Err(failure) => {
-                        outcome = Err(failure);
-                        break;
-                    }
-                }
-            }
-        }
-    }
+    let meanwhile = Meanwhile::new(&runtime, &session, (&view, &stage), (&over, &turn));
+    let mut chat = Chat {
+        runtime: &runtime,
+        args: &args.session,
+        session,
+        view: &view,
+        stage: &stage,
+        lines,
+        meanwhile,
+        over: &over,
+        turn,
+        attached: Prompt::default(),
+        exits: LineExits::default(),
+        is_quit: false,
+    };
+    let first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
+    let outcome = chat.talk(first).await;
+    let Chat { session, mut lines, exits, .. } = chat;
     lines.end().await;
     conversation::end_tasks(&session, &view).await;
     let shown = view.finish(&over).await;
@@ -238,6 +118,170 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     start::close(runtime).await;
     shown?;
     outcome.map(|()| if terminal::input_is_terminal() { exits.last } else { exits.worst() })
+}
+
+/// A conversation that goes on.
+pub struct Chat<'a> {
+    runtime: &'a Runtime,
+    args: &'a SessionArgs,
+    session: Session,
+    view: &'a Arc<View>,
+    stage: &'a Arc<Stage>,
+    lines: Lines,
+    meanwhile: Meanwhile<'a>,
+    over: &'a Cancel,
+    turn: CurrentTurn,
+    /// Files for the next message.
+    attached: Prompt,
+    exits: LineExits,
+    is_quit: bool,
+}
+
+impl Chat<'_> {
+    /// Takes lines until they end.
+    ///
+    /// # Errors
+    /// If no more lines can be read, or an answer cannot be printed.
+    async fn talk(&mut self, mut first: Option<String>) -> Result<(), Failure> {
+        let (wake, mut woken_turns) = (self.session.wake(), 0);
+        while !self.over.is_cancelled() && !self.is_quit {
+            let waiting = match first.take() {
+                Some(text) => Some(text),
+                None => self.meanwhile.next()?,
+            };
+            let line = match waiting {
+                Some(text) => Line::Text(text),
+                None => {
+                    let wake = Some(&wake).filter(|_| woken_turns < WOKEN_TURNS_MAX);
+                    let (stage, view, over) = (self.stage, self.view, self.over);
+                    self.lines.next(Beside { wake, stage, view, over }).await?
+                }
+            };
+            match line {
+                Line::Text(text) => {
+                    woken_turns = 0;
+                    self.take(&text).await?;
+                }
+                Line::Dropped(_) => {}
+                Line::Woken => {
+                    self.run_turn(async |session, cancel| session.turn_woken(cancel).await).await;
+                    woken_turns += 1;
+                    if woken_turns == WOKEN_TURNS_MAX {
+                        self.view.settle().await;
+                        report::problems(&[format!(
+                            "{WOKEN_TURNS_MAX} turns ran that nobody asked for: what comes next waits for your next line"
+                        )]);
+                    }
+                }
+                Line::End => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what a line asks for.
+    async fn take(&mut self, line: &str) -> Result<(), Failure> {
+        match wish(line) {
+            Wish::Nothing => {}
+            Wish::Say(message) => self.say(message).await,
+            Wish::Own(SlashCommand { run: Run::Help, .. }, _) => help(self.runtime),
+            Wish::Own(SlashCommand { run: Run::AtOnce(run), .. }, words) => {
+                let ran = run(&self.session.handle(), words).map_err(Failure::from);
+                self.count(ran);
+            }
+            Wish::Own(SlashCommand { run: Run::AfterTurn(run), .. }, words) => {
+                run(self, words).await;
+            }
+            Wish::Command(name, words) => self.command(name, words).await?,
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, message: &str) {
+        // What was attached stays for the next message where this one cannot be sent.
+        let prompt = self.attached.clone().saying(message);
+        match attach::beside(self.runtime, &self.session, prompt, &[]).await {
+            Ok(prompt) => {
+                self.attached = Prompt::default();
+                self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
+            }
+            Err(failure) => self.count(Err(failure)),
+        }
+    }
+
+    async fn run_turn(&mut self, turn: impl AsyncFnOnce(&mut Session, &Cancel) -> TurnReport) {
+        let Self { session, lines, meanwhile, .. } = self;
+        let exit = meanwhile.turn(lines, async |cancel: &Cancel| turn(session, cancel).await).await;
+        self.exits.turn(exit);
+    }
+
+    async fn again(&mut self) {
+        let Self { session, lines, meanwhile, .. } = self;
+        let again = async |cancel: &Cancel| session.turn_again(cancel).await;
+        self.exits.again(meanwhile.turn(lines, again).await);
+    }
+
+    async fn attach(&mut self, files: &str) {
+        if files.is_empty() {
+            let failure = Failure::new(Exit::Usage, "/attach needs a file");
+            return self.count(Err(failure.hint(slash::hint("attach"))));
+        }
+        let (before, files) = (self.attached.clone(), attach::listed(files));
+        let attached = attach::beside(self.runtime, &self.session, before, &files).await;
+        let done = attached.map(|prompt| {
+            self.attached = prompt;
+            report::remark("it goes with your next message");
+            Exit::Done
+        });
+        self.count(done);
+    }
+
+    async fn model(&mut self, name: &str) {
+        let Self { runtime, session, args, view, .. } = self;
+        let changed = model::change(runtime, session, (args, view), name).await;
+        self.count(changed);
+    }
+
+    async fn plugin(&mut self, words: &str) {
+        let cancel = self.turn.begin(self.over);
+        let done =
+            reload::in_chat(self.runtime, &mut self.session, self.view, words, &cancel).await;
+        self.view.settle().await;
+        self.count(done);
+        self.turn.end();
+    }
+
+    async fn quit(&mut self) {
+        self.is_quit = true;
+    }
+
+    /// Runs a plugin's command.
+    ///
+    /// # Errors
+    /// When the answer cannot be printed: nobody reads any more.
+    async fn command(&mut self, name: &str, words: &str) -> Result<(), Failure> {
+        let cancel = self.turn.begin(self.over);
+        let done =
+            command(self.runtime, &mut self.session, self.view, (name, words), &cancel).await;
+        self.turn.end();
+        match done? {
+            Done::Shown(exit) => self.exits.command(exit),
+            Done::Says(text) => {
+                report::remark(&said(name, &text));
+                let prompt = std::mem::take(&mut self.attached).saying(&text);
+                self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts how a command ended, and tells why it was not done.
+    fn count(&mut self, ended: Result<Exit, Failure>) {
+        self.exits.command(ended.unwrap_or_else(|failure| {
+            report::failure(&failure);
+            failure.exit
+        }));
+    }
 }
 
 /// How the lines of a conversation ended.
@@ -288,32 +332,15 @@ fn wish(line: &str) -> Wish<'_> {
     let Some(rest) = line.strip_prefix('/') else {
         return if line.is_empty() { Wish::Nothing } else { Wish::Say(line) };
     };
-    match rest {
-        _ if rest.starts_with('/') => Wish::Say(rest),
-        "again" => Wish::Again,
-        "help" => Wish::Help,
-        "quit" | "exit" => Wish::Quit,
-        other => match other.split_once(char::is_whitespace).unwrap_or((other, "")) {
-            ("plugin", rest) => Wish::Plugin(rest.trim()),
-            ("model", rest) => Wish::Model(rest.trim()),
-            ("mode", rest) => Wish::Mode(rest.trim()),
-            ("permissions", rest) => Wish::Permissions(rest.trim()),
-            ("tasks", rest) => Wish::Tasks(rest.trim()),
-            ("attach", rest) => Wish::Attach(rest.trim()),
-            (name, rest) => Wish::Command(name, rest.trim()),
-        },
+    if rest.starts_with('/') {
+        return Wish::Say(rest);
     }
-}
-
-/// Tells what became of a command about the session.
-fn answered(answered: Result<Exit, Error>) -> Exit {
-    answered.unwrap_or_else(|error| told(&error.into()))
-}
-
-/// Tells why something was not done, and with which exit code.
-fn told(failure: &Failure) -> Exit {
-    report::failure(failure);
-    failure.exit
+    let (name, words) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let words = words.trim();
+    match slash::find(if name == "exit" { "quit" } else { name }) {
+        Some(own) if words.is_empty() || !own.arguments.is_empty() => Wish::Own(own, words),
+        Some(_) | None => Wish::Command(name, words),
+    }
 }
 
 /// What came of a command.
@@ -373,7 +400,7 @@ fn hint_for(commands: &[Command], name: &str) -> String {
         return SLASH_HINT.to_owned();
     }
     let plugins = commands.iter().map(|command| command.spec.name.as_str());
-    match nearest(name, words::OWN.map(|(own, _)| own).into_iter().chain(plugins)) {
+    match nearest(name, slash::COMMANDS.iter().map(|own| own.name).chain(plugins)) {
         Some(near) => format!("did you mean `/{}`? /help lists all", visible::name(near)),
         None => "/help lists them".to_owned(),
     }
@@ -397,10 +424,11 @@ fn text_alone(content: &Map<String, Value>) -> Option<&str> {
 }
 
 fn help(runtime: &Runtime) {
-    report::remark(HELP);
+    let own = slash::COMMANDS.iter().map(|own| format!("/{:<22} {}\n", own.usage(), own.help));
+    report::remark(&format!("{}{KEYS_HELP}", own.collect::<String>()));
     for command in runtime.commands() {
         // Jaato's own come first, whatever a plugin calls its.
-        let is_own = words::OWN.iter().any(|(own, _)| *own == command.spec.name);
+        let is_own = slash::find(&command.spec.name).is_some();
         if command.status == CommandStatus::Enabled && !is_own {
             let (usage, description) = (command.usage(), &command.spec.description);
             let usage = visible::name(&usage).into_owned();
@@ -481,16 +509,25 @@ mod tests {
 
     #[test]
     fn a_line_is_for_the_model_unless_one_slash_begins_it() {
-        assert_eq!(wish("  "), Wish::Nothing);
-        assert_eq!(wish(" hello "), Wish::Say("hello"));
-        assert_eq!(wish("//usr is a folder"), Wish::Say("/usr is a folder"));
-        assert_eq!(wish("/help"), Wish::Help);
-        assert_eq!(wish("/exit"), Wish::Quit);
-        assert_eq!(wish("/note two words"), Wish::Command("note", "two words"));
-        assert_eq!(wish("/mode read-only"), Wish::Mode("read-only"));
-        assert_eq!(wish("/permissions remove 1"), Wish::Permissions("remove 1"));
-        assert_eq!(wish("/gc"), Wish::Command("gc", ""));
-        assert_eq!(wish("/plugin show x"), Wish::Plugin("show x"));
+        for (line, expected) in [
+            ("  ", "nothing"),
+            (" hello ", "say hello"),
+            ("//usr is a folder", "say /usr is a folder"),
+            ("/help", "own help "),
+            ("/exit", "own quit "),
+            ("/quit now", "command quit now"),
+            ("/note two words", "command note two words"),
+            ("/permissions  remove 1", "own permissions remove 1"),
+            ("/gc", "command gc "),
+        ] {
+            let wish = match wish(line) {
+                Wish::Nothing => "nothing".to_owned(),
+                Wish::Say(text) => format!("say {text}"),
+                Wish::Own(own, words) => format!("own {} {words}", own.name),
+                Wish::Command(name, words) => format!("command {name} {words}"),
+            };
+            assert_eq!(wish, expected, "{line}");
+        }
     }
 
     #[test]

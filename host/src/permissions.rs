@@ -6,11 +6,9 @@ use jaato_runtime::session_loop::SessionHandle;
 use jaato_runtime::types::Error;
 use jaato_runtime::visible;
 
+use crate::chat::slash;
 use crate::exit::{Exit, Failure};
 use crate::report;
-
-/// How `/permissions` is used.
-const USAGE: &str = "/permissions lists your answers; /permissions remove NUMBER|all removes them";
 
 /// Reads a mode's name.
 ///
@@ -72,10 +70,15 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
                     remark_kept(is_kept(&rule));
                     Exit::Done
                 }
-                None => told(format!("no answer has the number {number}"), USAGE),
+                None => {
+                    told(format!("no answer has the number {number}"), &slash::hint("permissions"))
+                }
             }
         }
-        _ => told(format!("unknown: `/permissions {}`", words.join(" ")), USAGE),
+        _ => told(
+            format!("unknown: `/permissions {}`", words.join(" ")),
+            &slash::hint("permissions"),
+        ),
     })
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use jaato_runtime::config::Dollars;
 use jaato_runtime::session_loop::{Cancel, EventSink};
+use jaato_runtime::types::text::{self, cut};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, ModelId, Outcome as TurnOutcome};
 use jaato_runtime::{
     KeyInfo, ModelFacts, ProviderInfo, Runtime, SessionOptions, model_facts_source,
@@ -295,8 +296,7 @@ async fn talk(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> Outcome {
 }
 
 fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(200).collect()
+    cut(&text::one_line(text), 200)
 }
 
 fn failed(error: Error) -> Failure {

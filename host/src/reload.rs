@@ -6,6 +6,7 @@ use jaato_runtime::types::{Description, ToolSpec};
 use jaato_runtime::{DescribedAgain, Runtime, describe_again, problem_line};
 
 use crate::args::Global;
+use crate::chat::slash;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::view::View;
 use crate::{plugin, report, start};
@@ -13,9 +14,6 @@ use crate::{plugin, report, start};
 /// What a person who changed a file wants to know next.
 const RUNNING: &str = "a `jaato chat` that runs takes what is there by itself: with the plugin's next call, \
 changed tools with the next message";
-
-/// What can be typed behind `/plugin`.
-const USAGE: &str = "it is given as `/plugin list`, `/plugin show NAME` or `/plugin reload [NAME]`";
 
 /// Describes plugins again, and says what they are other than they were.
 pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
@@ -122,7 +120,10 @@ pub async fn in_chat(
         }
         ["reload"] => reload_in_chat(runtime, session, view, None, cancel).await,
         ["reload", name] => reload_in_chat(runtime, session, view, Some(name), cancel).await,
-        _ => Err(Failure::new(Exit::Usage, "`/plugin` was not understood").hint(USAGE)),
+        _ => {
+            Err(Failure::new(Exit::Usage, "`/plugin` was not understood")
+                .hint(slash::hint("plugin")))
+        }
     }
 }
 

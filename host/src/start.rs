@@ -12,9 +12,6 @@ use crate::args::{EnvironmentArgs, Global};
 use crate::exit::{Exit, Failure};
 use crate::{report, terminal};
 
-/// The execution environment that takes images and containers.
-const DOCKER: &str = "docker";
-
 /// Returns what the options that every command takes say.
 pub fn arguments(global: Global) -> Arguments {
     let mut overrides = Overrides::default();
@@ -30,28 +27,38 @@ pub fn arguments(global: Global) -> Arguments {
     }
 }
 
-/// Adds the execution environment that the command line names. An image or a container is one of
-/// `docker`.
+/// Adds the execution environment that the command line names, or chooses by an option of it.
 pub fn in_environment(arguments: &mut Arguments, environment: &EnvironmentArgs) {
-    let is_docker = environment.image.is_some() || environment.container.is_some();
-    let implied = is_docker.then(|| DOCKER.to_owned());
-    arguments.overrides.environment = environment.environment.clone().or(implied);
+    let chosen = environment.environment.clone();
+    let option = short_options(environment).next().map(|(name, _)| name.to_owned());
+    arguments.environment_option = option.filter(|_| chosen.is_none());
+    arguments.overrides.environment = chosen;
 }
 
-/// Returns what the command line says of the execution environment. `--image` and `--container` are
-/// short for options of `docker`.
+/// Returns what the command line says of the execution environment. Its description says for which
+/// settings `--image` and `--container` stand.
 pub fn environment_options(
     runtime: &Runtime,
     environment: &EnvironmentArgs,
 ) -> Result<Map<String, Value>, Error> {
-    let EnvironmentArgs { image, container, environment_option: given, .. } = environment;
-    let short = [("image", image), ("container_id", container)];
-    let short = short.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
-    let given: Vec<_> = short.chain(given.iter().cloned()).collect();
+    let name = &runtime.setup().config.environment;
+    let listed = runtime.environments().into_iter().find(|listed| listed.spec.name == *name);
+    let settings = listed.map(|listed| listed.spec.options).unwrap_or_default();
+    let short = short_options(environment).map(|(option, value)| {
+        let setting = settings.get(option).map_or(option, String::as_str);
+        (setting.to_owned(), value.to_owned())
+    });
+    let given: Vec<_> = short.chain(environment.environment_option.iter().cloned()).collect();
     if given.is_empty() {
         return Ok(Map::new());
     }
-    runtime.environment_options(&runtime.setup().config.environment, &given)
+    runtime.environment_options(name, &given)
+}
+
+fn short_options(environment: &EnvironmentArgs) -> impl Iterator<Item = (&'static str, &str)> {
+    let EnvironmentArgs { image, container, .. } = environment;
+    let options = [("image", image), ("container", container)];
+    options.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)))
 }
 
 /// Reads folders, trust and configuration.

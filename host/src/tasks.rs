@@ -4,12 +4,10 @@ use jaato_runtime::session_loop::{RunningTask, SessionHandle};
 use jaato_runtime::types::Error;
 use serde_json::Value;
 
+use crate::chat::slash;
 use crate::exit::{Exit, Failure};
 use crate::report;
 use crate::terminal::{exact_line, one_line, size};
-
-/// How `/tasks` is used.
-const USAGE: &str = "/tasks lists what runs in the background; /tasks stop ID|all ends it";
 
 /// Columns of what stands in one row beside the text of a task.
 const TASK_COLUMNS: usize = 30;
@@ -28,7 +26,7 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
         ["stop", id] => stop(session, id),
         _ => {
             let text = format!("`/tasks {}` is nothing", words.join(" "));
-            report::failure(&Failure::new(Exit::Usage, text).hint(USAGE));
+            report::failure(&Failure::new(Exit::Usage, text).hint(slash::hint("tasks")));
             Ok(Exit::Usage)
         }
     }
@@ -62,7 +60,7 @@ fn stop(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
             "all" => "nothing runs in the background".to_owned(),
             id => format!("no task `{id}` runs in the background"),
         };
-        report::failure(&Failure::new(Exit::Usage, text).hint(USAGE));
+        report::failure(&Failure::new(Exit::Usage, text).hint(slash::hint("tasks")));
         return Ok(Exit::Usage);
     }
     for task in meant {

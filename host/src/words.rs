@@ -15,20 +15,8 @@ use rustyline::validate::Validator;
 use rustyline::{CompletionType, Context, Helper};
 use tokio::runtime::Handle;
 
+use crate::chat::slash::COMMANDS;
 use crate::terminal::{self, exact_line};
-
-/// What the conversation itself takes behind `/`.
-pub const OWN: [(&str, &str); 9] = [
-    ("again", "send the last request again"),
-    ("attach", "show the model a file"),
-    ("help", "what else there is"),
-    ("mode", "the approval mode"),
-    ("model", "another model answers"),
-    ("permissions", "your answers for later calls"),
-    ("plugin", "the plugins"),
-    ("quit", "end the conversation"),
-    ("tasks", "what runs in the background"),
-];
 
 /// Files that are offered at once: what follows nobody reads.
 const FILES_MAX: usize = 100;
@@ -74,8 +62,8 @@ impl Words {
     fn choices(&self, typed: &Typed<'_>) -> Vec<WordChoice> {
         match typed {
             Typed::Name(begun) => {
-                let own = OWN.iter().filter(|(name, _)| name.starts_with(begun));
-                let own = own.map(|(name, text)| WordChoice::new(*name, *text));
+                let own = COMMANDS.iter().filter(|own| own.name.starts_with(begun));
+                let own = own.map(|own| WordChoice::new(own.name, own.help));
                 let mut choices: Vec<_> = own.chain(self.completer.names(begun)).collect();
                 // Jaato's own come first, whatever a plugin calls its.
                 choices.sort_by(|a, b| a.text.cmp(&b.text));

@@ -1,6 +1,7 @@
 //! The one line of warning in a prompt for a command line: the worst of what the rules found.
 
 use jaato_policy::shell::{Analysis, Doubt, DoubtCause, DoubtKind};
+use jaato_types::text::cut;
 
 /// Programs that fetch what another program may run.
 const FETCH: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
@@ -62,9 +63,8 @@ fn written(warning: &str, doubt: &Doubt) -> String {
     let letter = piece.chars().find(|letter| !letter.is_ascii()).filter(|_| is_unusual);
     let number = letter.map(|letter| format!(" (U+{:04X})", u32::from(letter)));
     let number = number.unwrap_or_default();
-    let short: String = piece.chars().take(PIECE_LETTERS_MAX).collect();
-    let short = if short.len() < piece.len() { format!("{short}…") } else { short };
-    warning.replace("PIECE", &format!("`{short}`{number}"))
+    let piece = cut(piece, PIECE_LETTERS_MAX);
+    warning.replace("PIECE", &format!("`{piece}`{number}"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Checks what a plugin declares before any of it becomes a path, an argument or a request.
 
+use jaato_types::text::cut;
 use jaato_types::{Asset, AssetSource};
 
 use crate::AssetError;
@@ -68,7 +69,7 @@ pub(crate) fn check_model_name(name: &str) -> Result<(), AssetError> {
         return Ok(());
     }
     let reason = "it has other characters than names may have, or too many".to_owned();
-    Err(AssetError::BadName { name: name.chars().take(80).collect(), reason })
+    Err(AssetError::BadName { name: cut(name, 80), reason })
 }
 
 #[cfg(test)]

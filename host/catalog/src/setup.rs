@@ -27,6 +27,9 @@ pub struct Arguments {
     pub config_file: Option<PathBuf>,
     /// `--env-file`: instead of the workspace's `.env`.
     pub env_file: Option<PathBuf>,
+    /// The option that chooses the execution environment, such as `image`: the one whose
+    /// description lists it.
+    pub environment_option: Option<String>,
 }
 
 /// Everything that a host is made of.
@@ -36,6 +39,8 @@ pub struct Setup {
     pub plugin_dirs: Vec<PathBuf>,
     /// `--tools`.
     pub tools_only: Option<Vec<String>>,
+    /// The option that chooses the execution environment in place of the configuration.
+    pub environment_option: Option<String>,
     /// The executable that guardian and workers are started from; shipped plugins lie beside it.
     pub executable: PathBuf,
     /// The user's folders.
@@ -147,6 +152,7 @@ impl Setup {
             tools_only: arguments
                 .tools_only
                 .or_else(|| (!config.tools_offered).then(|| vec![NO_TOOLS.to_owned()])),
+            environment_option: arguments.environment_option,
             executable,
             grants: Arc::new(GrantTable::of(&folders)),
             folders,

@@ -14,8 +14,8 @@ mod outputs;
 mod processes;
 
 pub use environments::{
-    EnvironmentListed, Environments, LimitsOfAll, SavedResources, SessionOutputs,
-    SharedEnvironment, is_operation, is_resource_operation,
+    EnvironmentListed, Environments, LimitsOfAll, SessionOutputs, SharedEnvironment, is_operation,
+    is_resource_operation,
 };
 pub use outputs::{OUTPUT_FILE_BYTES_MAX, Outputs};
 pub use processes::{CallProcesses, EndedProcess, Processes, declared_secrets};

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use jaato_http::header::HeaderValue;
 use jaato_http::{Client, Limits, Method, Redirects, Request, Url, is_loopback};
+use jaato_types::text::cut;
 use jaato_types::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::file::{AuthorizedUser, Impersonated};
-use crate::jwt::SCOPE;
 use crate::token::Minted;
 
 /// How long a server of tokens may take.
@@ -68,7 +68,7 @@ pub(crate) async fn of_user(client: &Client, user: &AuthorizedUser) -> Result<Mi
 pub(crate) async fn in_the_name_of(
     client: &Client,
     account: &Impersonated,
-    own: &str,
+    (own, scope): (&str, &str),
 ) -> Result<Minted, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -82,7 +82,7 @@ pub(crate) async fn in_the_name_of(
     request.headers.insert("authorization", bearer);
     request.headers.insert("content-type", HeaderValue::from_static("application/json"));
     let lifetime = format!("{}s", LIFETIME.as_secs());
-    let asked = json!({ "scope": [SCOPE], "lifetime": lifetime, "delegates": account.delegates });
+    let asked = json!({ "scope": [scope], "lifetime": lifetime, "delegates": account.delegates });
     request.body = asked.to_string().into();
     let answer: Answer = read(&send(client, request, &[own]).await?)?;
     Ok(Minted::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))
@@ -134,7 +134,7 @@ fn refused(server: &str, status: u16, body: &[u8]) -> Error {
         Some(message) => message.to_owned(),
         None => refusal.error_description,
     };
-    let about: String = about.chars().take(TOLD_CHARS_MAX).collect();
+    let about = cut(&about, TOLD_CHARS_MAX);
     let about = if about.is_empty() { about } else { format!(": {about}") };
     let text = format!("`{server}` gives no token for Google's servers ({word}){about}");
     let error = Error::new(ErrorKind::Configuration, text);

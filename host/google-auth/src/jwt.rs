@@ -11,9 +11,6 @@ use serde_json::{Value, json};
 
 use crate::file::ServiceAccount;
 
-/// What the token is good for.
-pub(crate) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
-
 /// How long it counts: the longest that Google takes.
 pub(crate) const LIFETIME_S: u64 = 3_600;
 
@@ -24,7 +21,7 @@ const BACKDATED_S: u64 = 10;
 ///
 /// # Errors
 /// `configuration` for a key that is none.
-pub(crate) fn sign(account: &ServiceAccount, now_s: u64) -> Result<String, Error> {
+pub(crate) fn sign(account: &ServiceAccount, scope: &str, now_s: u64) -> Result<String, Error> {
     let wrong = || {
         let text = format!("the private key of `{}` cannot be read", account.client_email);
         Error::new(ErrorKind::Configuration, text)
@@ -39,7 +36,7 @@ pub(crate) fn sign(account: &ServiceAccount, now_s: u64) -> Result<String, Error
     if !account.private_key_id.is_empty() {
         header["kid"] = json!(account.private_key_id);
     }
-    let claims = json!({ "iss": email, "sub": email, "scope": SCOPE, "iat": issued_at,
+    let claims = json!({ "iss": email, "sub": email, "scope": scope, "iat": issued_at,
         "exp": issued_at + LIFETIME_S });
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let text = format!("{}.{}", part(&header), part(&claims));

@@ -68,7 +68,7 @@ impl Minter {
         }
         kept.minted = None;
         let mut minted = match self.places.file() {
-            Some(named) => of_file(&named, client).await?,
+            Some(named) => of_file(&named, &self.places.scope, client).await?,
             None => self.of_machine(&mut kept, client).await?,
         };
         if let Some(project) = &self.places.quota_project {
@@ -103,7 +103,7 @@ impl Minter {
 }
 
 /// Mints a token from a file.
-async fn of_file(named: &Named, client: &Client) -> Result<Minted, Error> {
+async fn of_file(named: &Named, scope: &str, client: &Client) -> Result<Minted, Error> {
     let wrong = |what: &dyn fmt::Display| {
         let text = format!("`{}` ({}) {what}", named.path.display(), named.place);
         Error::new(ErrorKind::Configuration, text)
@@ -121,15 +121,17 @@ async fn of_file(named: &Named, client: &Client) -> Result<Minted, Error> {
         )
     };
     match file::read(&text, named)? {
-        Credentials::ServiceAccount(account) => of_service_account(account).await,
+        Credentials::ServiceAccount(account) => of_service_account(account, scope).await,
         Credentials::AuthorizedUser(user) => exchange::of_user(client, &user).await,
         Credentials::ImpersonatedServiceAccount(account) => {
             let own = match *account.source_credentials {
-                Credentials::ServiceAccount(ref own) => of_service_account(own.clone()).await?,
+                Credentials::ServiceAccount(ref own) => {
+                    of_service_account(own.clone(), scope).await?
+                }
                 Credentials::AuthorizedUser(ref user) => exchange::of_user(client, user).await?,
                 _ => return Err(not_yet()),
             };
-            exchange::in_the_name_of(client, &account, &own.token.text).await
+            exchange::in_the_name_of(client, &account, (&own.token.text, scope)).await
         }
         Credentials::ExternalAccount
         | Credentials::ExternalAccountAuthorizedUser
@@ -138,9 +140,11 @@ async fn of_file(named: &Named, client: &Client) -> Result<Minted, Error> {
 }
 
 /// Signs a token. On a thread of its own: it takes milliseconds.
-async fn of_service_account(account: ServiceAccount) -> Result<Minted, Error> {
+async fn of_service_account(account: ServiceAccount, scope: &str) -> Result<Minted, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let signed = tokio::task::spawn_blocking(move || jwt::sign(&account, now.as_secs())).await;
+    let scope = scope.to_owned();
+    let sign = move || jwt::sign(&account, &scope, now.as_secs());
+    let signed = tokio::task::spawn_blocking(sign).await;
     let signed = signed.map_err(|_| Error::new(ErrorKind::HostBug, "no token was signed"))?;
     Ok(Minted::new(signed?, Duration::from_secs(jwt::LIFETIME_S), None))
 }

@@ -28,12 +28,18 @@ pub struct Places {
     pub metadata: Option<String>,
     /// The project that requests are billed to, before one that a file names.
     pub quota_project: Option<String>,
+    /// The scope that tokens are asked for.
+    pub scope: String,
 }
 
 impl Places {
     /// Reads them from the variables of Google's own libraries: `CLOUDSDK_CONFIG`, `HOME`,
     /// `GCE_METADATA_HOST`, `NO_GCE_CHECK`, `GOOGLE_CLOUD_QUOTA_PROJECT`.
-    pub fn from_variables(named: Option<Named>, variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn from_variables(
+        named: Option<Named>,
+        scope: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Self {
         let given = |name: &str| variable(name).filter(|text| !text.trim().is_empty());
         let below = |name: &str, folder: &str| {
             given(name).map(|home| Path::new(&home).join(folder)).filter(|it| it.is_absolute())
@@ -46,6 +52,7 @@ impl Places {
             gcloud: folder.map(|folder| folder.join(GCLOUD_FILE)),
             metadata: Some(host).filter(|_| !is_off),
             quota_project: given("GOOGLE_CLOUD_QUOTA_PROJECT"),
+            scope: scope.to_owned(),
         }
     }
 
@@ -75,7 +82,7 @@ mod tests {
         let found = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
         };
-        Places::from_variables(None, found)
+        Places::from_variables(None, "all", found)
     }
 
     #[test]

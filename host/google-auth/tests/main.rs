@@ -93,9 +93,12 @@ impl Folder {
     }
 }
 
+const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+
 fn named(path: &Path) -> Places {
     let place = "variable GOOGLE_APPLICATION_CREDENTIALS".to_owned();
-    Places { named: Some(Named { path: path.to_owned(), place }), ..Places::default() }
+    let named = Some(Named { path: path.to_owned(), place });
+    Places { named, scope: SCOPE.to_owned(), ..Places::default() }
 }
 
 async fn mint(places: Places) -> Result<Token, Error> {
@@ -126,7 +129,7 @@ async fn a_service_account_signs_its_own_token() {
     let claims_read = json(claims);
     assert_eq!(claims_read["iss"], "bot@p.iam.gserviceaccount.com");
     assert_eq!(claims_read["sub"], claims_read["iss"]);
-    assert_eq!(claims_read["scope"], "https://www.googleapis.com/auth/cloud-platform");
+    assert_eq!(claims_read["scope"], SCOPE);
     assert_eq!(claims_read["aud"], Value::Null);
     let lifetime = claims_read["exp"].as_u64().unwrap() - claims_read["iat"].as_u64().unwrap();
     assert_eq!(lifetime, 3_600);
@@ -188,8 +191,7 @@ async fn one_account_acts_in_the_name_of_another() {
     assert!(asked[1].starts_with("POST /bot:generateAccessToken "), "{}", asked[1]);
     assert!(asked[1].to_lowercase().contains("authorization: bearer own"));
     let body: Value = serde_json::from_str(asked[1].split_once("\r\n\r\n").unwrap().1).unwrap();
-    let scope = "https://www.googleapis.com/auth/cloud-platform";
-    assert_eq!(body, json!({ "scope": [scope], "lifetime": "3600s", "delegates": ["d"] }));
+    assert_eq!(body, json!({ "scope": [SCOPE], "lifetime": "3600s", "delegates": ["d"] }));
 }
 
 #[tokio::test]

@@ -44,8 +44,6 @@ pub struct CallSite {
     pub objects: Option<CallObjects>,
     /// The session's execution environment.
     pub environment: Option<Arc<dyn EnvironmentAccess>>,
-    /// The name of the resource that is made by this, where one is.
-    pub making: Option<Arc<str>>,
     /// Hears of each piece of an answer from the network, where a provider answers a request.
     pub alive: Option<Alive>,
     /// What the call streams, where a tool runs.
@@ -91,8 +89,6 @@ pub struct EnvironmentRequest {
     pub session: SessionId,
     /// The instance that asks.
     pub asker: AskingInstance,
-    /// The name of the resource whose making asks, where one does.
-    pub making: Option<Arc<str>>,
     /// What is asked.
     pub operation: String,
     /// Its frame.
@@ -118,7 +114,6 @@ impl CallSite {
             call: None,
             objects: None,
             environment: None,
-            making: None,
             alive: None,
             streamed: None,
             attachments: None,
@@ -151,7 +146,6 @@ impl CallSite {
         Self {
             call: None,
             objects: None,
-            making: None,
             alive: None,
             streamed: None,
             attachments: None,

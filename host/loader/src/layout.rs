@@ -5,6 +5,8 @@
 
 mod traits;
 
+use jaato_types::text::{cut, one_line};
+
 use std::fmt;
 
 use abi_stable::abi_stability::abi_checking::{AbiInstabilityErrors, check_layout_compatibility};
@@ -72,15 +74,8 @@ fn difference_in(text: &str) -> Option<(String, String, String)> {
     let (what, rest) = block.split_once("\nExpected:\n")?;
     let (expected, rest) = rest.split_once("\nFound:\n")?;
     let found = rest.split("\n\n").next().unwrap_or_default();
-    Some((one_line(what), one_line(expected), one_line(found)))
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(SIDE_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    let side = |text| cut(&one_line(text), SIDE_CHARACTERS_MAX);
+    Some((side(what), side(expected), side(found)))
 }
 
 #[cfg(test)]

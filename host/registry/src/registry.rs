@@ -270,6 +270,20 @@ impl Registry {
         self.offered(Kind::Environment)
     }
 
+    /// Finds the execution environment that an option of the command line chooses. A shipped one
+    /// counts first.
+    pub fn environment_with_option(&self, option: &str) -> Option<&str> {
+        let lists = |name: &&str| {
+            let described = self.environment(name).and_then(PluginEntry::description);
+            let spec = described.and_then(|it| it.environment.as_ref());
+            spec.is_some_and(|spec| spec.options.contains_key(option))
+        };
+        let is_shipped = |name: &&str| {
+            self.environment(name).is_some_and(|it| it.candidate.trust == Trust::Shipped)
+        };
+        self.environments().filter(lists).max_by_key(is_shipped)
+    }
+
     fn tool_at(&self, place: &ToolPlace) -> Option<ToolEntry<'_>> {
         let candidate = &self.plugins[place.plugin].candidate;
         Some(ToolEntry {

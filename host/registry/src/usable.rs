@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use jaato_types::text::cut;
 use jaato_types::{CommandSpec, Description, ProviderPreset, ToolName, ToolSpec};
 
 use crate::schema;
@@ -149,11 +150,7 @@ fn too_long(text: &str, max: usize) -> Option<String> {
 
 /// Quotes a name so that every sign which could deceive is seen.
 fn shown(name: &str) -> String {
-    let mut shown: String = name.chars().take(SHOWN_CHARS_MAX).collect();
-    if shown.len() < name.len() {
-        shown.push('…');
-    }
-    let escaped: String = shown
+    let escaped: String = cut(name, SHOWN_CHARS_MAX)
         .chars()
         .map(|sign| {
             if sign.is_ascii() {

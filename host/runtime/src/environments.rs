@@ -1,6 +1,6 @@
 //! What embedders and people reach of execution environments.
 
-use jaato_environments::{EnvironmentListed, SavedResources, SharedEnvironment};
+use jaato_environments::{EnvironmentListed, SharedEnvironment};
 use jaato_session::Cancel;
 use jaato_types::execution::EnvironmentFacts;
 use jaato_types::process::{OutputStream, ProcessExit, Spawn};
@@ -69,26 +69,5 @@ impl Runtime {
         notice: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<EnvironmentFacts, Error> {
         self.host().environments.facts(session, notice).await
-    }
-
-    /// Asks each resource of a session's environment what it can be made from again. Those that
-    /// cannot be are left out; what was restored and is not yet made is kept as it is.
-    pub async fn save_resources(&self, session: &SessionId) -> SavedResources {
-        self.host().environments.save_resources(session).await
-    }
-
-    /// Has each saved resource made again by the plugin that makes those of its name. Returns what
-    /// could not be, a line each: it is kept, and tried again when a plugin asks for the resource.
-    /// What an earlier call left to be tried again is forgotten.
-    ///
-    /// # Errors
-    /// `invalid_arguments` where that is no value of [`Runtime::save_resources`], `unavailable`
-    /// where the session has no environment.
-    pub async fn restore_resources(
-        &self,
-        session: &SessionId,
-        value: &Value,
-    ) -> Result<Vec<String>, Error> {
-        self.host().environments.restore_resources(session, value).await
     }
 }

@@ -102,7 +102,7 @@ pub use jaato_catalog::{
     forget_copy, places, private_copy, problem_line, rules, sha256_of, supervisor, trust_command,
     trust_line,
 };
-pub use jaato_environments::{EndedProcess, EnvironmentListed, SavedResources, SharedEnvironment};
+pub use jaato_environments::{EndedProcess, EnvironmentListed, SharedEnvironment};
 pub use jaato_instances::{Tell, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, source as model_facts_source};

@@ -87,9 +87,13 @@ impl Runtime {
     }
 
     /// Puts together what runs the plugins that were found.
-    pub(crate) fn with(setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
+    pub(crate) fn with(mut setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
+        if let Some(option) = &setup.environment_option {
+            let chosen = registry.environment_with_option(option);
+            setup.config.environment = chosen.map_or_else(|| format!("--{option}"), str::to_owned);
+        }
         let of_settings = problems_of_settings(&registry, &setup.config, &setup.variables);
         let has_broken_settings = of_settings.iter().any(|problem| problem.breaks_plugin);
         let setting_problems: Vec<String> =

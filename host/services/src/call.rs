@@ -203,7 +203,6 @@ impl Call {
             plugin: self.plugin.clone(),
             session: self.site.session.clone(),
             asker: Arc::clone(&self.asker),
-            making: self.site.making.clone(),
             operation: operation.to_owned(),
             request,
             files: self.site.files.clone(),

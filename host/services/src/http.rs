@@ -33,9 +33,6 @@ const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 /// quarter of it.
 const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The header in which Google is told which project is billed.
-const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
-
 /// First status whose body tells of a failure, and may repeat what was wrong with the request.
 const FIRST_FAILURE: u16 = 400;
 
@@ -210,9 +207,9 @@ fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error
     let mut value = HeaderValue::from_str(&value).map_err(|_| unusable())?;
     value.set_sensitive(true);
     request.headers.insert(name, value);
-    if let Some(project) = &grant.quota_project {
+    if let Some((header, project)) = &grant.project {
         let project = HeaderValue::from_str(project).map_err(|_| unusable())?;
-        request.headers.insert(QUOTA_PROJECT, project);
+        request.headers.insert(header, project);
     }
     Ok(())
 }

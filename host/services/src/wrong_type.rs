@@ -1,6 +1,6 @@
 //! Says in words of people that a setting has another type than it should.
 
-use std::borrow::Cow;
+use jaato_types::text::cut_to_bytes;
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -39,12 +39,7 @@ fn could_be(text: &str, wanted: &[String]) -> bool {
 }
 
 fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    let text = match text.len() > VALUE_BYTES_MAX {
-        true => Cow::from(format!("{}…", &text[..text.floor_char_boundary(VALUE_BYTES_MAX)])),
-        false => Cow::from(text),
-    };
-    format!("`{text}`")
+    format!("`{}`", cut_to_bytes(&value.to_string(), VALUE_BYTES_MAX))
 }
 
 fn type_of(value: &Value) -> &'static str {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use jaato_types::text::cut_to_bytes;
 use jaato_types::{Error, ErrorKind, Result, ToolName, ToolSpec};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
@@ -184,8 +185,5 @@ fn type_name(value: &Value) -> &'static str {
 }
 
 fn shorten(text: &str) -> String {
-    if text.len() <= VALUE_BYTES_MAX {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(VALUE_BYTES_MAX)])
+    cut_to_bytes(text, VALUE_BYTES_MAX)
 }

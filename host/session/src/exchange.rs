@@ -1,5 +1,6 @@
 //! One request to the provider: attempts, retries, silence, cancellation.
 
+use jaato_types::text::cut;
 use jaato_types::{Completion, Error, ErrorKind, Event, FinishReason, Part, Request};
 
 use crate::events::Emitter;
@@ -202,10 +203,7 @@ fn complete(
 /// Tells a person of an answer whose end nobody here understands. It counts as whole all the same:
 /// servers have words of their own for an ordinary end too.
 fn unknown_finish(word: Option<&str>) -> String {
-    let word = word.map(|word| {
-        let shown: String = word.chars().take(FINISH_WORD_CHARS_MAX).collect();
-        format!(", `{shown}`")
-    });
+    let word = word.map(|word| format!(", `{}`", cut(word, FINISH_WORD_CHARS_MAX)));
     let word = word.unwrap_or_default();
     format!(
         "the provider ended its answer for a reason that jaato does not know{word}: it may not be whole"

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use jaato_types::text::cut;
 use jaato_types::touches::KEYWORD;
 use jaato_types::{
     Annotations, Availability, Condition, Error, ErrorKind, Offer, Output, PluginName, Result,
@@ -369,8 +370,5 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
 fn summary(description: &str) -> String {
     let sentence = description.split_once(". ").map_or(description, |(first, _)| first);
     let sentence = sentence.lines().next().unwrap_or_default().trim_end_matches('.');
-    if sentence.chars().count() <= SUMMARY_CHARS_MAX {
-        return sentence.to_owned();
-    }
-    sentence.chars().take(SUMMARY_CHARS_MAX).chain("...".chars()).collect()
+    cut(sentence, SUMMARY_CHARS_MAX)
 }

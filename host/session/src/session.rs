@@ -100,6 +100,15 @@ pub enum Objects {
     Shared(SharedObjects),
 }
 
+impl Objects {
+    fn shared(self, emitter: &Emitter) -> SharedObjects {
+        match self {
+            Self::Own(environment) => SharedObjects::new(environment, emitter.clone()),
+            Self::Shared(objects) => objects.for_another(),
+        }
+    }
+}
+
 impl Default for Objects {
     fn default() -> Self {
         Self::Own(ObjectEnvironment::default())
@@ -189,21 +198,11 @@ impl Session {
         prefix.tools = toolbox.active().cloned().collect();
         model::ask_for(&mut prefix, &model, options, &takes, &id);
         let told_tools = prefix.tools.clone();
-        let facts = SharedFacts::new(ContextFacts {
-            model: model.as_str().to_owned(),
-            context_limit,
-            turns: history.turns(),
-            gc: ports.gc.as_ref().filter(|plugin| plugin.is_there()).map(|_| facts(&gc)),
-            ..ContextFacts::default()
-        });
+        let facts = first_facts(&model, context_limit, &history, &gc, &ports);
         let emitter = Emitter::new(id.clone(), ports.events.clone());
         let provider = Arc::clone(&ports.provider);
-        let objects = match setup.objects {
-            Objects::Own(environment) => SharedObjects::new(environment, emitter.clone()),
-            Objects::Shared(objects) => objects.for_another(),
-        };
-        let clock = Arc::clone(&ports.clock);
-        let hooks = Arc::clone(&ports.hooks);
+        let objects = setup.objects.shared(&emitter);
+        let (clock, hooks) = (Arc::clone(&ports.clock), Arc::clone(&ports.hooks));
         let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
         let shared = Arc::new(Shared {
             id,
@@ -254,20 +253,20 @@ impl Session {
             lets_tasks_go_on: false,
         };
         session.close_open_turn()?;
-        session.offer_declared();
-        session.offer_view();
-        session.tell_record();
-        let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
-        let agent = session.shared.agent.as_ref();
+        session.tell_start();
+        Ok(session)
+    }
+
+    fn tell_start(&mut self) {
+        self.offer_declared();
+        self.offer_view();
+        self.tell_record();
+        let tools = self.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
+        let agent = self.shared.agent.as_ref();
         let opener = agent.map(|agent| agent.opener.clone());
         let agent = agent.map(|agent| agent.name.clone());
-        session.shared.emitter.emit(Event::SessionStarted {
-            model: model.as_str().to_owned(),
-            tools,
-            agent,
-            opener,
-        });
-        Ok(session)
+        let model = self.model.as_str().to_owned();
+        self.shared.emitter.emit(Event::SessionStarted { model, tools, agent, opener });
     }
 
     /// Returns the session's id.
@@ -430,4 +429,20 @@ impl Session {
         }
         self.send_tools();
     }
+}
+
+fn first_facts(
+    model: &ModelId,
+    context_limit: u64,
+    history: &History,
+    gc: &GcSettings,
+    ports: &Ports,
+) -> SharedFacts {
+    SharedFacts::new(ContextFacts {
+        model: model.as_str().to_owned(),
+        context_limit,
+        turns: history.turns(),
+        gc: ports.gc.as_ref().filter(|plugin| plugin.is_there()).map(|_| facts(gc)),
+        ..ContextFacts::default()
+    })
 }

@@ -10,13 +10,14 @@ use jaato_runtime::Runtime;
 use jaato_runtime::session_loop::{Cancel, Inbox, Session, SessionHandle, TurnReport};
 use jaato_runtime::types::Outcome as TurnOutcome;
 
+use super::slash::{Run, SlashCommand};
 use super::{CurrentTurn, Wish, help, wish};
 use crate::ask::Stage;
 use crate::exit::{self, Exit, Failure};
 use crate::lines::{Beside, Line, Lines};
 use crate::terminal::{exact_line, input_is_terminal, size};
 use crate::view::View;
-use crate::{attach, conversation, permissions, report, tasks};
+use crate::{attach, conversation, report, tasks};
 
 /// Columns of what stands before a line that is said to wait.
 const SAID_COLUMNS: usize = 50;
@@ -190,31 +191,21 @@ impl<'a> Meanwhile<'a> {
                     self.aside(|| report::problems(note.as_slice())).await;
                 }
             }
-            Wish::Help => self.aside(|| help(self.runtime)).await,
-            Wish::Mode(name) => self.answer(|session| permissions::mode(session, name)).await,
-            Wish::Permissions(words) => {
-                self.answer(|session| permissions::permissions(session, words)).await;
+            Wish::Own(SlashCommand { run: Run::Help, .. }, _) => {
+                self.aside(|| help(self.runtime)).await;
             }
-            Wish::Tasks(words) => self.answer(|session| tasks::tasks(session, words)).await,
-            Wish::Again
-            | Wish::Attach(_)
-            | Wish::Quit
-            | Wish::Plugin(_)
-            | Wish::Model(_)
-            | Wish::Command(..) => self.waits(&text).await,
+            Wish::Own(SlashCommand { run: Run::AtOnce(run), .. }, words) => {
+                let answer = || {
+                    if let Err(error) = run(&self.session, words) {
+                        report::failure(&error.into());
+                    }
+                };
+                self.aside(answer).await;
+            }
+            Wish::Own(SlashCommand { run: Run::AfterTurn(_), .. }, _) | Wish::Command(..) => {
+                self.waits(&text).await;
+            }
         }
-    }
-
-    async fn answer(
-        &self,
-        ask: impl FnOnce(&SessionHandle) -> Result<Exit, jaato_runtime::types::Error>,
-    ) {
-        self.aside(|| {
-            if let Err(error) = ask(&self.session) {
-                report::failure(&error.into());
-            }
-        })
-        .await;
     }
 
     /// Writes something beside what the view writes.

@@ -321,51 +321,23 @@ impl super::Writer for People {
 impl People {
     fn write(&mut self, envelope: &Envelope) -> io::Result<()> {
         let columns = self.columns();
-        if let Some(shown) = self.agents.take(envelope, columns) {
-            return match shown {
-                Shown::Line(text) => self.dim_line(&text),
-                Shown::Spinner(text) => {
-                    self.going_on = Some(text);
-                    Ok(())
-                }
-                Shown::Nothing => Ok(()),
-            };
+        match self.agents.take(envelope, columns) {
+            Some(Shown::Line(text)) => return self.dim_line(&text),
+            Some(Shown::Spinner(text)) => {
+                self.going_on = Some(text);
+                return Ok(());
+            }
+            Some(Shown::Nothing) => return Ok(()),
+            None => {}
         }
         match &envelope.event {
             Event::TextDelta { text, .. } => self.answer(text),
             Event::ThoughtDelta { text, .. } => self.output("thought", text),
             Event::ToolOutput { call_id, source, text } => self.call_output(call_id, source, text),
-            Event::StepStarted { .. } => {
-                self.begin("waiting for the model");
-                Ok(())
-            }
-            Event::Notice { text, .. } if self.is_terminal && text.ends_with('…') => {
-                self.going_on = Some(text.clone());
-                Ok(())
-            }
-            Event::Notice { source, text } => {
-                self.dim_line(&format!("{}: {}", named(source), one_line(text, NOTICE_COLUMNS)))
-            }
             Event::Progress { label, done, total, .. } => self.progress(label, *done, *total),
             Event::ToolCallStarted { call_id, .. } if self.denied.contains(call_id) => Ok(()),
             Event::ToolCallStarted { call_id, name, source, arguments, by, .. } => {
-                let name = named(name.as_str());
-                let command = arguments.get("command").and_then(Value::as_str);
-                self.calls.begin(call_id, source, command.unwrap_or(&name));
-                self.going_on = None;
-                self.moving.begin();
-                let source = named(&self.calls.label(call_id, source));
-                // What a plugin calls stands further in, behind who calls it.
-                let by = by.as_ref().map(|by| format!("  {} calls ", named(by)));
-                let by = by.unwrap_or_default();
-                let taken = by.len() + name.len() + source.len() + 8;
-                let room = self.columns().saturating_sub(taken);
-                let arguments = exact_line(&in_a_line(arguments), room);
-                let line = Text::new().dim(&format!("{by}[{source}]")).plain(" ").strong(&name);
-                self.line(&match arguments.is_empty() {
-                    true => line,
-                    false => line.plain(" ").dim(&arguments),
-                })
+                self.call_started(call_id, (name.as_str(), source), arguments, by.as_ref())
             }
             Event::FileChanged { call_id, source, change } => {
                 self.calls.has_told(call_id);
@@ -389,104 +361,24 @@ impl People {
             }
             Event::PlanChanged { call_id, source, plan } => {
                 self.calls.has_told(call_id);
-                let columns = self.columns();
                 let lines = self.plans.lines(source, plan);
                 lines.iter().try_for_each(|line| self.dim_line(&exact_line(line, columns)))
             }
             Event::ToolCallFinished { call_id, source, result, is_error, duration_ms, .. } => {
-                let source = self.calls.label(call_id, source);
-                let ended = self.calls.end_call(call_id);
-                self.going_on = None;
-                if let Some(at) = self.denied.iter().position(|denied| denied == call_id) {
-                    self.denied.swap_remove(at);
-                    return self.output(&source, &ended.rest);
-                }
-                if self.calls.is_in_background(call_id) && !is_error {
-                    // The row of the task has said it.
-                    return Ok(());
-                }
-                let ending = ending(result, *is_error, &ended, *duration_ms);
-                self.ended(&source, &ended, ending)
+                self.call_finished(call_id, source, result, *is_error, *duration_ms)
+            }
+            Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
+            Event::TaskStarted { task_id, call_id, source, .. } => {
+                self.task_started(task_id, call_id, source)
+            }
+            Event::TaskFinished { call_id, source, result, is_error, duration_ms, .. } => {
+                self.task_finished(call_id, source, result, *is_error, *duration_ms)
             }
             Event::ObjectsAdded { source, text: Some(text), .. } => {
                 self.output(source, &format!("{}\n", text.trim_end()))
             }
-            Event::ObjectsAdded { source, tool, name, objects, .. } => {
-                let name = name.as_deref().map_or(String::new(), |name| format!(" of {name}"));
-                let objects = match objects.len() {
-                    1 => "1 object".to_owned(),
-                    count => format!("{count} objects"),
-                };
-                let text = format!("{source}: {tool} gave {objects}{name}");
-                self.dim_line(&exact_line(&text, self.columns()))
-            }
             Event::Retry { attempt, delay_ms, error, answer_restarts } => {
-                let seconds = *delay_ms as f64 / 1000.0;
-                let message = one_line(&error.message, NOTICE_COLUMNS);
-                let (next, most) = (attempt + 1, self.attempts_max);
-                let most = if most > 0 { format!(" of {most}") } else { String::new() };
-                let tries = format!("try {next}{most}");
-                let again = match answer_restarts {
-                    true => "the answer starts again",
-                    false => "trying again",
-                };
-                self.dim_line(&format!("{message}; {again} in {seconds:.1} s, {tries}"))?;
-                self.begin(&format!("waiting {seconds:.0} s for the provider, {tries}"));
-                Ok(())
-            }
-            Event::ModelChanged { model, left_out, .. } => {
-                let not_sent = match left_out.as_slice() {
-                    [] => String::new(),
-                    left_out => format!("; not sent on: {}", left_out.join(", ")),
-                };
-                self.dim_line(&format!("{} answers from here on{not_sent}", named(model)))
-            }
-            Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
-            Event::TaskStarted { task_id, call_id, source, .. } => {
-                let source = self.calls.label(call_id, source);
-                let so_far = self.calls.is_task(call_id);
-                self.output(&source, &so_far)?;
-                let text = format!("runs in the background as {}", named(task_id));
-                self.line(&label(&source).dim(&text))
-            }
-            Event::TaskFinished { call_id, source, result, is_error, duration_ms, .. } => {
-                let source = self.calls.label(call_id, source);
-                let ended = self.calls.end(call_id);
-                if self.hides_ends_of_tasks {
-                    return self.output(&source, &ended.rest);
-                }
-                let ending = ending(result, *is_error, &ended, *duration_ms);
-                self.ended(&source, &ended, ending)
-            }
-            Event::Notified { source, text } => self.dim_line(&format!(
-                "{} says: {}",
-                named(source),
-                one_line(text, NOTICE_COLUMNS)
-            )),
-            Event::MessageJoined { text } => {
-                self.dim_line(&format!("you: {}", one_line(text, self.columns())))
-            }
-            Event::PromptAdded { source, tokens, .. } => self.dim_line(&format!(
-                "{} puts about {tokens} tokens before your prompt",
-                named(source)
-            )),
-            Event::RequestChanged { source, options, tokens } => {
-                self.dim_line(&request_line(source, options, *tokens))
-            }
-            Event::ToolCallChanged { name, source, .. } => self.dim_line(&format!(
-                "{} changes the arguments of {}",
-                named(source),
-                named(name.as_str())
-            )),
-            Event::ToolResultChanged { name, source, .. } => self.dim_line(&format!(
-                "{} changes what {} answered",
-                named(source),
-                named(name.as_str())
-            )),
-            event @ Event::Gc { .. } => self.dim_line(&one_line(&gc_line(event), self.columns())),
-            Event::CommandStarted { name, source, .. } => {
-                self.begin(&format!("{}: {}", named(source), named(name)));
-                Ok(())
+                self.retry(*attempt, *delay_ms, &error.message, *answer_restarts)
             }
             // Its answer is printed by whoever gave the command.
             Event::CommandFinished { .. } => {
@@ -494,21 +386,75 @@ impl People {
                 self.moving.still();
                 Ok(())
             }
-            // For those who join: what is on a screen is told by the result of the call, as the
-            // model has it.
-            Event::TerminalScreen { .. } | Event::TerminalTyped { .. } => Ok(()),
-            Event::TurnStarted { woken_by, .. } if woken_by.is_empty() => Ok(()),
-            Event::TurnStarted { woken_by, .. } => {
-                let text = format!("woken by {}", named(&woken_by.join(", ")));
-                self.dim_line(&text)
+            other => self.remark(other),
+        }
+    }
+
+    /// Writes what takes a line.
+    fn remark(&mut self, event: &Event) -> io::Result<()> {
+        let line = match event {
+            Event::Notice { source, text } if !(self.is_terminal && text.ends_with('…')) => {
+                format!("{}: {}", named(source), one_line(text, NOTICE_COLUMNS))
+            }
+            Event::ObjectsAdded { source, tool, name, objects, .. } => {
+                let name = name.as_deref().map_or(String::new(), |name| format!(" of {name}"));
+                let objects = match objects.len() {
+                    1 => "1 object".to_owned(),
+                    count => format!("{count} objects"),
+                };
+                exact_line(&format!("{source}: {tool} gave {objects}{name}"), self.columns())
+            }
+            Event::ModelChanged { model, left_out, .. } => {
+                let not_sent = match left_out.as_slice() {
+                    [] => String::new(),
+                    left_out => format!("; not sent on: {}", left_out.join(", ")),
+                };
+                format!("{} answers from here on{not_sent}", named(model))
+            }
+            Event::Notified { source, text } => {
+                format!("{} says: {}", named(source), one_line(text, NOTICE_COLUMNS))
+            }
+            Event::MessageJoined { text } => format!("you: {}", one_line(text, self.columns())),
+            Event::PromptAdded { source, tokens, .. } => {
+                format!("{} puts about {tokens} tokens before your prompt", named(source))
+            }
+            Event::RequestChanged { source, options, tokens } => {
+                request_line(source, options, *tokens)
+            }
+            Event::ToolCallChanged { name, source, .. } => {
+                format!("{} changes the arguments of {}", named(source), named(name.as_str()))
+            }
+            Event::ToolResultChanged { name, source, .. } => {
+                format!("{} changes what {} answered", named(source), named(name.as_str()))
+            }
+            event @ Event::Gc { .. } => one_line(&gc_line(event), self.columns()),
+            Event::TurnStarted { woken_by, .. } if !woken_by.is_empty() => {
+                format!("woken by {}", named(&woken_by.join(", ")))
             }
             Event::FormAnswered { source, outcome, .. } => match form_line(*outcome) {
-                Some(what) => self.dim_line(&format!("{}: {what}", named(source))),
-                None => Ok(()),
+                Some(what) => format!("{}: {what}", named(source)),
+                None => return Ok(()),
             },
-            // Asked on the terminal by the asker; told by what comes after.
-            Event::TerminalAsked { .. }
+            other => return self.begin_or_pass(other),
+        };
+        self.dim_line(&line)
+    }
+
+    /// Begins what goes on until the next event, or passes over an event that nothing shows.
+    fn begin_or_pass(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::StepStarted { .. } => self.begin("waiting for the model"),
+            Event::CommandStarted { name, source, .. } => {
+                self.begin(&format!("{}: {}", named(source), named(name)));
+            }
+            Event::Notice { text, .. } => self.going_on = Some(text.clone()),
+            // Asked on the terminal by the asker; told by what comes after. For those who join a
+            // terminal: the result of the call tells what is on its screen, as the model has it.
+            Event::TurnStarted { .. }
+            | Event::TerminalAsked { .. }
             | Event::TerminalAnswered { .. }
+            | Event::TerminalScreen { .. }
+            | Event::TerminalTyped { .. }
             | Event::FormAsked { .. }
             | Event::CompletionStarted { .. }
             | Event::CompletionFinished { .. }
@@ -518,8 +464,127 @@ impl People {
             | Event::SessionStarted { .. }
             | Event::Usage { .. }
             | Event::StepFinished { .. }
-            | Event::Unknown => Ok(()),
+            | Event::Unknown => {}
+            // Written by `write` and `remark`.
+            Event::TextDelta { .. }
+            | Event::ThoughtDelta { .. }
+            | Event::ToolOutput { .. }
+            | Event::Progress { .. }
+            | Event::ToolCallStarted { .. }
+            | Event::ToolCallFinished { .. }
+            | Event::FileChanged { .. }
+            | Event::PlanChanged { .. }
+            | Event::TurnFinished { .. }
+            | Event::TaskStarted { .. }
+            | Event::TaskFinished { .. }
+            | Event::Retry { .. }
+            | Event::CommandFinished { .. }
+            | Event::ObjectsAdded { .. }
+            | Event::ModelChanged { .. }
+            | Event::Notified { .. }
+            | Event::MessageJoined { .. }
+            | Event::PromptAdded { .. }
+            | Event::RequestChanged { .. }
+            | Event::ToolCallChanged { .. }
+            | Event::ToolResultChanged { .. }
+            | Event::Gc { .. }
+            | Event::FormAnswered { .. } => {}
         }
+        Ok(())
+    }
+
+    fn call_started(
+        &mut self,
+        call_id: &CallId,
+        (name, source): (&str, &str),
+        arguments: &Value,
+        by: Option<&String>,
+    ) -> io::Result<()> {
+        let name = named(name);
+        let command = arguments.get("command").and_then(Value::as_str);
+        self.calls.begin(call_id, source, command.unwrap_or(&name));
+        self.going_on = None;
+        self.moving.begin();
+        let source = named(&self.calls.label(call_id, source));
+        // What a plugin calls stands further in, behind who calls it.
+        let by = by.map(|by| format!("  {} calls ", named(by))).unwrap_or_default();
+        let taken = by.len() + name.len() + source.len() + 8;
+        let room = self.columns().saturating_sub(taken);
+        let arguments = exact_line(&in_a_line(arguments), room);
+        let line = Text::new().dim(&format!("{by}[{source}]")).plain(" ").strong(&name);
+        self.line(&match arguments.is_empty() {
+            true => line,
+            false => line.plain(" ").dim(&arguments),
+        })
+    }
+
+    fn call_finished(
+        &mut self,
+        call_id: &CallId,
+        source: &str,
+        result: &serde_json::Map<String, Value>,
+        is_error: bool,
+        duration_ms: u64,
+    ) -> io::Result<()> {
+        let source = self.calls.label(call_id, source);
+        let ended = self.calls.end_call(call_id);
+        self.going_on = None;
+        if let Some(at) = self.denied.iter().position(|denied| denied == call_id) {
+            self.denied.swap_remove(at);
+            return self.output(&source, &ended.rest);
+        }
+        if self.calls.is_in_background(call_id) && !is_error {
+            // The row of the task has said it.
+            return Ok(());
+        }
+        let ending = ending(result, is_error, &ended, duration_ms);
+        self.ended(&source, &ended, ending)
+    }
+
+    fn task_started(&mut self, task_id: &str, call_id: &CallId, source: &str) -> io::Result<()> {
+        let source = self.calls.label(call_id, source);
+        let so_far = self.calls.is_task(call_id);
+        self.output(&source, &so_far)?;
+        let text = format!("runs in the background as {}", named(task_id));
+        self.line(&label(&source).dim(&text))
+    }
+
+    fn task_finished(
+        &mut self,
+        call_id: &CallId,
+        source: &str,
+        result: &serde_json::Map<String, Value>,
+        is_error: bool,
+        duration_ms: u64,
+    ) -> io::Result<()> {
+        let source = self.calls.label(call_id, source);
+        let ended = self.calls.end(call_id);
+        if self.hides_ends_of_tasks {
+            return self.output(&source, &ended.rest);
+        }
+        let ending = ending(result, is_error, &ended, duration_ms);
+        self.ended(&source, &ended, ending)
+    }
+
+    fn retry(
+        &mut self,
+        attempt: u32,
+        delay_ms: u64,
+        message: &str,
+        answer_restarts: bool,
+    ) -> io::Result<()> {
+        let seconds = delay_ms as f64 / 1000.0;
+        let message = one_line(message, NOTICE_COLUMNS);
+        let (next, most) = (attempt + 1, self.attempts_max);
+        let most = if most > 0 { format!(" of {most}") } else { String::new() };
+        let tries = format!("try {next}{most}");
+        let again = match answer_restarts {
+            true => "the answer starts again",
+            false => "trying again",
+        };
+        self.dim_line(&format!("{message}; {again} in {seconds:.1} s, {tries}"))?;
+        self.begin(&format!("waiting {seconds:.0} s for the provider, {tries}"));
+        Ok(())
     }
 }
 

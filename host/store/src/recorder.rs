@@ -128,7 +128,7 @@ impl Recorder {
         Vec::new()
     }
 
-    /// What calls, tasks and commands came to.
+    /// The stages of calls and commands that have ended.
     fn outcome(&mut self, event: &Event) -> Option<Stage> {
         Some(match event {
             Event::ToolCallFinished { call_id, name, source, result, is_error, duration_ms } => {
@@ -148,6 +148,35 @@ impl Recorder {
                     duration_ms: *duration_ms,
                 }
             }
+            Event::CommandFinished {
+                call_id,
+                name,
+                source,
+                result,
+                is_error,
+                shared,
+                duration_ms,
+            } => {
+                let OpenCall { mark, .. } = self.open_calls.remove(call_id)?;
+                Stage::Command {
+                    command: name.clone(),
+                    source: source.clone(),
+                    arguments_bytes: mark.bytes,
+                    arguments_digest: mark.digest,
+                    result_bytes: json_bytes(result),
+                    ok: !is_error,
+                    error_kind: is_error.then(|| error_kind(result)),
+                    shared: *shared,
+                    duration_ms: *duration_ms,
+                }
+            }
+            other => return Self::stage(other),
+        })
+    }
+
+    /// The stage of an event that needs nothing but itself.
+    fn stage(event: &Event) -> Option<Stage> {
+        Some(match event {
             Event::TaskStarted { task_id, call_id, name, source, .. } => Stage::AutoBackground {
                 task_id: task_id.clone(),
                 call_id: call_id.clone(),
@@ -172,28 +201,6 @@ impl Recorder {
                 error_kind: is_error.then(|| error_kind(result)),
                 duration_ms: *duration_ms,
             },
-            Event::CommandFinished {
-                call_id,
-                name,
-                source,
-                result,
-                is_error,
-                shared,
-                duration_ms,
-            } => {
-                let OpenCall { mark, .. } = self.open_calls.remove(call_id)?;
-                Stage::Command {
-                    command: name.clone(),
-                    source: source.clone(),
-                    arguments_bytes: mark.bytes,
-                    arguments_digest: mark.digest,
-                    result_bytes: json_bytes(result),
-                    ok: !is_error,
-                    error_kind: is_error.then(|| error_kind(result)),
-                    shared: *shared,
-                    duration_ms: *duration_ms,
-                }
-            }
             Event::CompletionFinished { by, model, usage, error, duration_ms, .. } => {
                 Stage::Completion {
                     by: by.clone(),
@@ -226,6 +233,13 @@ impl Recorder {
                 tokens_after: *tokens_after,
                 error_kind: error.as_ref().map(|error| error.kind),
             },
+            other => return Self::passed_over(other),
+        })
+    }
+
+    /// Lists the events without a stage of their own.
+    fn passed_over(event: &Event) -> Option<Stage> {
+        match event {
             // What is shown while it happens, and what was said: neither belongs into a ledger.
             Event::TextDelta { .. }
             | Event::ThoughtDelta { .. }
@@ -249,8 +263,8 @@ impl Recorder {
             | Event::TerminalTyped { .. }
             | Event::TerminalAsked { .. }
             | Event::TerminalAnswered { .. }
-            | Event::Unknown => return None,
-            // Taken by `stages`.
+            | Event::Unknown => None,
+            // Taken before.
             Event::SessionStarted { .. }
             | Event::ModelChanged { .. }
             | Event::TurnStarted { .. }
@@ -262,8 +276,14 @@ impl Recorder {
             | Event::Usage { .. }
             | Event::Retry { .. }
             | Event::StepFinished { .. }
-            | Event::TurnFinished { .. } => return None,
-        })
+            | Event::TurnFinished { .. }
+            | Event::ToolCallFinished { .. }
+            | Event::TaskStarted { .. }
+            | Event::TaskFinished { .. }
+            | Event::CommandFinished { .. }
+            | Event::CompletionFinished { .. }
+            | Event::Gc { .. } => None,
+        }
     }
 
     fn begin_turn(&mut self, now: Now) {

@@ -100,6 +100,7 @@ fn a_file_that_the_person_names_replaces_the_own_one() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a whole screen")]
 fn each_value_is_shown_with_the_layer_that_it_came_from() {
     let house = house!();
     house.configure("provider = \"moon\"\n[tools]\ndisabled = [\"a\"]\n");

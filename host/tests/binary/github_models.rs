@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::github::GitHub;
-use jaato_plugin_testkit::vendors::openai::{Said, Turn};
+use jaato_vendors::github::GitHub;
+use jaato_vendors::openai::{Said, Turn};
 
 use crate::house;
 use crate::support::openai::{SECRET, no_file_holds_the_key};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jaato_plugin_testkit::vendors::google::{Google, Turn};
+use jaato_vendors::google::{Google, Turn};
 use serde_json::json;
 
 use crate::house;
@@ -78,7 +78,7 @@ fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
         if asked.header("authorization") == Some("Bearer token-0") {
             let refused = json!({ "error": { "code": 401, "status": "UNAUTHENTICATED" } });
             let body = refused.to_string().into_bytes();
-            return jaato_plugin_testkit::vendors::Answered { status: 401, headers: vec![], body };
+            return jaato_vendors::Answered { status: 401, headers: vec![], body };
         }
         answers.answer(asked)
     });

@@ -1,7 +1,7 @@
 //! Which model answers: named without its provider, changed in mid-conversation, replaced where it
 //! fails for good.
 
-use jaato_plugin_testkit::vendors::google::{Google, Turn};
+use jaato_vendors::google::{Google, Turn};
 use serde_json::{Value, json};
 
 use crate::house;

@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Turn};
+use jaato_vendors::ollama::{IN_LIBRARY, Ollama, Turn};
 
 use crate::house;
 use crate::support::openai::{SECRET, no_file_holds_the_key};

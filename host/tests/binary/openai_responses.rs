@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::openai::{OpenAi, Turn};
+use jaato_vendors::openai::{OpenAi, Turn};
 
 use crate::house;
 use crate::support::openai::{SECRET, furnish};
@@ -38,7 +38,7 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
     let house = house!(furnish);
     house.configure_more(RESPONSES);
-    let refuse = |_: &_| jaato_plugin_testkit::vendors::Answered {
+    let refuse = |_: &_| jaato_vendors::Answered {
         status: 404,
         headers: Vec::new(),
         body: b"404 page not found".to_vec(),

@@ -89,7 +89,7 @@ fn screen_of_signs_and_of_a_paragraph_that_is_being_written() {
     scene.write(b"\x05\x15/mo\t");
     scene.until("> /mode");
     scene.write(b"\t");
-    scene.until("model  another model answers\n");
+    scene.until("model  another model answers from here on; alone says which one does\n");
     scene.write(b"l");
     scene.until("and so on · Ctrl-C stops\n> /model");
     scene.write(b"\x1b");

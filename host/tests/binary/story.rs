@@ -23,6 +23,7 @@ fn last_result(server: &Server) -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a story")]
 fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
     let Some(house) = House::new() else { return };
     furnish(&house);

@@ -1,7 +1,7 @@
 //! What the tests against strict fakes of vendors share: a server on loopback that answers as the
 //! vendor does, and the plugin that asks it.
 
-use jaato_plugin_testkit::vendors;
+use jaato_vendors as vendors;
 
 use crate::support::server::{self, Answer, Server, Step};
 

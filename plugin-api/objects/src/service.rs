@@ -118,22 +118,7 @@ pub fn answer(
             let under = added.tool.clone();
             frame(&environment.add(asker.tool(under.as_deref())?, added.into())?)
         }
-        APPEND | REPLACE => {
-            let Change { filter: asked, objects } = read(request)?;
-            let Some(objects) = objects else {
-                return Err(Error::new(ErrorKind::InvalidArguments, "`objects` are wanted")
-                    .with_hint("`objects.remove` takes the objects of an item away"));
-            };
-            let Some(filter) = filter_of(&asked)? else {
-                return Err(Error::new(ErrorKind::InvalidArguments, "a filter is wanted")
-                    .with_hint("give `metadata`, or `metadata_key` with `metadata_value`"));
-            };
-            let tool = asker.tool(asked.tool.as_deref())?;
-            frame(&match operation {
-                APPEND => environment.append(tool, objects, &filter)?,
-                _ => environment.replace(tool, objects, &filter)?,
-            })
-        }
+        APPEND | REPLACE => change(environment, asker, operation, request),
         GET => {
             let asked: ObjectsFilter = read(request)?;
             let tool = asker.tool(asked.tool.as_deref())?;
@@ -161,17 +146,7 @@ pub fn answer(
             tools.retain(|facts| asker.reaches(&facts.tool));
             frame(&ToolsFound { tools, ..ToolsFound::default() })
         }
-        CLEAR => {
-            let ObjectsClear { hidden, .. } = read(request)?;
-            let keys = if hidden { asker.hidden_keys(environment) } else { Vec::new() };
-            for key in keys {
-                environment.set_hidden(&asker.hidden_key(key), None)?;
-            }
-            frame(&environment.clear(match asker.reach {
-                Reach::All => None,
-                Reach::Own { tools, .. } => Some(tools),
-            }))
-        }
+        CLEAR => clear(environment, asker, request),
         HIDDEN_KEYS => {
             let keys = asker.hidden_keys(environment);
             frame(&HiddenKeys { keys, ..HiddenKeys::default() })
@@ -194,6 +169,44 @@ pub fn answer(
             Err(Error::new(ErrorKind::UnknownOperation, text))
         }
     }
+}
+
+fn change(
+    environment: &mut ObjectEnvironment,
+    asker: &Asker<'_>,
+    operation: &str,
+    request: &[u8],
+) -> Result<Vec<u8>> {
+    let Change { filter: asked, objects } = read(request)?;
+    let Some(objects) = objects else {
+        return Err(Error::new(ErrorKind::InvalidArguments, "`objects` are wanted")
+            .with_hint("`objects.remove` takes the objects of an item away"));
+    };
+    let Some(filter) = filter_of(&asked)? else {
+        return Err(Error::new(ErrorKind::InvalidArguments, "a filter is wanted")
+            .with_hint("give `metadata`, or `metadata_key` with `metadata_value`"));
+    };
+    let tool = asker.tool(asked.tool.as_deref())?;
+    frame(&match operation {
+        APPEND => environment.append(tool, objects, &filter)?,
+        _ => environment.replace(tool, objects, &filter)?,
+    })
+}
+
+fn clear(
+    environment: &mut ObjectEnvironment,
+    asker: &Asker<'_>,
+    request: &[u8],
+) -> Result<Vec<u8>> {
+    let ObjectsClear { hidden, .. } = read(request)?;
+    let keys = if hidden { asker.hidden_keys(environment) } else { Vec::new() };
+    for key in keys {
+        environment.set_hidden(&asker.hidden_key(key), None)?;
+    }
+    frame(&environment.clear(match asker.reach {
+        Reach::All => None,
+        Reach::Own { tools, .. } => Some(tools),
+    }))
 }
 
 /// An `ObjectsChange` that tells no objects from an empty list: a request that forgot them must not

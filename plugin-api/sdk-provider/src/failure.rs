@@ -8,6 +8,7 @@
 use std::time::UNIX_EPOCH;
 
 use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::text::{cut, one_line};
 use jaato_plugin_sdk::{Error, ErrorKind};
 
 /// Most bytes of a body that are read to find out what it says.
@@ -317,13 +318,10 @@ fn text_at(value: &Value, key: &str) -> Option<String> {
 /// Makes one line of a server's words, without the final period, so that they can stand inside
 /// another.
 fn shorten(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     let line = match line.strip_suffix('.') {
         Some(sentence) if !sentence.ends_with('.') => sentence.to_owned(),
         Some(_) | None => line,
     };
-    match line.char_indices().nth(SAID_CHARS_MAX) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None => line,
-    }
+    cut(&line, SAID_CHARS_MAX)
 }

@@ -106,16 +106,14 @@ pub trait State: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Makes a resource that the description names a factory of, fresh or from what
-    /// [`Resource::save`](crate::resources::Resource::save) gave. The host asks once at a time for
-    /// each name, and registers what comes of it.
+    /// Makes a resource that the description names a factory of. The host asks once at a time for
+    /// each name, and registers the result.
     ///
     /// # Errors
     /// What whoever wanted it is told.
     fn create_resource(
         _cx: &Cx<Self>,
         name: &str,
-        _saved: Option<Value>,
     ) -> impl Future<Output = Result<NewResource>> + Send {
         let text = format!("the plugin does not make the resource `{name}`");
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))

@@ -33,14 +33,11 @@
 //!
 //! - [`FakeHost`]: a plugin, linked into its test, on a host in memory;
 //! - [`conformance!`]: what every plugin must do, as tests;
-//! - `vendors` (a feature): strict fakes of vendors' servers, which refuse what those refuse.
 
 pub mod conformance;
 mod fake;
 mod schema;
 mod skip;
-#[cfg(feature = "vendors")]
-pub mod vendors;
 
 pub use fake::{
     Call, Clock, EXECUTOR_THREAD, FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeInstance,

@@ -36,7 +36,6 @@ fn what_is_registered_has_a_number_by_which_the_host_asks() {
     let mut count = to(ResourceAction::Call, 1);
     count.operation = "count".to_owned();
     assert_eq!(ask(instance, count.clone()), Ok(json!(2)));
-    assert_eq!(ask(instance, to(ResourceAction::Save, 1)), Ok(json!(2)));
     assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
     assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null), "there is none");
     assert_eq!(ask(instance, count).unwrap_err().kind, ErrorKind::NotFound);
@@ -64,15 +63,14 @@ fn a_panic_of_a_close_is_an_error_and_the_resource_is_forgotten() {
 }
 
 #[test]
-fn a_factory_makes_what_it_describes_from_what_was_saved() {
+fn a_factory_makes_what_it_describes() {
     let host = host();
     let described = &host.description().unwrap().resources;
     assert_eq!(described[0].name, "made");
     let instance = host.instance().unwrap();
-    let mut create = to(ResourceAction::Create, 0);
-    create.saved = Some(json!(5));
+    let create = to(ResourceAction::Create, 0);
     let made: ResourceSet = serde_json::from_value(ask(instance, create).unwrap()).unwrap();
-    assert_eq!(ask(instance, to(ResourceAction::Save, made.number)), Ok(json!(5)));
+    assert_eq!((made.name.as_str(), made.number), ("a", 1));
     assert!(host.asked().iter().all(|it| it.operation != SET), "the host registers it itself");
 }
 

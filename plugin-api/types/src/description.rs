@@ -221,10 +221,11 @@ impl Default for ProviderSpec {
 pub struct CredentialSpec {
     /// The variable that holds it: `OPENAI_API_KEY`.
     pub variable: String,
-    /// How it is added: `bearer`, `header:NAME`, `query:NAME`; or `google`: the variable names
-    /// a file of Google credentials, and the host mints a bearer token from it, from what `gcloud`
-    /// keeps, or at the machine's metadata server.
+    /// How it is added: `bearer`, `header:NAME`, `query:NAME`.
     pub scheme: String,
+    /// How the host mints the token that is added. The variable names a file of credentials then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mint: Option<TokenRecipe>,
     /// The vendor's own origin, for which the credential must be there.
     #[serde(default)]
     pub origin: String,
@@ -237,4 +238,16 @@ pub struct CredentialSpec {
     /// configuration.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_url_variable: String,
+}
+
+/// How the host mints a token from a file of Google credentials, from the one that `gcloud` keeps,
+/// or at the machine's metadata server. The plugin sees neither file nor token.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TokenRecipe {
+    /// The scope that the token is asked for.
+    pub scope: String,
+    /// The header in which the server is told which project pays, if the credentials name one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub project_header: String,
 }

@@ -6,6 +6,7 @@
 //! session's environment. What an answer names as a stream ([`STREAM_KEY`]) the host reads piece by
 //! piece by [`STREAM_NEXT`], and gives the tool a handle in its place.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -179,6 +180,10 @@ pub struct EnvironmentSpec {
     pub name: String,
     /// One line for a list.
     pub title: String,
+    /// Options of the command line that choose this environment, and the setting for which each
+    /// stands: `image`, `container`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
 }
 
 // By reference, as serde asks for it.

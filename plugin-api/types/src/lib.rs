@@ -61,6 +61,7 @@ pub mod service;
 pub mod store;
 pub mod tasks;
 pub mod terminal;
+pub mod text;
 mod tool;
 pub mod tool_calls;
 pub mod tools_list;
@@ -81,6 +82,7 @@ pub use condition::{
 pub use data::{Data, DataContent};
 pub use description::{
     CommandSpec, CredentialSpec, Description, MediaLimit, PATH_ROOTS, ProviderPreset, ProviderSpec,
+    TokenRecipe,
 };
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Envelope, Event, Outcome, SecretOutcome};

@@ -1,5 +1,7 @@
 //! JSON objects out of what an author writes as `json!({…})`.
 
+use crate::text::cut;
+
 use serde_json::{Map, Value};
 
 use crate::{Error, ErrorKind, Result};
@@ -25,8 +27,7 @@ pub fn to_object(value: impl Into<Value>) -> Result<Map<String, Value>> {
         Value::Object(object) => Ok(object),
         other => {
             let text = other.to_string();
-            let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-            let more = if shown.len() < text.len() { "…" } else { "" };
+            let shown = cut(&text, SHOWN_CHARS_MAX);
             let what = match other {
                 Value::Null => "null",
                 Value::Bool(_) => "a truth value",
@@ -35,7 +36,7 @@ pub fn to_object(value: impl Into<Value>) -> Result<Map<String, Value>> {
                 Value::Array(_) => "a list",
                 Value::Object(_) => "an object",
             };
-            let text = format!("an object is wanted, and `{shown}{more}` is {what}");
+            let text = format!("an object is wanted, and `{shown}` is {what}");
             let hint = "write it with names: `json!({ \"name\": … })`";
             Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint))
         }

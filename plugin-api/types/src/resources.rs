@@ -111,15 +111,13 @@ pub struct ResourceClosed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceAction {
-    /// Make it, from what is `saved` where there is that; answered with [`ResourceSet`], its name
-    /// as it was asked. The plugin does not register it: the host does.
+    /// Make it; answered with [`ResourceSet`], its name as it was asked. The plugin does not
+    /// register it: the host does.
     Create,
     /// Pass an operation on; answered with what the resource answers.
     Call,
     /// Close and forget it; answered with null, also where there is none of that number.
     Close,
-    /// Say what it can be made from again; null where it cannot.
-    Save,
 }
 
 /// Asks a plugin for what it keeps.
@@ -140,15 +138,12 @@ pub struct ResourceRequest {
     /// With what.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub arguments: Value,
-    /// What to make it from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saved: Option<Value>,
 }
 
 impl ResourceRequest {
     /// Asks for an action without more to say.
     pub fn new(action: ResourceAction, name: &str, number: u64) -> Self {
         let (name, operation) = (name.to_owned(), String::new());
-        Self { action, name, number, operation, arguments: Value::Null, saved: None }
+        Self { action, name, number, operation, arguments: Value::Null }
     }
 }

@@ -160,6 +160,10 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
         credentials: vec![CredentialSpec {
             variable: "MOON_KEY".to_owned(),
             scheme: "bearer".to_owned(),
+            mint: Some(TokenRecipe {
+                scope: "moon".to_owned(),
+                project_header: "x-moon".to_owned(),
+            }),
             origin: "https://moon.example".to_owned(),
             origins: vec!["https://*.moon.example".to_owned()],
             base_url_variable: "MOON_URL".to_owned(),

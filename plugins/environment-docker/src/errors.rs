@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::io;
 
 use bollard::errors::Error as EngineError;
+use jaato_plugin_sdk::types::text::one_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::address::Address;
@@ -164,11 +165,6 @@ fn io_kind(error: &EngineError) -> Option<io::ErrorKind> {
         source = error.source();
     }
     None
-}
-
-/// Engines wrap their errors over lines.
-pub fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The error of a folder of this machine that cannot be made.

@@ -21,41 +21,8 @@ use crate::place::{self, Place, Request};
 /// Bytes of a list of `poll` that are read: a terminal is among the first.
 const LIST_BYTES_MAX: u64 = 128;
 
-/// For each request, a session's number, it answers with records between `|`: `G` group, state and
-/// name of who is in the foreground; for each process there `P` with its number and those of its
-/// descriptors that are the terminal, `X` if it may not be looked into; for each thread `T` with
-/// its number and what it is blocked in, and `R` how much it has run; `E` a line of an epoll set;
-/// `M` the bytes of the list of `poll` or `select`; `S` what `stty` says, where somebody may wait.
-/// `w` looks at a process, `m` reads memory, `v` holds the numbers of calls that wait.
-const SCRIPT: &str = r##"m(){ a=$(($1)) 2>/dev/null; r="$r|M "$(dd if="/proc/$p/mem" bs=1 skip="$a" count="$2" 2>/dev/null | od -An -v -tx1 2>/dev/null | tr -d '\n'); }
-w(){ p=$1 b=
-for f in /proc/$p/fd/*; do { [ "$f" -ef "$y" ] || [ "$f" -ef /dev/tty ]; } && b="$b ${f##*/}"; done
-r="$r|P $p$b"
-[ -n "$b" ] || return
-for f in /proc/$p/task/*; do h=${f##*/}
-{ IFS= read -r c <"$f/syscall"; } 2>/dev/null || { r="$r|X"; return; }
-r="$r|T $h $c"
-q=; { IFS= read -r q <"$f/schedstat"; } 2>/dev/null; r="$r|R $q"
-set -- $c
-case $1 in 0|19|63|65) k=1;;
-7|73|271) k=1; n=$(($3 * 8)); [ "$n" -gt MAX ] && n=MAX; m "$2" "$n";;
-23|72|270) k=1; [ "$(($2))" = 1 ] || m "$3" 32;;
-22|232|281|441) k=1; { while IFS= read -r l; do case $l in tfd:*) r="$r|E $l";; esac; done <"/proc/$p/fdinfo/$(($2))"; } 2>/dev/null;;
-esac
-done; }
-g(){ { IFS= read -r l <"/proc/$1/stat"; } 2>/dev/null || return
-set -- ${l##*) }
-u=$5 t=$6 y=/dev/pts/$(( ($5 & 255) | ($5 >> 12 & 1048320) )) k=
-{ IFS= read -r l <"/proc/$t/stat"; } 2>/dev/null || { r="G $t"; return; }
-a=${l#*(}; a=${a%)*}
-set -- ${l##*) }
-r="G $t $1 $a"
-for e in /proc/[0-9]*; do { IFS= read -r l <"$e/stat"; } 2>/dev/null || continue
-set -- ${l##*) }
-[ "$3" = "$t" ] && [ "$5" = "$u" ] && [ "$1" != Z ] && w "${e##*/}"
-done
-[ -n "$k" ] && r="$r|S "$(stty -a <"$y" 2>/dev/null | tr '\n' ' '); }
-while IFS=' ' read -r d s; do r=; g "$s"; echo "$d $r"; done"##;
+/// What the shell runs. `MAX` stands for [`LIST_BYTES_MAX`].
+const SCRIPT: &str = include_str!("onlooker.sh");
 
 /// A handle to the shell, or to none; all terminals of a container share it.
 #[derive(Clone, Default)]
@@ -90,7 +57,7 @@ impl Onlooker {
         Ok(Numbers::own().and_then(|numbers| Sight::read(&told, numbers)))
     }
 
-    /// The shell's ear; the shell is started anew if somebody ended it.
+    /// The channel to the shell, which is started again if it has ended.
     async fn asks(&self, place: &Place) -> Result<mpsc::UnboundedSender<Ask>> {
         let mut own = self.0.lock().await;
         if let Some(asks) = own.as_ref().filter(|asks| !asks.is_closed()) {

@@ -53,7 +53,12 @@ impl ExecutionEnvironment for Ready {
     type Terminals = DockerTerminals;
 
     fn spec() -> EnvironmentSpec {
-        EnvironmentSpec { name: "docker".into(), title: "a container of Docker or Podman".into() }
+        let option = |name: &str, setting: &str| (name.to_owned(), setting.to_owned());
+        EnvironmentSpec {
+            name: "docker".into(),
+            title: "a container of Docker or Podman".into(),
+            options: [option("image", "image"), option("container", "container_id")].into(),
+        }
     }
 
     async fn setup(cx: &Cx<Docker>, setup: EnvironmentSetup) -> Result<Self> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use jaato_plugin_sdk::types::text::one_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
 use crate::command::{Command, Exit, Piece, Spec};
@@ -78,7 +79,7 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
             Piece::Stderr(bytes) => complaints.extend(bytes),
             Piece::Exit(Exit { code: 0, .. }) => {}
             Piece::Exit(Exit { code, .. }) => {
-                let said = crate::errors::one_line(&String::from_utf8_lossy(&complaints));
+                let said = one_line(&String::from_utf8_lossy(&complaints));
                 return Err(Error::failed(format!(
                     "the container cannot be asked what it is (code {code}): {said}"
                 )));

@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use jaato_plugin_sdk::types::text::one_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
 /// Goes to the folder `$1`, looks whether there is such a program, tells its number on standard
@@ -103,7 +104,7 @@ fn find_line(bytes: &[u8]) -> Option<(Told, usize)> {
 
 /// The error of a command that did not start, out of what came instead of its number.
 pub fn instead(bytes: &[u8]) -> Error {
-    let said = crate::errors::one_line(&String::from_utf8_lossy(bytes));
+    let said = one_line(&String::from_utf8_lossy(bytes));
     if said.contains("\"sh\"") {
         let text = format!("the container has no `sh`, or no permission to run it: {said}");
         return Error::failed(text).with_hint("commands need a shell: take an image that has one");

@@ -46,7 +46,11 @@ impl ExecutionEnvironment for Ready {
     type Terminals = LocalTerminals;
 
     fn spec() -> EnvironmentSpec {
-        EnvironmentSpec { name: "local".into(), title: "this machine".into() }
+        EnvironmentSpec {
+            name: "local".into(),
+            title: "this machine".into(),
+            ..EnvironmentSpec::default()
+        }
     }
 
     async fn setup(cx: &Cx<Local>, setup: EnvironmentSetup) -> Result<Self> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Effort, Message, Request, ToolSpec};
-use jaato_plugin_testkit::vendors::anthropic::Anthropic;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+use jaato_vendors::anthropic::Anthropic;
 
 fn request(model: &str, text: &str) -> Request {
     let mut request = Request::new(model, vec![Message::user(text)]);

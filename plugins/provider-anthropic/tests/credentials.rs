@@ -4,8 +4,8 @@
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Message, Request};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Turn};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+use jaato_vendors::anthropic::{Anthropic, Turn};
 
 const VENDOR: &str = "https://api.anthropic.com";
 const GATEWAY: &str = "https://gateway.example";

@@ -7,8 +7,8 @@ use jaato_plugin_sdk::types::{
     Data, Delta, Effort, FinishReason, Message, Part, Retry, Role, ToolResult, ToolSpec,
     ToolsChanged,
 };
-use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Said, Turn};
-use jaato_plugin_testkit::vendors::{Talk, look, strange_history};
+use jaato_vendors::anthropic::{Anthropic, Said, Turn};
+use jaato_vendors::{Talk, look, strange_history};
 
 pub const MODELS: [&str; 6] = [
     "claude-haiku-4-5",

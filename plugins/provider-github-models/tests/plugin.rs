@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Request, Retry, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::vendors::github::{GitHub, Way};
-use jaato_plugin_testkit::vendors::openai::Turn;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+use jaato_vendors::github::{GitHub, Way};
+use jaato_vendors::openai::Turn;
 
 jaato_plugin_testkit::conformance!(provider_github_models: provider; |suite| suite.with_host(served));
 

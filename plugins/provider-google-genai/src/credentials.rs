@@ -2,7 +2,7 @@
 //!
 //! The host adds them: the plugin knows their names alone.
 
-use jaato_plugin_sdk::types::CredentialSpec;
+use jaato_plugin_sdk::types::{CredentialSpec, TokenRecipe};
 
 use crate::endpoint::{Backend, STUDIO, VERTEX};
 
@@ -43,6 +43,15 @@ pub(crate) fn told(backend: &Backend) -> &'static str {
     }
 }
 
+/// Says how the host makes a token out of the file.
+fn recipe() -> TokenRecipe {
+    TokenRecipe {
+        scope: "https://www.googleapis.com/auth/cloud-platform".to_owned(),
+        project_header: "x-goog-user-project".to_owned(),
+        ..TokenRecipe::default()
+    }
+}
+
 /// Declares them.
 pub(crate) fn specs() -> Vec<CredentialSpec> {
     let spec = |variable: &str, scheme: &str, origin: &str| CredentialSpec {
@@ -55,7 +64,8 @@ pub(crate) fn specs() -> Vec<CredentialSpec> {
     let keys = KEYS.map(|variable| spec(variable, "header:x-goog-api-key", STUDIO));
     let tokens = TOKENS.map(|variable| CredentialSpec {
         origins: VERTEX_OTHERS.map(str::to_owned).to_vec(),
-        ..spec(variable, if variable == FILE { "google" } else { "bearer" }, VERTEX)
+        mint: (variable == FILE).then(recipe),
+        ..spec(variable, "bearer", VERTEX)
     });
     keys.into_iter().chain(tokens).collect()
 }

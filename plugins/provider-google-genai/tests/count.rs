@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Request, ToolSpec};
-use jaato_plugin_testkit::vendors::google::Google;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+use jaato_vendors::google::Google;
 
 fn request(text: &str) -> Request {
     let mut request = Request::new("gemini-4-argon", vec![Message::user(text)]);

@@ -3,8 +3,8 @@
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role};
-use jaato_plugin_testkit::vendors::google::{Google, Said, Turn};
-use jaato_plugin_testkit::vendors::{Talk, results, strange_history};
+use jaato_vendors::google::{Google, Said, Turn};
+use jaato_vendors::{Talk, results, strange_history};
 
 /// Models that think, the newest first.
 pub const MODELS: [&str; 8] = [

@@ -4,8 +4,8 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Delta, Effort, FinishReason, Message, Part, Retry};
-use jaato_plugin_testkit::vendors::google::Turn;
-use jaato_plugin_testkit::vendors::results;
+use jaato_vendors::google::Turn;
+use jaato_vendors::results;
 
 use crate::vendor::{call, talk_to, text, thought, turns};
 

@@ -4,7 +4,7 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::Message;
-use jaato_plugin_testkit::vendors::google::{Google, Turn};
+use jaato_vendors::google::{Google, Turn};
 
 use crate::vendor::{MODELS, talk_with, turns};
 

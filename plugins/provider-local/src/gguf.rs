@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use candle_core::quantized::gguf_file::{Content, Value};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use std::fmt::Display;
 
 /// The one architecture that the forward pass knows.
 pub const ARCHITECTURE: &str = "qwen2";
@@ -181,6 +182,6 @@ pub fn broken(path: &Path, why: &str) -> Error {
 }
 
 /// Returns the first line of a runtime's error; the rest is a backtrace.
-pub fn first_line(error: &candle_core::Error) -> String {
+pub fn first_line(error: &impl Display) -> String {
     error.to_string().lines().next().unwrap_or("unknown error").to_owned()
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::types::{Completion, Message, Part, Request, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
+use jaato_vendors::ollama::{Ollama, Turn};
 
 use crate::vendor::talk_to;
 

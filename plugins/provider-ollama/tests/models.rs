@@ -3,8 +3,8 @@
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Message;
-use jaato_plugin_testkit::vendors::Talk;
-use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
+use jaato_vendors::Talk;
+use jaato_vendors::ollama::{Ollama, Turn};
 
 use crate::vendor::talk_with;
 

@@ -4,8 +4,8 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Delta, Message, Part, Request, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
+use jaato_vendors::ollama::{Ollama, Turn};
 
 use crate::vendor::{talk_to, talk_with};
 
@@ -119,6 +119,7 @@ fn a_model_that_is_not_there_is_told_with_what_fetches_it() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn what_a_server_refuses_has_its_kind_and_a_hint() {
     use ErrorKind::{ContextOverflow, Provider};
     for (status, body, kind, retry, hint) in [

@@ -4,8 +4,8 @@
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Delta, Pulled, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
+use jaato_vendors::ollama::{IN_LIBRARY, Ollama};
 use provider_ollama::pull::{Pull, check_name};
 
 use crate::vendor::{talk_to, talk_with};

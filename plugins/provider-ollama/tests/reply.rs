@@ -5,8 +5,8 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Completion, Delta, Message, Part, Request};
 use jaato_plugin_sdk::{ErrorKind, Result};
 use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX, Lines};
-use jaato_plugin_testkit::vendors::Asked;
-use jaato_plugin_testkit::vendors::ollama::{Ollama, Said, Turn};
+use jaato_vendors::Asked;
+use jaato_vendors::ollama::{Ollama, Said, Turn};
 use provider_ollama::reply::Reply;
 
 const URL: &str = "http://h:1/api/chat";

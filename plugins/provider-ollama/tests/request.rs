@@ -40,6 +40,7 @@ fn an_answer_is_held_to_its_schema_where_nothing_can_be_called_and_else_asked_fo
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a whole request")]
 fn the_whole_conversation_is_written_with_its_size() {
     let call = ToolCall::new("call-1", "look", json!({ "at": "it" }));
     let content = serde_json::Map::from_iter([("seen".to_owned(), json!(true))]);

@@ -7,8 +7,8 @@ use jaato_plugin_sdk::types::{
     Completion, Data, Delta, Effort, FinishReason, Message, Part, Role, ToolResult,
 };
 use jaato_plugin_testkit::Finished;
-use jaato_plugin_testkit::vendors::ollama::{Ollama, Said, Turn};
-use jaato_plugin_testkit::vendors::{Talk, strange_history};
+use jaato_vendors::ollama::{Ollama, Said, Turn};
+use jaato_vendors::{Talk, strange_history};
 
 const MODELS: [&str; 3] = ["qwen3:8b", "gpt-oss:20b", "big:cloud"];
 

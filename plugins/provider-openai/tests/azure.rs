@@ -3,8 +3,8 @@
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{FinishReason, Message, Request, Retry};
-use jaato_plugin_testkit::vendors::openai::OpenAi;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+use jaato_vendors::openai::OpenAi;
 
 use crate::vendor::{talk_with, turns};
 

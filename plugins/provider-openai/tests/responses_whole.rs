@@ -3,9 +3,9 @@
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Completion, Message, Request, ToolSpec};
-use jaato_plugin_testkit::vendors::openai::{OpenAi, Said, Turn};
-use jaato_plugin_testkit::vendors::said;
 use jaato_plugin_testkit::{FakeHost, Finished};
+use jaato_vendors::openai::{OpenAi, Said, Turn};
+use jaato_vendors::said;
 
 use crate::vendor::{call, phase, text, thought};
 

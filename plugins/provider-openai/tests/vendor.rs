@@ -3,8 +3,8 @@
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role, ToolResult};
-use jaato_plugin_testkit::vendors::openai::{OpenAi, Said, Turn};
-use jaato_plugin_testkit::vendors::{Talk, strange_history};
+use jaato_vendors::openai::{OpenAi, Said, Turn};
+use jaato_vendors::{Talk, strange_history};
 
 /// Models that reason, and models that do not.
 pub const MODELS: [&str; 5] = ["gpt-5.2", "gpt-5.3-codex", "gpt-5", "o4-mini", "gpt-4o"];

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::serde_json::{self, Map, json};
 use jaato_plugin_sdk::types::{
     Completion, FinishReason, Message, Opaque, Part, Retry, ToolCall, ToolResult,
 };
-use jaato_plugin_testkit::vendors::openai::{Nesting, OpenAi, Said, Turn};
+use jaato_vendors::openai::{Nesting, OpenAi, Said, Turn};
 
 use crate::vendor::{MODELS, call, input, phase, talk_to, talk_with, text, thought, turns};
 

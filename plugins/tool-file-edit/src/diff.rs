@@ -9,6 +9,7 @@ use jaato_plugin_sdk::types::file_change::{
     FileChange, FileChangeKind, FileHunk, HUNKS_BYTES_MAX, HunkLine, HunkLineKind,
     WHOLE_TEXT_BYTES_MAX,
 };
+use jaato_plugin_sdk::types::text::cut;
 use similar::{ChangeTag, TextDiffConfig};
 
 /// Lines around what differs.
@@ -160,9 +161,7 @@ pub fn short(changes: &[FileChange]) -> String {
                 continue;
             }
             let line = line.strip_suffix('\r').unwrap_or(line);
-            let cut: String = line.chars().take(SHORT_CHARS_MAX).collect();
-            let more = if cut.len() < line.len() { "…" } else { "" };
-            lines.push(cut + more);
+            lines.push(cut(line, SHORT_CHARS_MAX));
         }
     }
     if left_out > 0 {

@@ -10,10 +10,11 @@ use futures_util::future::BoxFuture;
 use jaato_plugin_sdk::form::{FieldKind, FieldOption, Form, FormField, FormOutcome};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{Map, Number};
+use jaato_plugin_sdk::types::text::cut_to_bytes;
 use parking_lot::Mutex;
 use rmcp::model::{ErrorCode, ErrorData, ProgressNotificationParam};
 
-use crate::described::{cut, plain};
+use crate::described::plain;
 use crate::names::tool_name;
 use crate::site::CallSite;
 
@@ -61,7 +62,7 @@ impl CallSite for SessionCall {
         drop(shown);
         let label = match &progress.message {
             Some(message) => {
-                format!("{}: {}", self.what, cut(&plain(message).replace('\n', " "), 200))
+                format!("{}: {}", self.what, cut_to_bytes(&plain(message).replace('\n', " "), 200))
             }
             None => self.what.clone(),
         };
@@ -116,7 +117,7 @@ fn unanswered(outcome: FormOutcome) -> Value {
 
 fn title(server: &str, message: &Value) -> String {
     let message = plain(message.as_str().unwrap_or_default()).replace('\n', " ");
-    cut(&format!("MCP server `{server}` asks: {message}"), TEXT_BYTES_MAX)
+    cut_to_bytes(&format!("MCP server `{server}` asks: {message}"), TEXT_BYTES_MAX)
 }
 
 /// Asks the person to open a page. Its host is shown apart: that is what they trust or not.
@@ -133,7 +134,7 @@ async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
         title: title(server, &params["message"]),
         fields: vec![FormField {
             name: "page".to_owned(),
-            text: cut(&text, TEXT_BYTES_MAX),
+            text: cut_to_bytes(&text, TEXT_BYTES_MAX),
             kind: FieldKind::Choice,
             options: vec![option("done", "I have opened it"), option("no", "no")],
             ..FormField::default()
@@ -178,7 +179,7 @@ async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
         match values_of(&params["requestedSchema"], given) {
             Ok(None) => return action("decline"),
             Ok(Some(content)) => return json!({ "action": "accept", "content": content }),
-            Err(why) => form.title = cut(&format!("{why}. {first}"), TEXT_BYTES_MAX),
+            Err(why) => form.title = cut_to_bytes(&format!("{why}. {first}"), TEXT_BYTES_MAX),
         }
     }
     action("cancel")
@@ -215,7 +216,8 @@ fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
 }
 
 fn named(value: &str, label: &str) -> FieldOption {
-    let (value, label) = (cut(value, TEXT_BYTES_MAX), cut(&plain(label), TEXT_BYTES_MAX));
+    let (value, label) =
+        (cut_to_bytes(value, TEXT_BYTES_MAX), cut_to_bytes(&plain(label), TEXT_BYTES_MAX));
     FieldOption { value, label, ..FieldOption::default() }
 }
 
@@ -245,7 +247,7 @@ fn field(name: &str, schema: &Value) -> FormField {
         Value::String(text) => Some(Value::String(text.clone())),
         other => Some(Value::String(other.to_string())),
     };
-    let text = cut(&(asked + &hint), TEXT_BYTES_MAX);
+    let text = cut_to_bytes(&(asked + &hint), TEXT_BYTES_MAX);
     FormField { name: name.to_owned(), text, kind, options, default, ..FormField::default() }
 }
 

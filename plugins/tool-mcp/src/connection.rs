@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::text::cut_to_bytes;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientRequest, ErrorData, ProtocolVersion,
@@ -18,7 +19,7 @@ use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::client::{Client, Enrolled};
-use crate::described::{cut, plain};
+use crate::described::plain;
 use crate::log::safe;
 use crate::runtime::Spawner;
 use crate::site::CallSite;
@@ -331,7 +332,7 @@ fn told(error: &ErrorData) -> String {
     let data = data.trim();
     match message.is_empty() || data.is_empty() || message.contains(data) {
         true => message + data,
-        false => format!("{message} ({})", cut(data, DATA_BYTES_MAX)),
+        false => format!("{message} ({})", cut_to_bytes(data, DATA_BYTES_MAX)),
     }
 }
 

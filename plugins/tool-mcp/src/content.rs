@@ -6,9 +6,10 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::media_type::{is_media_type, media_type_of};
 use jaato_plugin_sdk::types::service::ATTACHMENTS_MAX;
+use jaato_plugin_sdk::types::text::cut_to_bytes;
 use jaato_plugin_sdk::{Error, Reporter, Result};
 
-use crate::described::{cut, plain, take};
+use crate::described::{plain, take};
 
 /// Blocks of one answer that are read.
 const BLOCKS_MAX: usize = 1000;
@@ -107,7 +108,7 @@ impl Content {
                 Value::Object(link)
             }
             other => {
-                json!({ "type": cut(&plain(other), 80), "left_out": "it is of no known kind" })
+                json!({ "type": cut_to_bytes(&plain(other), 80), "left_out": "it is of no known kind" })
             }
         }
     }
@@ -197,7 +198,7 @@ impl Content {
         let text = text.join("\n");
         Error::failed(match text.trim().is_empty() {
             true => "the tool failed and does not say why".to_owned(),
-            false => cut(text.trim(), ERROR_BYTES_MAX),
+            false => cut_to_bytes(text.trim(), ERROR_BYTES_MAX),
         })
     }
 }

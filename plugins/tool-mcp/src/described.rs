@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
+use jaato_plugin_sdk::types::text::cut_to_bytes;
 use jaato_plugin_sdk::{Error, Result};
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListToolsRequest, PaginatedRequestParams, ServerResult,
@@ -137,8 +138,8 @@ pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
     let described = Described {
         era: connection.era,
         protocol: info.protocol_version.to_string(),
-        title: cut(&title.unwrap_or_default(), LINE_BYTES_MAX),
-        instructions: cut(&plain(instructions), INSTRUCTIONS_BYTES_MAX),
+        title: cut_to_bytes(&title.unwrap_or_default(), LINE_BYTES_MAX),
+        instructions: cut_to_bytes(&plain(instructions), INSTRUCTIONS_BYTES_MAX),
         has_resources: capabilities.resources.is_some(),
         left_out,
         ..Described::default()
@@ -187,14 +188,14 @@ impl Described {
 }
 
 fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<Written, String> {
-    let written: Written =
-        serde_json::from_value(value).map_err(|error| cut(&error.to_string(), LINE_BYTES_MAX))?;
+    let written: Written = serde_json::from_value(value)
+        .map_err(|error| cut_to_bytes(&error.to_string(), LINE_BYTES_MAX))?;
     if written.name.is_empty() || written.name.len() > 1024 {
         return Err("it has no name, or one of more than 1024 bytes".to_owned());
     }
     match names.insert(written.name.clone()) {
         true => Ok(written),
-        false => Err(format!("`{}` is there twice", cut(&plain(&written.name), 80))),
+        false => Err(format!("`{}` is there twice", cut_to_bytes(&plain(&written.name), 80))),
     }
 }
 
@@ -202,7 +203,10 @@ impl Written {
     fn tool(self, lines: &mut Vec<String>) -> RemoteTool {
         let lowered = schema::lower(&self.input_schema);
         if lowered.is_cut {
-            lines.push(format!("`{}`: its schema is simplified", cut(&plain(&self.name), 80)));
+            lines.push(format!(
+                "`{}`: its schema is simplified",
+                cut_to_bytes(&plain(&self.name), 80)
+            ));
         }
         let hint = |name: &str| {
             let hint = self.annotations.as_ref().and_then(|it| it.get(name));
@@ -219,7 +223,7 @@ impl Written {
     }
 
     fn prompt(self) -> RemotePrompt {
-        let description = cut(&self.text(), LINE_BYTES_MAX);
+        let description = cut_to_bytes(&self.text(), LINE_BYTES_MAX);
         let arguments = self.arguments.unwrap_or_default().into_iter().take(20);
         RemotePrompt { description, name: self.name, arguments: arguments.collect() }
     }
@@ -227,7 +231,7 @@ impl Written {
     fn text(&self) -> String {
         let given = self.description.as_deref().filter(|it| !it.trim().is_empty());
         let text = given.or(self.title.as_deref()).unwrap_or(&self.name);
-        cut(&plain(text), DESCRIPTION_BYTES_MAX)
+        cut_to_bytes(&plain(text), DESCRIPTION_BYTES_MAX)
     }
 }
 
@@ -292,14 +296,6 @@ async fn page(
 /// Takes a value of an object out. Of anything else nothing: an index would panic.
 pub fn take(value: &mut Value, key: &str) -> Value {
     value.get_mut(key).map(Value::take).unwrap_or_default()
-}
-
-/// Cuts a text.
-pub fn cut(text: &str, bytes_max: usize) -> String {
-    match text.len() <= bytes_max {
-        true => text.to_owned(),
-        false => text[..text.floor_char_boundary(bytes_max.saturating_sub(3))].to_owned() + "…",
-    }
 }
 
 /// Takes out what a terminal would obey or a reader would not see; lines stay.

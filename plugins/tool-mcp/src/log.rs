@@ -13,6 +13,7 @@ use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::mask;
+use jaato_plugin_sdk::types::text::cut;
 use parking_lot::Mutex;
 
 use crate::config::files::replace;
@@ -226,11 +227,7 @@ pub fn safe(text: &str) -> String {
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
     let safe = |c: char| if is_bad(c) { ' ' } else { c };
-    let mut line: String = text.trim_end().chars().take(LINE_CHARS_MAX).map(safe).collect();
-    if text.trim_end().chars().nth(LINE_CHARS_MAX).is_some() {
-        line.push('…');
-    }
-    line
+    cut(text.trim_end(), LINE_CHARS_MAX).chars().map(safe).collect()
 }
 
 #[cfg(test)]

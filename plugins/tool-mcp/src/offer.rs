@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::text::cut_to_bytes;
 use jaato_plugin_sdk::types::{Annotations, Availability, CommandSpec, ToolSpec};
 
-use crate::described::{Described, RemotePrompt, RemoteTool, TOOLS_MAX, cut, plain};
+use crate::described::{Described, RemotePrompt, RemoteTool, TOOLS_MAX, plain};
 use crate::log::safe;
 use crate::names::{CATEGORY, server_part, tool_name};
 use crate::server::{Server, Status};
@@ -143,7 +144,7 @@ fn state(server: &Server) -> Option<String> {
     match server.status() {
         Status::Down { why } => {
             let hint = why.hint.as_ref().map(|hint| format!("; {}", safe(hint)));
-            let why = cut(&safe(&why.message), LINE_BYTES_MAX);
+            let why = cut_to_bytes(&safe(&why.message), LINE_BYTES_MAX);
             parts.push(format!("down: {why}{}", hint.unwrap_or_default()));
         }
         Status::Stopped => parts.push("disconnected by the user".to_owned()),
@@ -223,7 +224,7 @@ fn command(server: &Server, prompt: &RemotePrompt, name: &str) -> CommandSpec {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for argument in &prompt.arguments {
-        let description = cut(&plain(&argument.description), LINE_BYTES_MAX);
+        let description = cut_to_bytes(&plain(&argument.description), LINE_BYTES_MAX);
         let property = json!({ "type": "string", "description": description });
         properties.insert(argument.name.clone(), property);
         if argument.required {
@@ -232,7 +233,7 @@ fn command(server: &Server, prompt: &RemotePrompt, name: &str) -> CommandSpec {
     }
     CommandSpec {
         name: name.to_owned(),
-        description: cut(
+        description: cut_to_bytes(
             &format!("{} ({})", prompt.description.replace('\n', " "), server.name()),
             LINE_BYTES_MAX,
         ),

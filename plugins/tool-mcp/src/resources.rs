@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::text::cut_to_bytes;
 use rmcp::model::{
     ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
     ServerResult,
@@ -11,7 +12,7 @@ use rmcp::model::{
 
 use crate::call::{self, Asked};
 use crate::content::Content;
-use crate::described::{cut, plain, take};
+use crate::described::{plain, take};
 use crate::server::Server;
 use crate::site::CallSite;
 
@@ -123,8 +124,11 @@ fn short(list: &Value, address: &str) -> Vec<Value> {
         let known = keys.iter().filter_map(|key| {
             let text = entry[*key].as_str()?;
             // An address that is cut is none.
-            let text =
-                if *key == address { text.to_owned() } else { cut(&plain(text), LINE_BYTES_MAX) };
+            let text = if *key == address {
+                text.to_owned()
+            } else {
+                cut_to_bytes(&plain(text), LINE_BYTES_MAX)
+            };
             Some(((*key).to_owned(), Value::from(text)))
         });
         Value::Object(known.collect())

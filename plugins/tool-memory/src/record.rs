@@ -2,8 +2,9 @@
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
+use jaato_plugin_sdk::types::text::one_line;
 
-use crate::words::{folded, one_line};
+use crate::words::folded;
 
 /// Longest content, in bytes: a memory is read whole by a model.
 pub const CONTENT_BYTES_MAX: usize = 64 * 1024;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::text::{cut, cut_to_bytes};
 
 use crate::file::MemoryFile;
 use crate::queries::{self, Found, Wanted};
@@ -105,7 +106,7 @@ impl Scopes {
         let mut text = String::new();
         for (_, Found { memory, .. }) in found {
             let line = format!("- [{}]: {}", memory.tags.join(", "), memory.description);
-            let line = cut(&line, TITLE_BYTES_MAX);
+            let line = cut_to_bytes(&line, TITLE_BYTES_MAX);
             if text.len() + line.len() + 1 > TITLES_BYTES_MAX - HEADING.len() {
                 break;
             }
@@ -167,7 +168,7 @@ impl Scopes {
                 Err(error) => failed = Some(error),
             }
         }
-        let shown: String = id.chars().take(60).collect();
+        let shown = cut(id, 60);
         let none = || Error::new(ErrorKind::NotFound, format!("no memory has the id `{shown}`"));
         Err(failed.unwrap_or_else(|| none().with_hint("`memory list` shows them")))
     }
@@ -222,14 +223,3 @@ impl Scopes {
 
 /// The heading of the lines before a prompt.
 const HEADING: &str = "💡 **Available Memories** (use retrieve_memories to access):";
-
-fn cut(text: &str, bytes_max: usize) -> String {
-    if text.len() <= bytes_max {
-        return text.to_owned();
-    }
-    let mut end = bytes_max - '…'.len_utf8();
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}…", &text[..end])
-}

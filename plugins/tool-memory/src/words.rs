@@ -1,6 +1,8 @@
 //! Tags and words: how they are compared, and what the full-text index is asked for. Knows nothing
 //! of files.
 
+use jaato_plugin_sdk::types::text::one_line;
+
 use std::collections::BTreeSet;
 
 /// Bytes of a prompt that are looked at: a pasted log must not make a person wait.
@@ -27,14 +29,6 @@ pub fn folded(tag: &str) -> String {
     one_line(tag).to_lowercase()
 }
 
-/// Makes one line of a text, with single spaces.
-pub fn one_line(text: &str) -> String {
-    text.split(|letter: char| letter.is_whitespace() || letter.is_control())
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
 /// Returns the words of a text in lower case, each once.
 pub fn words(text: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
@@ -48,13 +42,9 @@ pub fn words(text: &str) -> Vec<String> {
 
 /// Returns the words by which a prompt may be a tag, and of those the ones that tell something.
 pub fn words_of_prompt(prompt: &str) -> (Vec<String>, Vec<String>) {
-    let mut end = prompt.len().min(PROMPT_BYTES_MAX);
-    while !prompt.is_char_boundary(end) {
-        end -= 1;
-    }
     let tells = |word: &String| !STOP_WORDS.contains(&word.as_str());
     // Stop words go before the words are counted, or a long sentence would hide its own subject.
-    let kept: Vec<&str> = prompt[..end]
+    let kept: Vec<&str> = prompt[..prompt.floor_char_boundary(PROMPT_BYTES_MAX)]
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| tells(&word.to_lowercase()))
         .collect();

@@ -3,6 +3,8 @@
 //!
 //! YAML is read as a flat list of keys. Aliases are refused, so that a small text cannot grow.
 
+use jaato_plugin_sdk::types::text::one_line;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -211,12 +213,6 @@ fn skip<'a>(
         }
     }
     Ok(is_flat)
-}
-
-/// Puts a text on one line.
-pub fn one_line(text: &str) -> String {
-    let words = text.split(|sign: char| sign.is_whitespace() || sign.is_control());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

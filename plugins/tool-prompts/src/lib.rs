@@ -20,10 +20,11 @@ use std::sync::Arc;
 use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::hooks::{CompleteWords, WordChoice, WordChoices};
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::text::cut;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-use library::{Library, Prompt, cut};
+use library::{Library, Prompt};
 
 /// Bytes of a token, about.
 const BYTES_PER_TOKEN: usize = 4;

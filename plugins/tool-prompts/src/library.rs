@@ -1,10 +1,12 @@
 //! The prompts and skills of a session: read once, by name, the project's before the person's.
 
+use jaato_plugin_sdk::types::text::{cut, one_line};
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::fill::Syntax;
-use crate::front::{self, Field, Fields, one_line};
+use crate::front::{self, Field, Fields};
 use crate::rules;
 use crate::scan::{
     Found, PROMPT_BYTES_MAX, Place, SKILL_BYTES_MAX, Source, Walk, Wanted, read_text,
@@ -238,14 +240,6 @@ fn is_name(text: &str) -> bool {
     text.chars().count() <= NAME_CHARS_MAX
         && text.starts_with(char::is_alphanumeric)
         && text.chars().all(|it| it.is_alphanumeric() || "_-".contains(it))
-}
-
-/// Cuts a text at so many characters.
-pub fn cut(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

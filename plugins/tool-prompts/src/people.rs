@@ -3,8 +3,9 @@
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
+use jaato_plugin_sdk::types::text::cut;
 
-use crate::library::{Library, Prompt, cut};
+use crate::library::{Library, Prompt};
 use crate::{fill, filled, find};
 
 /// Lists them.

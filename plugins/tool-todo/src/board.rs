@@ -7,6 +7,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::serde_json::{Map, from_value, to_value};
 use jaato_plugin_sdk::types::CommandSpec;
+use jaato_plugin_sdk::types::text::cut;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use crate::events::Events;
@@ -290,7 +291,7 @@ impl Board {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan_id {
             Some(id) if id != plan.id => {
-                let shown: String = id.chars().take(40).collect();
+                let shown = cut(id, 40);
                 let error = Error::new(ErrorKind::NotFound, format!("Plan not found: {shown}"));
                 Err(error.with_hint(format!("the plan of this session is {}", plan.id)))
             }

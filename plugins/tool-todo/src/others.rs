@@ -6,6 +6,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::text::cut;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 
@@ -253,7 +254,7 @@ fn is_here(agent_id: &str) -> Result<()> {
     match agent_id {
         "" | THIS_AGENT => Ok(()),
         other => {
-            let shown: String = other.chars().take(40).collect();
+            let shown = cut(other, 40);
             let text = format!("there is no agent `{shown}` in this session");
             let hint = format!("leave `agent_id` out, or say `{THIS_AGENT}`");
             Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))

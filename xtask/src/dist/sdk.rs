@@ -20,7 +20,7 @@ mod manifest;
 const CRATES: &str = "plugin-api";
 
 /// What only the house's own tests need.
-const LEFT_OUT: &[&str] = &["benches", "fixtures", "public-api.txt", "target", "tests"];
+const LEFT_OUT: &[&str] = &["benches", "fixtures", "public-api.txt", "target", "tests", "vendors"];
 
 /// What authors read and copy from.
 const GUIDE: &[&str] = &["docs/abi.md", "docs/plugin-authors.md", "docs/security.md"];
@@ -75,7 +75,9 @@ fn without_fixtures(manifest: &str) -> String {
 /// The members of the checkout's workspace that are crates of the sdk.
 fn members(workspace: &Workspace) -> Result<Vec<&str>> {
     let below = format!("{CRATES}/");
-    let is_ours = |folder: &&str| *folder == CRATES || folder.starts_with(&below);
+    let is_ours = |folder: &&str| {
+        (*folder == CRATES || folder.starts_with(&below)) && is_wanted(Path::new(folder))
+    };
     let folders = workspace.packages.iter().map(|package| package.folder.as_str());
     let mut members: Vec<&str> = folders.filter(is_ours).collect();
     members.sort_unstable();
@@ -196,6 +198,7 @@ mod tests {
             "plugin-api/sdk/tests/specs.rs",
             "plugin-api/sdk/public-api.txt",
             "plugin-api/testkit/fixtures/echo/Cargo.toml",
+            "plugin-api/vendors/Cargo.toml",
             "plugin-api/target/debug/a",
             "docs/examples/tool-a/target/debug/a",
         ] {

@@ -143,7 +143,7 @@ pub const ITEMS: &[Item] = &[
             "plugins/provider-openai/",
             "plugins/tool-prompts/",
             "plugin-api/sdk-provider/",
-            "plugin-api/testkit/src/vendors/",
+            "plugin-api/vendors/",
             "host/tests/binary/every_provider/",
             "xtask/src/setup/outside.rs",
         ],

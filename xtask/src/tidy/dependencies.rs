@@ -28,6 +28,9 @@ const TESTKIT: &[&str] = &["jaato-plugin-testkit"];
 /// For its checks of a host.
 const ENGINE: &[&str] = &["jaato-plugin-engine"];
 
+/// What tests of plugins and of the binary may use.
+const FAKES: &[&str] = &["jaato-plugin-testkit", "jaato-vendors"];
+
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
     // The boundary, from the ground up.
@@ -43,6 +46,7 @@ const TABLE: &[Row] = &[
         "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-engine", "jaato-plugin-sdk",
         "jaato-plugin-sdk-environment",
     ], &[]),
+    row("jaato-vendors", &["jaato-types", "jaato-plugin-testkit"], &[]),
     // The host. Those without a dylib in sight:
     row("jaato-places", &[], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
@@ -94,7 +98,7 @@ const TABLE: &[Row] = &[
     ], &[]),
     row("jaato", &[
         "jaato-install", "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
-    ], &["jaato-types", "jaato-plugin-testkit"]),
+    ], &["jaato-types", "jaato-plugin-testkit", "jaato-vendors"]),
     row("xtask", &["jaato-template"], &[]),
     row("xtask-measure", &["xtask"], &[]),
 ];
@@ -103,7 +107,7 @@ const TABLE: &[Row] = &[
 const PLUGIN: Row = row(
     "a plugin",
     &["jaato-plugin-sdk", "jaato-plugin-sdk-environment", "jaato-plugin-sdk-provider"],
-    TESTKIT,
+    FAKES,
 );
 
 /// Crates from elsewhere that few may name.

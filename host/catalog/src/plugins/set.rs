@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Plugins;
 use super::news::{News, WARN};
+use super::{Plugins, State};
 use jaato_registry::{
     RESERVED_COMMANDS, RESERVED_TOOLS, Registry, Rules, Status, ToolEntry, ToolStatus, Trust,
     keep_usable,
@@ -105,6 +105,49 @@ fn others_prefix<'a>(
     names.map(|it| &it.candidate.manifest.name).find(|name| *name != plugin)
 }
 
+/// Tells why a plugin cannot set a tool of that name; nothing if it can.
+fn why_refused(
+    registry: &Registry,
+    plugin: &PluginName,
+    name: &str,
+    others: &[&str],
+) -> Option<String> {
+    if RESERVED_TOOLS.contains(&name) {
+        Some("jaato has a tool of that name".to_owned())
+    } else if let Some(other) = others_prefix(registry, plugin, name) {
+        Some(format!("names that begin so are those of plugin `{other}`"))
+    } else if let Some(holder) = registry.tool(name) {
+        Some(format!("plugin `{}` has a tool of that name", holder.plugin))
+    } else {
+        others.contains(&name).then(|| "another plugin has set a tool of that name".into())
+    }
+}
+
+/// Takes the promises of a foreign tool away: its author is not the plugin's, so no one vouches for
+/// them. That calls run side by side loosens no rule.
+fn promise_nothing(spec: &mut ToolSpec) {
+    let parallel_safe = spec.annotations.parallel_safe;
+    spec.annotations = Annotations { parallel_safe, ..Annotations::default() };
+    spec.auto_approval = false;
+    spec.traits.clear();
+}
+
+/// Returns the notices that were not told before.
+fn new_notices(
+    state: &mut State,
+    plugin: &PluginName,
+    owner: Option<&SessionId>,
+    notices: Vec<String>,
+) -> Vec<News> {
+    let told = state.notices.entry((plugin.clone(), owner.cloned())).or_default();
+    let new = notices.iter().take(NOTICES_MAX).filter(|line| told.insert((*line).clone()));
+    let new: Vec<_> = new.map(|line| News::new(Some(plugin), WARN, line.as_str())).collect();
+    if told.len() > NOTICES_KEPT_MAX {
+        *told = notices.into_iter().take(NOTICES_MAX).collect();
+    }
+    new
+}
+
 impl Plugins {
     /// Takes what an instance of a plugin sets, in place of what it has set before.
     ///
@@ -146,28 +189,15 @@ impl Plugins {
         let mut kept = Vec::new();
         for mut spec in description.tools {
             let name = spec.name.as_str();
-            let why = if RESERVED_TOOLS.contains(&name) {
-                Some("jaato has a tool of that name".to_owned())
-            } else if let Some(other) = others_prefix(&registry, plugin, name) {
-                Some(format!("names that begin so are those of plugin `{other}`"))
-            } else if let Some(holder) = registry.tool(name) {
-                Some(format!("plugin `{}` has a tool of that name", holder.plugin))
-            } else {
-                others.contains(&name).then(|| "another plugin has set a tool of that name".into())
-            };
+            let why = why_refused(&registry, plugin, name, &others);
             if let Some(why) = why {
                 refused.push(RefusedTool::new(name, why));
                 continue;
             }
-            if spec.foreign {
-                // Who wrote them is not the plugin's author: nobody here vouches for a promise.
-                // That calls run side by side loosens no rule.
-                let parallel_safe = spec.annotations.parallel_safe;
-                spec.annotations = Annotations { parallel_safe, ..Annotations::default() };
-                spec.auto_approval = false;
-                spec.traits.clear();
-            }
             let status = rules.tool_status(name);
+            if spec.foreign {
+                promise_nothing(&mut spec);
+            }
             if rules.tools_only.is_some() {
                 spec.availability = Availability::Core;
             }
@@ -193,12 +223,7 @@ impl Plugins {
             at: now,
             burst,
         }));
-        let told = state.notices.entry((plugin.clone(), owner.cloned())).or_default();
-        let new = notices.iter().take(NOTICES_MAX).filter(|line| told.insert((*line).clone()));
-        let new: Vec<_> = new.map(|line| News::new(Some(plugin), WARN, line.as_str())).collect();
-        if told.len() > NOTICES_KEPT_MAX {
-            *told = notices.into_iter().take(NOTICES_MAX).collect();
-        }
+        let new = new_notices(&mut state, plugin, owner, notices);
         state.tell(new, &self.log);
         refused.truncate(REFUSED_TOLD_MAX);
         Ok(ToolsSetAnswer::new(count, refused))

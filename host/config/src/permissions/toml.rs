@@ -126,16 +126,7 @@ fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<
                     when.outside.push(origin.path(written).map_err(wrong)?);
                 }
             }
-            "argument" => {
-                let Value::Table(arguments) = value else {
-                    let text = format!("`argument` is {}; write `argument.NAME`", value.describe());
-                    return Err(wrong(text));
-                };
-                for (name, node) in arguments {
-                    let glob = glob(&node.value, name).map_err(|what| (node.line, what))?;
-                    when.arguments.push((name.clone(), glob));
-                }
-            }
+            "argument" => add_arguments(node, &mut when)?,
             "exactly" => {
                 let written = text(value, name).map_err(wrong)?;
                 digest = Some(written.parse().map_err(|what: &str| wrong(what.to_owned()))?);
@@ -174,6 +165,18 @@ fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<
     check_allow(outcome, &when).map_err(wrong)?;
     origin.check_allow_of_workspace(outcome, &when).map_err(|what| (line, what))?;
     Ok(Rule { outcome, when, line, why })
+}
+
+fn add_arguments(node: &Node, when: &mut Conditions) -> Result<(), Wrong> {
+    let Value::Table(arguments) = &node.value else {
+        let text = format!("`argument` is {}; write `argument.NAME`", node.value.describe());
+        return Err((node.line, text));
+    };
+    for (name, node) in arguments {
+        let glob = glob(&node.value, name).map_err(|what| (node.line, what))?;
+        when.arguments.push((name.clone(), glob));
+    }
+    Ok(())
 }
 
 /// Refuses rules that would allow less, or more, than they seem to.

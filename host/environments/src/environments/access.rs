@@ -48,10 +48,9 @@ impl EnvironmentAccess for SessionEnvironment {
 
     fn resources(&self, asked: EnvironmentRequest) -> BoxFuture<'static, Result<Served, Error>> {
         let Some(host) = self.host.upgrade() else { return ended() };
-        let EnvironmentRequest { plugin, session, asker, making, operation, request, tell, .. } =
-            asked;
-        let (resources, plugin) = (Arc::clone(&self.resources), Some(plugin));
-        let asking = Asking { host, resources, plugin, session, asker, making, tell };
+        let EnvironmentRequest { plugin, session, asker, operation, request, tell, .. } = asked;
+        let resources = Arc::clone(&self.resources);
+        let asking = Asking { host, resources, plugin, session, asker, tell };
         Box::pin(async move { asking.answer(&operation, &request).await })
     }
 }

@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 pub use describe::EnvironmentListed;
 pub use member::{LimitsOfAll, Member, is_operation};
 pub use outputs::SessionOutputs;
-pub use resources::{Resources, SavedResources, is_operation as is_resource_operation};
+pub use resources::{Resources, is_operation as is_resource_operation};
 pub use scope::{Choice, Scope};
 
 use access::SessionEnvironment;

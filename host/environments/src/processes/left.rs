@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_process::{Child, ChildOutput, ProcessError};
+use jaato_types::text::{cut, one_line};
 use jaato_types::{Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
@@ -60,7 +61,11 @@ impl LeftOvers {
     /// to a closed one would end it.
     pub(super) fn keep(&self, child: Arc<Child>, pipes: [Option<ChildOutput>; 2], label: &str) {
         let readers = pipes.into_iter().flatten().map(|pipe| tokio::spawn(throw_away(pipe)));
-        let left = Left { child, label: one_line(label), readers: readers.collect() };
+        let left = Left {
+            child,
+            label: cut(&one_line(label), LABEL_CHARS_MAX),
+            readers: readers.collect(),
+        };
         self.lock().push(left);
     }
 
@@ -145,16 +150,6 @@ async fn throw_away(pipe: ChildOutput) {
     }
 }
 
-/// Makes a label that fits into a line.
-fn one_line(label: &str) -> String {
-    let line = label.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= LABEL_CHARS_MAX {
-        return line;
-    }
-    let cut: String = line.chars().take(LABEL_CHARS_MAX - 1).collect();
-    format!("{cut}…")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +162,5 @@ mod tests {
             ended.to_string(),
             "ended process 12 (sleep), left running by `sleep 300 & echo done`"
         );
-        assert_eq!(one_line(&"x".repeat(61)), format!("{}…", "x".repeat(59)));
-        assert_eq!(one_line(&"x".repeat(60)), "x".repeat(60));
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use jaato_environments::Outputs;
 use jaato_types::media_type::is_media_type;
 use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};
+use jaato_types::text::cut;
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::Mutex;
 
@@ -219,7 +220,7 @@ fn is_id(text: &str) -> bool {
 }
 
 fn not_found(id: &str) -> Error {
-    let shown: String = id.chars().take(SHOWN_MAX).collect();
+    let shown = cut(id, SHOWN_MAX);
     Error::new(ErrorKind::NotFound, format!("the session has no blob `{shown}`"))
 }
 
@@ -228,7 +229,7 @@ fn check(mime_type: &str) -> Result<(), Error> {
     if is_media_type(mime_type) {
         return Ok(());
     }
-    let shown: String = mime_type.chars().take(SHOWN_MAX).collect();
+    let shown = cut(mime_type, SHOWN_MAX);
     let text = format!("`{shown}` is no media type");
     Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("say one such as `image/png`"))
 }

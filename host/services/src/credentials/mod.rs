@@ -44,8 +44,6 @@ pub(crate) const HOST_HEADERS: [&str; 8] = [
 
 /// The scheme of what goes behind the word `Bearer`.
 const BEARER: &str = "bearer";
-/// The scheme of tokens that are minted from Google's credentials.
-const GOOGLE: &str = "google";
 
 /// Key of `[plugins.NAME]` that holds a secret.
 const API_KEY: &str = "api_key";
@@ -79,8 +77,8 @@ pub struct Grant {
     pub scheme: Scheme,
     /// What.
     pub secret: Secret,
-    /// The project that is billed, where the credential names one.
-    pub quota_project: Option<String>,
+    /// The header that names the project which pays, if the credential names one.
+    pub project: Option<(HeaderName, String)>,
     /// Whether it was minted, so that another can be.
     pub is_minted: bool,
 }
@@ -133,6 +131,8 @@ struct Credential {
     /// none does.
     variable: String,
     vendor: Option<Url>,
+    /// The header in which the vendor is told which project pays.
+    project_header: Option<HeaderName>,
     /// The vendor's other servers.
     others: Vec<OriginPattern>,
     /// In order of rank.
@@ -203,7 +203,7 @@ impl Credentials {
         let preset_base = found.preset_base()?;
         let is_elsewhere = own_base.is_some() || workspace_base.is_some();
         let all = specs.iter().enumerate().map(|(index, spec)| {
-            let (scheme, mut vendor) = declared(plugin, spec)?;
+            let (scheme, mut vendor, project_header) = declared(plugin, spec)?;
             let mut variable = spec.variable.clone();
             if let Some(preset) = found.preset.filter(|_| index == 0) {
                 variable.clone_from(&preset.variable);
@@ -213,11 +213,9 @@ impl Credentials {
             }
             // The configuration has one key a plugin: for the credential that is declared first.
             let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
-            let is_minted = spec.scheme == GOOGLE;
-            let mut keys = if is_minted {
-                found.minted_key(&variable).into_iter().collect()
-            } else {
-                found.keys_in_variables(&variable, &schemes)
+            let mut keys = match &spec.mint {
+                Some(recipe) => found.minted_key(&variable, &recipe.scope).into_iter().collect(),
+                None => found.keys_in_variables(&variable, &schemes),
             };
             let mut missing = None;
             if index == 0 && found.is_workspaces_plugin() {
@@ -232,7 +230,8 @@ impl Credentials {
             }
             let others = spec.origins.iter().map(|text| OriginPattern::read(plugin, text));
             let others = others.collect::<Result<_, Error>>()?;
-            Ok(Credential { spec: spec.clone(), variable, vendor, others, keys, missing })
+            let spec = spec.clone();
+            Ok(Credential { spec, variable, vendor, project_header, others, keys, missing })
         });
         Ok(Self {
             plugin: plugin.to_string(),
@@ -331,8 +330,9 @@ impl Credentials {
         };
         let minted = key.secret.minted().and_then(Result::ok);
         let is_minted = minted.is_some();
-        let quota_project = minted.and_then(|token| token.quota_project);
-        Ok(Some(Grant { scheme: key.scheme.clone(), secret, quota_project, is_minted }))
+        let project = minted.and_then(|token| token.quota_project);
+        let project = credential.project_header.clone().zip(project);
+        Ok(Some(Grant { scheme: key.scheme.clone(), secret, project, is_minted }))
     }
 
     /// Makes the key ready that goes to this URL: runs the command that prints it, where it was not

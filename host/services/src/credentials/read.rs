@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::{
-    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BEARER, BaseUrl, GOOGLE, HEADERS,
-    HOST_HEADERS, KEY_HEADER, Key, KeySource, Missing, PLAIN_HTTP, Scheme, Secret, Whose,
+    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BEARER, BaseUrl, HEADERS, HOST_HEADERS,
+    KEY_HEADER, Key, KeySource, Missing, PLAIN_HTTP, Scheme, Secret, Whose,
 };
 use crate::section::{PLUGIN, Section};
 use crate::stored_keys::{StoredKey, StoredKeys};
@@ -134,7 +134,7 @@ impl Found<'_> {
 
     /// The token that is minted from the file that a variable names, or from what else there is. It
     /// counts as the person's, whoever names the file: it goes to no server of a workspace's.
-    pub(super) fn minted_key(&self, variable: &str) -> Option<Key> {
+    pub(super) fn minted_key(&self, variable: &str, scope: &str) -> Option<Key> {
         if self.is_elsewhere() {
             return None;
         }
@@ -144,7 +144,7 @@ impl Found<'_> {
             .next()
             .map(|(text, place, _)| Named { path: self.path_of(variable, &text), place });
         let of_process = |name: &str| Some(self.variables.get(name)?.to_str()?.to_owned());
-        let minter = Minter::new(Places::from_variables(named, of_process));
+        let minter = Minter::new(Places::from_variables(named, scope, of_process));
         let place = minter.found().unwrap_or_else(|| "Google's credentials".to_owned());
         let secret = KeySource::Minted { minter: Box::new(minter), last: Mutex::default() };
         Some(Key { secret, scheme: Scheme::Bearer, place, whose: Whose::Persons })
@@ -316,26 +316,33 @@ fn is_header(name: &str) -> bool {
     HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| !HOST_HEADERS.contains(&name.as_str()))
 }
 
-/// Reads a declaration: scheme and vendor.
+/// Reads a declaration: scheme, vendor, and the header that names who pays.
 pub(super) fn declared(
     plugin: &PluginName,
     spec: &CredentialSpec,
-) -> Result<(Scheme, Option<Url>), Error> {
+) -> Result<(Scheme, Option<Url>, Option<HeaderName>), Error> {
     let wrong = |what: &str| {
         let text = format!("plugin `{plugin}` declares a credential with the {what}");
         Error::new(ErrorKind::PluginMisbehaved, text)
     };
     let scheme = match spec.scheme.split_once(':') {
-        None if [BEARER, GOOGLE].contains(&spec.scheme.as_str()) => Scheme::Bearer,
+        None if spec.scheme == BEARER => Scheme::Bearer,
         Some(("header", name)) if !name.is_empty() => Scheme::Header(name.to_owned()),
         Some(("query", name)) if !name.is_empty() => Scheme::Query(name.to_owned()),
         None | Some(_) => return Err(wrong(&format!("unknown scheme `{}`", spec.scheme))),
     };
+    let header = spec.mint.as_ref().map(|recipe| recipe.project_header.as_str());
+    let header = header.filter(|name| !name.is_empty());
+    let project_header = match header {
+        Some(name) if is_header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),
+        Some(name) => return Err(wrong(&format!("header `{name}`, which is none"))),
+        None => None,
+    };
     if spec.origin.is_empty() {
-        return Ok((scheme, None));
+        return Ok((scheme, None, project_header));
     }
     match Url::parse(&spec.origin) {
-        Ok(url) => Ok((scheme, Some(url))),
+        Ok(url) => Ok((scheme, Some(url), project_header)),
         Err(_) => Err(wrong(&format!("origin `{}`, which is no url", spec.origin))),
     }
 }

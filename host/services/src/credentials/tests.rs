@@ -409,7 +409,8 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
     let file = folder.path().join("none.json");
     let spec = CredentialSpec {
         variable: "GOOGLE_APPLICATION_CREDENTIALS".to_owned(),
-        scheme: "google".to_owned(),
+        scheme: "bearer".to_owned(),
+        mint: Some(jaato_types::TokenRecipe::default()),
         origin: "https://aiplatform.googleapis.com".to_owned(),
         origins: vec!["https://*-aiplatform.googleapis.com".to_owned()],
         ..CredentialSpec::default()

@@ -5,7 +5,7 @@ use jaato_runtime::types::permission_prompt::{
 };
 
 use super::shown::{Form, answers_of};
-use crate::words;
+use crate::chat::slash;
 
 /// Words that allow the call once.
 const YES: [&str; 13] = [
@@ -164,7 +164,7 @@ fn meaning(decision: PermissionDecision) -> &'static str {
 /// Returns the command of a conversation that a line gives: it is not meant for the model.
 fn own_command(line: &str) -> Option<&str> {
     let word = line.split_whitespace().next()?.strip_prefix('/')?;
-    let is_own = words::OWN.iter().any(|(own, _)| *own == word) && word != "help";
+    let is_own = slash::find(word).is_some() && word != "help";
     is_own.then_some(word)
 }
 

@@ -245,19 +245,7 @@ impl Drawing<'_> {
             | TagEnd::Strikethrough
             | TagEnd::Superscript
             | TagEnd::Subscript => self.close_inline(),
-            TagEnd::Link | TagEnd::Image => {
-                self.close_inline();
-                let to = self.links.pop().unwrap_or_default();
-                let said = &self.source[range.clone()];
-                // An address that is its own text is not written twice.
-                let is_said = said.starts_with('<') || said.starts_with(&format!("[{to}]"));
-                if !to.is_empty() && !is_said {
-                    self.styles.push(self.style().dim());
-                    let last = range.end.saturating_sub(1);
-                    self.words(&format!(" ({to})"), last..range.end);
-                    self.styles.pop();
-                }
-            }
+            TagEnd::Link | TagEnd::Image => self.end_link(range),
             TagEnd::Heading(_) => {
                 self.end_line();
                 if self.is_setext {
@@ -316,6 +304,20 @@ impl Drawing<'_> {
                 self.end_line();
                 self.end_block(range.end);
             }
+        }
+    }
+
+    fn end_link(&mut self, range: Range<usize>) {
+        self.close_inline();
+        let to = self.links.pop().unwrap_or_default();
+        let said = &self.source[range.clone()];
+        // An address that is its own text is not written twice.
+        let is_said = said.starts_with('<') || said.starts_with(&format!("[{to}]"));
+        if !to.is_empty() && !is_said {
+            self.styles.push(self.style().dim());
+            let last = range.end.saturating_sub(1);
+            self.words(&format!(" ({to})"), last..range.end);
+            self.styles.pop();
         }
     }
 

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use jaato_loader::{Frames, Served};
 use jaato_session::Cancel;
 use jaato_types::terminal::{ASK, SHOW, TerminalAsk, TerminalScreen, WATCH};
+use jaato_types::text::cut;
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 
 use crate::board::Terminals;
@@ -62,7 +63,7 @@ impl TerminalServices {
         let ansi = std::str::from_utf8(parsed.bytes)
             .map_err(|error| refused(format!("the screen's ANSI text is no UTF-8: {error}")))?;
         check(&screen, ansi)?;
-        screen.command = shortened(&screen.command);
+        screen.command = cut(&screen.command, TEXT_MAX);
         let over = self.own(screen.terminal)?;
         let shown =
             self.board.show(&self.session, &self.plugin, &over, (screen, ansi.to_owned()))?;
@@ -83,8 +84,8 @@ impl TerminalServices {
             session: self.session.clone(),
             over: self.own(ask.terminal)?,
             ask: TerminalAsk {
-                command: shortened(&ask.command),
-                prompt: shortened(&ask.prompt),
+                command: cut(&ask.command, TEXT_MAX),
+                prompt: cut(&ask.prompt, TEXT_MAX),
                 ..ask
             },
         };
@@ -127,19 +128,11 @@ fn check_name(name: &str) -> Result<(), Error> {
     if (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_plain) {
         return Ok(());
     }
-    let name: String = name.chars().take(NAME_MAX).collect();
+    let name = cut(name, NAME_MAX);
     Err(refused(format!(
         "a terminal cannot be called `{}`: letters, digits, `_`, `-` and `.`, at most {NAME_MAX}",
         name.escape_debug()
     )))
-}
-
-fn shortened(text: &str) -> String {
-    let mut short: String = text.chars().take(TEXT_MAX).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
 }
 
 fn refused(text: String) -> Error {
@@ -195,11 +188,5 @@ mod tests {
         ] {
             assert_eq!(check_name(name).is_ok(), is_one, "{name:?}");
         }
-    }
-
-    #[test]
-    fn a_long_command_is_cut_with_a_mark() {
-        assert_eq!(shortened("bash"), "bash");
-        assert_eq!(shortened(&"é".repeat(401)), format!("{}…", "é".repeat(400)));
     }
 }

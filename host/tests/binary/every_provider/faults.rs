@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use jaato_plugin_testkit::vendors::Answered;
+use jaato_vendors::Answered;
 
 use super::{PROVIDERS, Provider, Turn, as_it_is, text, with_head};
 use crate::support::openai::{SECRET, no_file_holds_the_key};

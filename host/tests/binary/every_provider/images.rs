@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jaato_plugin_testkit::vendors::Vendor;
+use jaato_vendors::Vendor;
 use serde_json::json;
 
 use super::{PROVIDERS, Provider, Said, Turn, answered, as_it_is, text};

@@ -14,9 +14,7 @@ mod switched;
 
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::{
-    Answered, Asked, Vendor, anthropic, github, google, ollama, openai,
-};
+use jaato_vendors::{Answered, Asked, Vendor, anthropic, github, google, ollama, openai};
 use serde_json::{Value, json};
 
 use crate::support::openai::SECRET;

@@ -1,6 +1,7 @@
 //! What a search tells: lines that are cut where they are too long, and pages of the right size.
 //! Pure; shared by all that search.
 
+use jaato_plugin_sdk::types::text::cut;
 use jaato_types::files::{
     SEARCH_LINE_BYTES_MAX, SEARCH_MATCHES_MAX, SearchTotals, SearchedFile, SearchedLine,
     SearchedPage, UNREADABLE_MAX, WALK_BYTES_MAX,
@@ -77,9 +78,8 @@ pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
         true => "it becomes too large",
         false => reason,
     };
-    let told: String = pattern.chars().take(PATTERN_CHARS_MAX).collect();
-    let more = if told.len() < pattern.len() { "…" } else { "" };
-    let text = format!("`{told}{more}` is no regular expression: {reason}");
+    let pattern = cut(pattern, PATTERN_CHARS_MAX);
+    let text = format!("`{pattern}` is no regular expression: {reason}");
     Error::new(ErrorKind::InvalidArguments, text)
         .with_hint("the syntax is that of Rust: no look-around, no back-references")
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jaato_plugin_sdk::types::text::cut;
 use jaato_types::{Error, ErrorKind, Result};
 
 use crate::engine::{CallLimits, PATH_BYTES_MAX};
@@ -31,10 +32,9 @@ impl Asked {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         if path.len() > PATH_BYTES_MAX {
-            let beginning: String = path.chars().take(60).collect();
+            let (beginning, has) = (cut(path, 60), path.len());
             let text = format!(
-                "the path `{beginning}…` is too long: {} bytes, at most {PATH_BYTES_MAX}",
-                path.len()
+                "the path `{beginning}` is too long: {has} bytes, at most {PATH_BYTES_MAX}"
             );
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }

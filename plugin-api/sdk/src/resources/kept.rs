@@ -1,26 +1,25 @@
-//! The resources that one instance of a plugin keeps, typed: [`Resources`].
+//! The resources that one instance of a plugin keeps, typed ([`Resources`]), and the operation by
+//! which the host asks for them.
 
-use std::future::Future;
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
-use jaato_types::resources::{ResourceClosed, ResourceSet, SET};
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_types::resources::{ResourceAction, ResourceClosed, ResourceRequest, ResourceSet, SET};
+use jaato_types::{Error, ErrorKind, Frame, Result};
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 
-use super::turn::Turns;
 use super::{Kept, NewResource, Resource};
-use crate::context::Reporter;
+use crate::context::{Cx, Reporter};
+use crate::instance::{bad_frame, value_frame};
+use crate::state::State;
 
 /// What an instance of a plugin keeps open: held by its [`State`](crate::State), which shows it to
 /// the host with [`State::resources`](crate::State::resources). Clones are the same.
 #[derive(Clone, Default)]
-pub struct Resources(Arc<Inner>);
-
-#[derive(Default)]
-struct Inner {
-    held: Mutex<Held>,
-    turns: Turns,
-}
+pub struct Resources(Arc<Mutex<Held>>);
 
 #[derive(Default)]
 struct Held {
@@ -29,6 +28,8 @@ struct Held {
     /// In the order in which they came: of two of one name the later is meant, while the earlier is
     /// closed.
     all: Vec<One>,
+    /// The names that are being made, and who waits for each.
+    making: HashMap<String, Vec<Waker>>,
 }
 
 struct One {
@@ -52,7 +53,7 @@ impl Resources {
         resource: T,
     ) -> Result<Arc<T>> {
         let resource = Arc::new(resource);
-        let set = self.put(name, Kept::new(Arc::clone(&resource)));
+        let set = self.put(name, Arc::clone(&resource) as Kept);
         // Before the host has it, so that whoever learns of it there finds it here.
         let taken: Result<ResourceClosed> = host.service(SET, &set).await;
         if let Err(error) = taken {
@@ -67,15 +68,15 @@ impl Resources {
     /// Returns what this instance keeps under a name; nothing where that is of another type, or
     /// another's.
     pub fn get<T: Resource>(&self, name: &str) -> Option<Arc<T>> {
-        self.by_name(name)?.of_type()
+        self.by_name(name)?.any().downcast().ok()
     }
 
     /// Returns what this instance keeps under a name, or makes it: once, however many calls ask at
-    /// a time. One that cannot be made leaves nothing, and the next who asks begins anew.
+    /// a time. One that cannot be made leaves nothing, and the next who asks begins again. `make`
+    /// must not ask for the resource itself: it would wait without end.
     ///
     /// # Errors
-    /// `conflict` where the name is that of another type, and where `make` waits for the resource
-    /// itself, perhaps by way of others that are made; what `make` fails with; else as
+    /// `conflict` where the name is that of another type; what `make` fails with; else as
     /// [`Resources::set`].
     pub async fn get_or_create<T: Resource>(
         &self,
@@ -83,12 +84,14 @@ impl Resources {
         name: &str,
         make: impl Future<Output = Result<T>> + Send,
     ) -> Result<Arc<T>> {
-        let turn = self.0.turns.wait(name).await?;
-        if let Some(kept) = self.by_name(name) {
-            return of_type(name, &kept);
-        }
-        let made = turn.making(make).await?;
-        self.set(host, name, made).await
+        let _turn = self.turn(name).await;
+        let Some(kept) = self.by_name(name) else { return self.set(host, name, make.await?).await };
+        let is = kept.type_name();
+        kept.any().downcast().map_err(|_| {
+            let wanted = std::any::type_name::<T>();
+            let text = format!("the resource `{name}` is a `{is}`, not a `{wanted}`");
+            Error::new(ErrorKind::Conflict, text)
+        })
     }
 
     /// Closes and forgets what has a name, here or in another plugin. False where there is none.
@@ -100,17 +103,32 @@ impl Resources {
         problem.map_or(Ok(found), |problem| Err(Error::failed(problem)))
     }
 
-    /// Keeps what a factory has made; the host registers it.
-    pub(super) fn put_new(&self, name: &str, NewResource(kept): NewResource) -> ResourceSet {
-        self.put(name, kept)
+    /// Waits until no other call makes what has this name.
+    async fn turn<'a>(&'a self, name: &'a str) -> Turn<'a> {
+        poll_fn(|cx| {
+            let mut held = self.lock();
+            let Some(waiting) = held.making.get_mut(name) else {
+                held.making.insert(name.to_owned(), Vec::new());
+                return Poll::Ready(Turn(self, name));
+            };
+            if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                waiting.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
     }
 
-    pub(super) fn by_number(&self, number: u64) -> Option<Kept> {
+    fn by_number(&self, number: u64, name: &str) -> Result<Kept> {
         let held = self.lock();
-        held.all.iter().find(|one| one.number == number).map(|one| one.kept.clone())
+        let found = held.all.iter().find(|one| one.number == number);
+        found.map(|one| Arc::clone(&one.kept)).ok_or_else(|| {
+            let text = format!("the plugin keeps no resource `{name}` any more");
+            Error::new(ErrorKind::NotFound, text)
+        })
     }
 
-    pub(super) fn take(&self, number: u64) -> Option<Kept> {
+    fn take(&self, number: u64) -> Option<Kept> {
         let mut held = self.lock();
         let index = held.all.iter().position(|one| one.number == number)?;
         Some(held.all.remove(index).kept)
@@ -118,12 +136,12 @@ impl Resources {
 
     fn by_name(&self, name: &str) -> Option<Kept> {
         let held = self.lock();
-        held.all.iter().rev().find(|one| one.name == name).map(|one| one.kept.clone())
+        held.all.iter().rev().find(|one| one.name == name).map(|one| Arc::clone(&one.kept))
     }
 
     fn put(&self, name: &str, kept: Kept) -> ResourceSet {
-        let said = |text: String| if text.is_empty() { None } else { Some(text) };
-        let (kind, about) = (said(kept.erased.kind().to_owned()), said(kept.erased.about()));
+        let said = |text: String| Some(text).filter(|text| !text.is_empty());
+        let (kind, about) = (said(kept.kind().to_owned()), said(kept.about()));
         let mut held = self.lock();
         held.last += 1;
         let number = held.last;
@@ -132,20 +150,53 @@ impl Resources {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.held.lock()
+        self.0.lock()
     }
 }
 
-fn of_type<T: Resource>(name: &str, kept: &Kept) -> Result<Arc<T>> {
-    kept.of_type().ok_or_else(|| {
-        let (is, wanted) = (kept.type_name, std::any::type_name::<T>());
-        let text = format!("the resource `{name}` is a `{is}`, not a `{wanted}`");
-        Error::new(ErrorKind::Conflict, text)
-    })
+/// The turn to make what has a name. It ends when this is dropped.
+struct Turn<'a>(&'a Resources, &'a str);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let waiting = self.0.lock().making.remove(self.1);
+        // All of them: one may be gone meanwhile, and would not pass it on.
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+/// Answers the operation by which the host asks for what a plugin keeps.
+pub(crate) async fn answer<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+    let request: ResourceRequest = Frame::read(frame).map_err(bad_frame)?;
+    let Some(resources) = cx.state().resources() else {
+        let text = "the plugin shows no resources: its state has no `resources`";
+        return Err(Error::new(ErrorKind::UnknownOperation, text));
+    };
+    let ResourceRequest { action, name, number, operation, arguments, .. } = request;
+    match action {
+        // The host registers it.
+        ResourceAction::Create => {
+            let NewResource(kept) = S::create_resource(cx, &name).await?;
+            value_frame(&resources.put(&name, kept))
+        }
+        ResourceAction::Call => {
+            let kept = resources.by_number(number, &name)?;
+            value_frame(&kept.call(&operation, arguments).await?)
+        }
+        ResourceAction::Close => {
+            if let Some(kept) = resources.take(number) {
+                kept.close().await?;
+            }
+            value_frame(&Value::Null)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
     use super::*;
 
     struct Moon(u8);
@@ -170,36 +221,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_had_as_its_own_type_alone() {
+    fn of_two_of_one_name_the_later_is_meant_as_its_own_type_and_each_has_its_number() {
         let resources = Resources::default();
-        let set = resources.put_new("a", NewResource::new(Moon(7)));
+        let old = resources.put("a", Arc::new(Moon(7)));
         let kind = Some("moon".to_owned());
-        assert_eq!(set, ResourceSet { name: "a".to_owned(), number: 1, kind, about: None });
+        assert_eq!(old, ResourceSet { name: "a".to_owned(), number: 1, kind, about: None });
         assert_eq!(resources.get::<Moon>("a").unwrap().0, 7);
-        assert!(resources.get::<Sun>("a").is_none());
-        assert!(resources.get::<Moon>("b").is_none());
-    }
-
-    #[test]
-    fn what_is_of_another_type_is_refused_with_both() {
-        let kept = Kept::new(Arc::new(Moon(7)));
-        assert!(of_type::<Moon>("a", &kept).is_ok());
-        let refused = of_type::<Sun>("a", &kept).map(drop).unwrap_err();
-        let (is, wanted) = (std::any::type_name::<Moon>(), std::any::type_name::<Sun>());
-        assert!(is.ends_with("::Moon") && wanted.ends_with("::Sun"));
-        assert_eq!(refused.message, format!("the resource `a` is a `{is}`, not a `{wanted}`"));
-    }
-
-    #[test]
-    fn of_two_of_one_name_the_later_is_meant_and_each_has_its_number() {
-        let resources = Resources::default();
-        let old = resources.put_new("a", NewResource::new(Moon(1))).number;
-        let new = resources.put_new("a", NewResource::new(Sun));
+        assert!(resources.get::<Sun>("a").is_none() && resources.get::<Moon>("b").is_none());
+        let new = resources.put("a", Arc::new(Sun));
         assert_eq!((new.kind, new.about), (None, Some("shines".to_owned())));
         assert!(resources.get::<Sun>("a").is_some());
-        assert_eq!(resources.take(old).unwrap().of_type::<Moon>().unwrap().0, 1);
-        assert!(resources.take(old).is_none());
+        assert!(resources.take(old.number).is_some() && resources.take(old.number).is_none());
         assert!(resources.get::<Sun>("a").is_some());
-        assert!(resources.by_number(new.number).is_some());
+        assert!(resources.by_number(new.number, "a").is_ok());
+    }
+
+    #[test]
+    fn one_has_the_turn_and_who_gave_up_waiting_does_not_keep_it() {
+        let resources = Resources::default();
+        let cx = &mut Context::from_waker(Waker::noop());
+        let Poll::Ready(first) = pin!(resources.turn("a")).poll(cx) else { panic!("it is free") };
+        let mut second = pin!(resources.turn("a"));
+        assert!(second.as_mut().poll(cx).is_pending());
+        assert!(pin!(resources.turn("a")).poll(cx).is_pending(), "and gives up");
+        assert!(pin!(resources.turn("b")).poll(cx).is_ready(), "another name is another's turn");
+        drop(first);
+        assert!(second.as_mut().poll(cx).is_ready());
     }
 }

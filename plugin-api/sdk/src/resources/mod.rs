@@ -43,9 +43,7 @@
 //!         description.resources = vec![NewResource::spec("browser", "shows pages")];
 //!     }
 //!
-//!     async fn create_resource(
-//!         _cx: &Cx<Self>, _name: &str, _saved: Option<Value>,
-//!     ) -> Result<NewResource> {
+//!     async fn create_resource(_cx: &Cx<Self>, _name: &str) -> Result<NewResource> {
 //!         Ok(NewResource::new(Browser { pages: 0 }))
 //!     }
 //! }
@@ -61,10 +59,8 @@
 //! }
 //! ```
 
-mod answer;
 mod host;
 mod kept;
-mod turn;
 
 use std::any::Any;
 use std::future::{Future, ready};
@@ -75,9 +71,9 @@ use jaato_types::resources::ResourceSpec;
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::Value;
 
-pub(crate) use answer::answer;
 pub use host::HostResources;
 pub use kept::Resources;
+pub(crate) use kept::answer;
 
 pub use crate::types::resources::{ResourceClosed, ResourceFacts};
 
@@ -111,15 +107,6 @@ pub trait Resource: Send + Sync + 'static {
         ready(Err(self.unknown_operation(operation)))
     }
 
-    /// Gives what [`State::create_resource`](crate::State::create_resource) can make it from again;
-    /// nothing where that is not possible.
-    ///
-    /// # Errors
-    /// What the person is told; the others are saved.
-    fn save(&self) -> impl Future<Output = Result<Option<Value>>> + Send {
-        ready(Ok(None))
-    }
-
     /// Says that it does not know an operation.
     fn unknown_operation(&self, operation: &str) -> Error {
         let text = format!("the resource does not know the operation `{operation}`");
@@ -133,7 +120,7 @@ pub struct NewResource(Kept);
 impl NewResource {
     /// Takes one.
     pub fn new(resource: impl Resource) -> Self {
-        Self(Kept::new(Arc::new(resource)))
+        Self(Arc::new(resource))
     }
 
     /// Describes a factory, for `Description::resources`.
@@ -144,13 +131,18 @@ impl NewResource {
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// A resource of whatever type, as the host asks for it.
+/// A resource of any type.
+type Kept = Arc<dyn Erased>;
+
+/// A resource as the host asks for it.
 trait Erased: Send + Sync {
     fn kind(&self) -> &'static str;
     fn about(&self) -> String;
     fn close(&self) -> Later<'_, ()>;
     fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> Later<'a, Value>;
-    fn save(&self) -> Later<'_, Option<Value>>;
+    /// Its type, for an error's text.
+    fn type_name(&self) -> &'static str;
+    fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 impl<T: Resource> Erased for T {
@@ -170,28 +162,11 @@ impl<T: Resource> Erased for T {
         Box::pin(Resource::call(self, operation, arguments))
     }
 
-    fn save(&self) -> Later<'_, Option<Value>> {
-        Box::pin(Resource::save(self))
-    }
-}
-
-/// A resource twice: as what it is, and as what the host asks.
-#[derive(Clone)]
-struct Kept {
-    typed: Arc<dyn Any + Send + Sync>,
-    erased: Arc<dyn Erased>,
-    /// What it is, for an error's text.
-    type_name: &'static str,
-}
-
-impl Kept {
-    fn new<T: Resource>(resource: Arc<T>) -> Self {
-        let type_name = std::any::type_name::<T>();
-        Self { typed: Arc::clone(&resource) as _, erased: resource, type_name }
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<T>()
     }
 
-    /// Returns it as what it is; nothing where it is something else.
-    fn of_type<T: Resource>(&self) -> Option<Arc<T>> {
-        Arc::clone(&self.typed).downcast().ok()
+    fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 }

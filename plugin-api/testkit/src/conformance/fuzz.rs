@@ -1,5 +1,6 @@
 //! Bad input: frames that are none, arguments that no schema takes.
 
+use jaato_types::text::cut;
 use jaato_types::{ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde_json::{Map, Value, json};
 
@@ -128,7 +129,8 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
 
 /// The plugin answered to wrong arguments; was that right?
 pub(super) fn refused<T>(what: &str, arguments: &Value, answer: &Result<T>) -> Verdict {
-    let shown: String = arguments.to_string().chars().take(200).collect();
+    let arguments = arguments.to_string();
+    let shown = cut(&arguments, 200);
     match answer {
         Ok(_) => Err(format!("{what} takes {shown}, which its schema does not allow")),
         Err(error) if error.kind == ErrorKind::InvalidArguments => Ok(()),

@@ -24,7 +24,11 @@ fn life(shapes: &mut Shapes) {
     shapes.section("execution environments");
     writeln!(shapes.text, "{SETUP} {TEARDOWN} {DESCRIBE} {STREAM_NEXT} {STREAM_CLOSE}").unwrap();
     writeln!(shapes.text, "{STREAM_KEY} {STREAM_END}").unwrap();
-    shapes.add(&EnvironmentSpec { name: "docker".to_owned(), title: "a container".to_owned() });
+    shapes.add(&EnvironmentSpec {
+        name: "docker".to_owned(),
+        title: "a container".to_owned(),
+        options: [("image".to_owned(), "image".to_owned())].into(),
+    });
     let mut setup = EnvironmentSetup::default();
     setup.id = "e".to_owned();
     setup.workspace = "/w/sub".to_owned();
@@ -75,6 +79,7 @@ fn programs(shapes: &mut Shapes) {
     shapes.add(&SpawnOnTerminal { spawn, terminal: "/dev/pts/3".to_owned() });
 }
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn terminals(shapes: &mut Shapes) {
     shapes.section("terminals");
     let names = [

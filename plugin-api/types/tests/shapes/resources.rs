@@ -24,15 +24,9 @@ pub fn shapes(shapes: &mut Shapes) {
     let (operation, arguments) = (|| "point".to_owned(), || json!({ "at": "moon" }));
     shapes.add(&ResourceCall { name: name(), operation: operation(), arguments: arguments() });
     shapes.add(&ResourceClosed { found: true, problem: Some("it is stuck".to_owned()) });
-    shapes.words(&[
-        ResourceAction::Create,
-        ResourceAction::Call,
-        ResourceAction::Close,
-        ResourceAction::Save,
-    ]);
+    shapes.words(&[ResourceAction::Create, ResourceAction::Call, ResourceAction::Close]);
     let mut request = ResourceRequest::new(ResourceAction::Call, &name(), 7);
     request.operation = operation();
     request.arguments = arguments();
-    request.saved = Some(json!({ "at": "sun" }));
     shapes.add(&request);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::gguf::first_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use llguidance::api::TopLevelGrammar;
 use llguidance::earley::SlicedBiasComputer;
@@ -49,7 +50,7 @@ impl CallGrammar {
         if let Some(error) = matcher.get_error() {
             return Err(Error::new(
                 ErrorKind::Provider,
-                format!("no grammar can be made of the tools: {}", one_line(&error)),
+                format!("no grammar can be made of the tools: {}", first_line(&error)),
             ));
         }
         let forced = matcher.compute_ff_tokens();
@@ -70,7 +71,7 @@ impl CallGrammar {
         match matcher.get_error() {
             None => Ok(CallMatcher { matcher, forced: Vec::new() }),
             Some(error) => {
-                let error = one_line(&error);
+                let error = first_line(&error);
                 let text =
                     format!("the local model cannot be held to the answer's schema: {error}");
                 Err(Error::new(ErrorKind::InvalidArguments, text))
@@ -80,7 +81,7 @@ impl CallGrammar {
 
     /// Tells why the strict grammar of these tools cannot be made, if it cannot.
     pub fn complaint(&self, format: &CallFormat) -> Option<String> {
-        self.matcher(format.rest_as_lark("", false)).get_error().map(|error| one_line(&error))
+        self.matcher(format.rest_as_lark("", false)).get_error().map(|error| first_line(&error))
     }
 
     fn matcher(&self, lark: String) -> Matcher {
@@ -149,11 +150,7 @@ impl CallMatcher {
 }
 
 fn failed(error: &impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Provider, format!("the grammar failed: {}", one_line(&error.to_string())))
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+    Error::new(ErrorKind::Provider, format!("the grammar failed: {}", first_line(error)))
 }
 
 /// The model's tokens as the grammar sees them.

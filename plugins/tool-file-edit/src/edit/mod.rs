@@ -9,6 +9,8 @@ mod target;
 pub use forgive::in_ascii;
 pub use target::{Anchors, Missed};
 
+use jaato_plugin_sdk::types::text::cut;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -163,9 +165,7 @@ fn encode(decoded: &Decoded<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, Failed> 
 
 /// Quotes the beginning of a text.
 pub fn quoted(text: &str) -> String {
-    let cut: String = text.chars().take(QUOTED_CHARS_MAX).collect();
-    let more = if cut.len() < text.len() { "…" } else { "" };
-    format!("'{cut}{more}'")
+    format!("'{}'", cut(text, QUOTED_CHARS_MAX))
 }
 
 #[cfg(test)]

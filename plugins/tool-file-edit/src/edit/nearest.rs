@@ -1,5 +1,7 @@
 //! The lines of a text that are nearest to one that is not there.
 
+use jaato_plugin_sdk::types::text::cut;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
@@ -117,10 +119,9 @@ fn shown(lines: &[&str], start: usize, wanted: &[&str]) -> String {
     };
     let mut text = format!("the nearest lines{why} are:");
     for (number, line) in place.iter().enumerate() {
-        let cut: String = line.chars().take(SHOWN_CHARS_MAX).collect();
-        let more = if cut.len() < line.len() { "…" } else { "" };
+        let line = cut(line, SHOWN_CHARS_MAX);
         // Writing into a text cannot fail.
-        let _ = write!(text, "\n{}: {cut}{more}", start + number + 1);
+        let _ = write!(text, "\n{}: {line}", start + number + 1);
     }
     text
 }

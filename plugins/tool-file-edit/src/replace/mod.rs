@@ -4,6 +4,8 @@
 
 mod template;
 
+use jaato_plugin_sdk::types::text::cut;
+
 use std::ops::Range;
 
 use regex::{Captures, Regex, RegexBuilder};
@@ -118,19 +120,13 @@ fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<Shown>) {
                 done = range.end;
             }
             after.push_str(&text[done.min(end)..end]);
-            shown.push(Shown { line: number, before: cut(&text[start..end]), after: cut(&after) });
+            let shorten = |text| cut(text, SHOWN_CHARS_MAX);
+            let (before, after) = (shorten(&text[start..end]), shorten(&after));
+            shown.push(Shown { line: number, before, after });
         }
         at = next;
     }
     (lines, shown)
-}
-
-fn cut(text: &str) -> String {
-    let mut short: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
 }
 
 /// What a group of a match holds; nothing where it has no part in it.

@@ -141,7 +141,7 @@ pub fn read(
         return Err("a name has 1 to 128 bytes and no control characters".to_owned());
     }
     let standard = Value::Object(standard(value)?);
-    let written: Written = serde_json::from_value(standard).map_err(|it| it.to_string())?;
+    let mut written: Written = serde_json::from_value(standard).map_err(|it| it.to_string())?;
     let words = written.args.len() + written.env.len() + written.headers.len();
     if words > WORDS_MAX {
         return Err(format!("{words} arguments, variables and headers: {WORDS_MAX} at most"));
@@ -165,44 +165,16 @@ pub fn read(
     let mut map = |map: BTreeMap<String, String>| -> BTreeMap<String, String> {
         map.into_iter().map(|(key, value)| (key, text(&value))).collect()
     };
-    let (mut env, headers) = (map(written.env), map(written.headers));
-    let given = |given: Option<String>| given.filter(|it| !it.trim().is_empty());
-    let (command, url) = (given(written.command), given(written.url));
+    let env = map(std::mem::take(&mut written.env));
+    let headers = map(std::mem::take(&mut written.headers));
+    let (command, url) = (given(written.command.take()), given(written.url.take()));
     let kind = written.kind.as_deref().unwrap_or(if command.is_none() && url.is_some() {
         "http"
     } else {
         "stdio"
     });
-    // The person's folder, as a shell puts it in.
-    let path = |text: String| match (text.strip_prefix("~/"), lookup(USER_HOME)) {
-        (Some(rest), Some(home)) => format!("{home}/{rest}"),
-        (_, _) => text,
-    };
     let reach = match kind {
-        "stdio" => {
-            let command = command.ok_or("neither `command` nor `url` is there")?;
-            let mut program = path(text(&command));
-            let mut args = Vec::new();
-            // A whole command line in place of a program: there is no program of such a name.
-            if written.args.is_empty() && program.contains(' ') && !Path::new(&program).exists() {
-                let words = shlex::split(&program).ok_or("a quote is open in `command`")?;
-                let mut words = words.into_iter();
-                program = words.next().ok_or("`command` is empty")?;
-                args.extend(words);
-            }
-            args.extend(written.args.iter().map(|it| text(it)));
-            if let Some(file) = given(written.env_file) {
-                for (name, value) in variables_in(&path(text(&file)), lookup)? {
-                    env.entry(name).or_insert(value);
-                }
-            }
-            Reach::Stdio(StdioReach {
-                command: program,
-                args,
-                env,
-                cwd: given(written.cwd).map(|it| path(text(&it))),
-            })
-        }
+        "stdio" => stdio(command, env, &mut written, &mut text, lookup)?,
         "http" => {
             let url = text(&url.ok_or("`url` is missing")?);
             check_address(&url)?;
@@ -216,16 +188,8 @@ pub fn read(
         }
         other => return Err(format!("`type` is `stdio` or `http`, not `{other}`")),
     };
-    let mut time_of = |key: &str, written: Option<u64>| match written {
-        Some(time @ TIMEOUT_MS_MIN..) => Some(Duration::from_millis(time.min(TIMEOUT_MS_MAX))),
-        Some(short) => {
-            warnings.push(format!("a `{key}` of {short} ms is ignored: it counts milliseconds"));
-            None
-        }
-        None => None,
-    };
-    let timeout = time_of("timeout", written.timeout).unwrap_or(TIMEOUT_DEFAULT);
-    let startup_timeout = time_of("startupTimeout", written.startup_timeout);
+    let timeout = time_of("timeout", written.timeout, warnings).unwrap_or(TIMEOUT_DEFAULT);
+    let startup_timeout = time_of("startupTimeout", written.startup_timeout, warnings);
     Ok(ServerEntry {
         name: name.to_owned(),
         origin,
@@ -241,6 +205,53 @@ pub fn read(
         shown,
         expanded: values,
     })
+}
+
+/// Reads how a server is started. `text` fills in the variables of a text.
+fn stdio(
+    command: Option<String>,
+    mut env: BTreeMap<String, String>,
+    written: &mut Written,
+    text: &mut dyn FnMut(&str) -> String,
+    lookup: Lookup<'_>,
+) -> Result<Reach, String> {
+    // The person's folder, as a shell puts it in.
+    let path = |text: String| match (text.strip_prefix("~/"), lookup(USER_HOME)) {
+        (Some(rest), Some(home)) => format!("{home}/{rest}"),
+        (_, _) => text,
+    };
+    let command = command.ok_or("neither `command` nor `url` is there")?;
+    let mut program = path(text(&command));
+    let mut args = Vec::new();
+    // A whole command line in place of a program: there is no program of such a name.
+    if written.args.is_empty() && program.contains(' ') && !Path::new(&program).exists() {
+        let words = shlex::split(&program).ok_or("a quote is open in `command`")?;
+        let mut words = words.into_iter();
+        program = words.next().ok_or("`command` is empty")?;
+        args.extend(words);
+    }
+    args.extend(written.args.iter().map(|it| text(it)));
+    if let Some(file) = given(written.env_file.take()) {
+        for (name, value) in variables_in(&path(text(&file)), lookup)? {
+            env.entry(name).or_insert(value);
+        }
+    }
+    let cwd = given(written.cwd.take()).map(|it| path(text(&it)));
+    Ok(Reach::Stdio(StdioReach { command: program, args, env, cwd }))
+}
+
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|it| !it.trim().is_empty())
+}
+
+fn time_of(key: &str, written: Option<u64>, warnings: &mut Vec<String>) -> Option<Duration> {
+    match written? {
+        time @ TIMEOUT_MS_MIN.. => Some(Duration::from_millis(time.min(TIMEOUT_MS_MAX))),
+        short => {
+            warnings.push(format!("a `{key}` of {short} ms is ignored: it counts milliseconds"));
+            None
+        }
+    }
 }
 
 /// Reads a variables file. A path that is not absolute begins at the folder of the session.

@@ -176,23 +176,7 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
             Word(word) if name.is_none() => name = Some(word.string().map_err(text)?),
             Word(word) => {
                 let word = word.string().map_err(text)?;
-                if entry.contains_key("command") || entry.contains_key("url") {
-                    return Err(format!("what is `{word}` behind the address?"));
-                }
-                if word.starts_with("https://") || word.starts_with("http://") {
-                    set(&mut entry, "url", word);
-                } else if word.starts_with('{') {
-                    let json = serde_json::from_str(&word).map_err(|error| error.to_string())?;
-                    let Value::Object(json) = json else {
-                        return Err("the JSON is no object".into());
-                    };
-                    entry.extend(json);
-                } else {
-                    let args = parser.raw_args().map_err(text)?;
-                    let args: Result<Vec<String>, _> = args.map(|it| it.string()).collect();
-                    set(&mut entry, "command", word);
-                    set(&mut entry, "args", args.map_err(text)?);
-                }
+                address(&mut entry, word, &mut parser)?;
             }
             other => return Err(other.unexpected().to_string()),
         }
@@ -211,6 +195,31 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
         return Err("the command or the address is missing".to_owned());
     }
     Ok(Some(Added { name, entry: Value::Object(entry), origin }))
+}
+
+/// Takes the word behind the name: an address, JSON, or a command, which the rest belongs to.
+fn address(
+    entry: &mut Map<String, Value>,
+    word: String,
+    parser: &mut lexopt::Parser,
+) -> Result<(), String> {
+    if entry.contains_key("command") || entry.contains_key("url") {
+        return Err(format!("what is `{word}` behind the address?"));
+    }
+    if word.starts_with("https://") || word.starts_with("http://") {
+        set(entry, "url", word);
+    } else if word.starts_with('{') {
+        let json = serde_json::from_str(&word).map_err(|error| error.to_string())?;
+        let Value::Object(json) = json else { return Err("the JSON is no object".into()) };
+        entry.extend(json);
+    } else {
+        let text = |error: lexopt::Error| error.to_string();
+        let args = parser.raw_args().map_err(text)?;
+        let args: Result<Vec<String>, _> = args.map(|it| it.string()).collect();
+        set(entry, "command", word);
+        set(entry, "args", args.map_err(text)?);
+    }
+    Ok(())
 }
 
 /// Returns the value of an option.

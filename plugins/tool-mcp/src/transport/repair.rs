@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasher;
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::text::cut;
 use rmcp::RoleClient;
 use rmcp::model::{ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::RxJsonRpcMessage;
@@ -283,11 +284,7 @@ fn half(text: &str) -> Option<u32> {
 
 /// Shows the beginning of a text.
 pub fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        shown.push('…');
-    }
-    safe(&shown)
+    safe(&cut(text, SHOWN_CHARS_MAX))
 }
 
 #[cfg(test)]

@@ -3,15 +3,13 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{
-    AskingInstance, CallSite, Effect, Facet, Lease, Tell, WeakLease, misbehaved,
-};
+use jaato_instances::{AskingInstance, Effect, Facet, Lease, Tell, WeakLease, misbehaved};
 use jaato_session::Cancel;
 use jaato_types::resources::{ResourceAction, ResourceRequest};
 use jaato_types::{Error, ErrorKind, Frame, SessionId};
 use serde_json::Value;
 
-use super::{Keeper, Making};
+use super::Keeper;
 use crate::environments::Environments;
 use crate::environments::scope::write;
 
@@ -42,23 +40,16 @@ impl InstanceKeeper {
 }
 
 impl Keeper for InstanceKeeper {
-    fn ask(
-        &self,
-        request: ResourceRequest,
-        making: Option<&Making>,
-    ) -> BoxFuture<'static, Result<Value, Error>> {
-        let (host, lease) = (self.host.upgrade(), self.lease());
-        let (session, making) = (self.session.clone(), making.cloned());
+    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
+        let (host, lease, session) = (self.host.upgrade(), self.lease(), self.session.clone());
         Box::pin(async move {
             let ended = || Error::new(ErrorKind::Unavailable, "the host has ended");
             let (host, lease) = (host.ok_or_else(ended)?, lease?);
-            let site = CallSite { making, ..host.site(&session) };
+            let site = host.site(&session);
             let quiet: Tell = Arc::new(|_| {});
             let effect = match request.action {
                 ResourceAction::Call => Effect::Changes,
-                ResourceAction::Create | ResourceAction::Close | ResourceAction::Save => {
-                    Effect::Reads
-                }
+                ResourceAction::Create | ResourceAction::Close => Effect::Reads,
             };
             let (facet, request, cancel) =
                 (Facet::Resource(effect), write(&request)?, Cancel::new());

@@ -2,13 +2,10 @@
 //! reverse order.
 //!
 //! Invariants: a name is one resource's; what is taken out of the list is closed, whoever stops
-//! waiting for that; of those who want one made, one has it made at a time; a saved state stays
-//! until it was made use of.
+//! waiting for that; of those who want one made, one has it made at a time.
 
 mod keeper;
-mod saved;
 mod service;
-mod waits;
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -23,13 +20,11 @@ use jaato_types::resources::{
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::Mutex as SyncMutex;
 use parking_lot::MutexGuard;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-pub use saved::SavedResources;
 pub use service::{Asking, is_operation};
-use waits::Waits;
 
 /// How long one resource may take to be closed.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -42,24 +37,17 @@ const CLOSE_ALL_MAX: Duration = Duration::from_secs(10);
 const CLOSE_LATE_MAX: Duration = Duration::from_millis(50);
 
 /// How long one may take to be made: a browser or a server may be fetched on the way. It also ends
-/// factories that wait for each other by ways that nobody sees here.
+/// factories that wait for each other.
 const CREATE_MAX: Duration = Duration::from_secs(60);
 
 /// Who keeps a resource.
 pub trait Keeper: Send + Sync {
-    /// Asks for something of a resource, perhaps while another is made.
-    fn ask(
-        &self,
-        request: ResourceRequest,
-        making: Option<&Making>,
-    ) -> BoxFuture<'static, Result<Value, Error>>;
+    /// Asks for something of a resource.
+    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>>;
 
     /// Returns why nothing that it kept is there any more.
     fn ended(&self) -> Option<Error>;
 }
-
-/// The resource whose making asks for something.
-pub type Making = Arc<str>;
 
 /// A resource that is registered.
 #[derive(Clone)]
@@ -78,7 +66,6 @@ pub struct Resources {
     kept: SyncMutex<Kept>,
     /// Locked while something of that name is made. Only names of factories get here.
     making: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
-    waits: Waits,
 }
 
 #[derive(Default)]
@@ -89,8 +76,6 @@ struct Kept {
     closing: HashSet<SessionId>,
     /// Whether the environment ends.
     is_closing: bool,
-    /// What was saved and not yet made use of, by name.
-    saved: Map<String, Value>,
 }
 
 impl Resources {
@@ -136,11 +121,11 @@ impl Resources {
         living.map(|entry| entry.facts).collect()
     }
 
-    /// Asks one for something, perhaps while another is made.
+    /// Asks one for something.
     ///
     /// # Errors
     /// Where it is not there, or not any more; what it answers.
-    pub async fn call(&self, call: ResourceCall, making: Option<&Making>) -> Result<Value, Error> {
+    pub async fn call(&self, call: ResourceCall) -> Result<Value, Error> {
         let Some(entry) = self.find(&call.name) else {
             return Err(not_found(&call.name, "`resources.list` tells which there are"));
         };
@@ -151,7 +136,7 @@ impl Resources {
         let mut request = entry.to(ResourceAction::Call);
         request.operation = operation;
         request.arguments = arguments;
-        entry.keeper.ask(request, making).await
+        entry.keeper.ask(request).await
     }
 
     /// Closes and forgets one.
@@ -164,21 +149,18 @@ impl Resources {
         ResourceClosed { found: true, problem: old.close(CLOSE_MAX).await.err() }
     }
 
-    /// Finds one, or has it made of what was saved: once, however many ask. Where that fails
-    /// nothing is left, and the next begins anew. The one that asks may be the making of another.
+    /// Finds one, or has it made: once, however many ask. Where that fails nothing is left, and the
+    /// next begins again.
     ///
     /// # Errors
-    /// What making it came to; `conflict` where its making would wait for itself; else as
-    /// [`Resources::set`].
-    pub async fn get_or_create<F: Future<Output = Result<Entry, Error>> + Send>(
+    /// What making it came to; else as [`Resources::set`].
+    pub async fn get_or_create(
         &self,
         name: &str,
         session: &SessionId,
-        making: Option<&Making>,
-        make: impl FnOnce(Option<Value>) -> F + Send,
+        make: impl Future<Output = Result<Entry, Error>> + Send,
     ) -> Result<ResourceFacts, Error> {
         check_name(name)?;
-        let _wait = making.map(|making| self.waits.begin(making, name)).transpose()?;
         let gate = {
             let mut making = self.making.lock();
             Arc::clone(making.entry(name.to_owned()).or_default())
@@ -187,12 +169,8 @@ impl Resources {
         if let Some(facts) = self.get(name) {
             return Ok(facts);
         }
-        let saved = {
-            let kept = self.lock();
-            kept.check_open(session)?;
-            kept.saved.get(name).cloned()
-        };
-        let made = tokio::time::timeout(CREATE_MAX, make(saved)).await;
+        self.lock().check_open(session)?;
+        let made = tokio::time::timeout(CREATE_MAX, make).await;
         let entry = made.unwrap_or_else(|_| {
             let seconds = CREATE_MAX.as_secs();
             let text = format!("the resource `{name}` was not made within {seconds} s");
@@ -204,7 +182,6 @@ impl Resources {
             let _ = entry.close(CLOSE_MAX).await;
             return Err(error);
         }
-        self.lock().saved.remove(name);
         Ok(facts)
     }
 
@@ -273,7 +250,7 @@ impl Entry {
         if let Some(error) = self.keeper.ended() {
             return Err(self.gone(&error).message);
         }
-        let closing = self.keeper.ask(self.to(ResourceAction::Close), None);
+        let closing = self.keeper.ask(self.to(ResourceAction::Close));
         let closing = tokio::spawn(async move { tokio::time::timeout(bound, closing).await });
         match closing.await {
             Ok(Ok(Ok(_))) => Ok(()),

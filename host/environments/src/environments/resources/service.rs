@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_instances::{AskingInstance, CallSite, Effect, Facet, Tell};
+use jaato_instances::{AskingInstance, Effect, Facet, Tell};
 use jaato_loader::Served;
 use jaato_registry::{PluginEntry, Status};
 use jaato_session::Cancel;
@@ -13,10 +13,9 @@ use jaato_types::resources::{
 use jaato_types::{Error, ErrorKind, Frame, PluginName, Scope as InstanceScope, SessionId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::keeper::InstanceKeeper;
-use super::{Entry, Making, Resources, not_found};
+use super::{Entry, Resources, not_found};
 use crate::environments::Environments;
 use crate::environments::scope::{read, write};
 
@@ -29,28 +28,13 @@ pub fn is_operation(operation: &str) -> bool {
 pub struct Asking {
     pub host: Arc<Environments>,
     pub resources: Arc<Resources>,
-    /// The plugin; none where it is the host itself.
-    pub plugin: Option<PluginName>,
+    pub plugin: PluginName,
     pub session: SessionId,
     pub asker: AskingInstance,
-    /// The resource whose making asks, where one does.
-    pub making: Option<Making>,
     pub tell: Tell,
 }
 
 impl Asking {
-    /// The host itself asks.
-    pub fn of_host(
-        host: &Arc<Environments>,
-        resources: Arc<Resources>,
-        session: &SessionId,
-        tell: Tell,
-    ) -> Self {
-        let (host, session) = (Arc::clone(host), session.clone());
-        let asker = AskingInstance::default();
-        Self { host, resources, plugin: None, session, asker, making: None, tell }
-    }
-
     /// Answers an operation.
     ///
     /// # Errors
@@ -60,10 +44,7 @@ impl Asking {
             SET => served(&self.set(asked(request)?).await?),
             GET => served(&self.resources.get(&asked::<ResourceName>(request)?.name)),
             LIST => served(&self.resources.list()),
-            CALL => {
-                let call = self.resources.call(asked(request)?, self.making.as_ref());
-                served(&call.await?)
-            }
+            CALL => served(&self.resources.call(asked(request)?).await?),
             GET_OR_CREATE => {
                 served(&self.get_or_create(&asked::<ResourceName>(request)?.name).await?)
             }
@@ -80,9 +61,7 @@ impl Asking {
     }
 
     async fn set(&self, set: ResourceSet) -> Result<ResourceClosed, Error> {
-        let Some(plugin) = &self.plugin else {
-            return Err(Error::new(ErrorKind::HostBug, "the host keeps no resources itself"));
-        };
+        let plugin = &self.plugin;
         let registry = self.host.plugins.registry();
         if registry.plugin(plugin.as_str()).is_some_and(is_of_all_sessions) {
             return Err(of_all_sessions(plugin));
@@ -92,17 +71,12 @@ impl Asking {
         Ok(closed)
     }
 
-    /// Finds a resource, or has it made.
-    ///
-    /// # Errors
-    /// `not_found` where no plugin makes it; what making it came to.
-    pub async fn get_or_create(&self, name: &str) -> Result<ResourceFacts, Error> {
+    async fn get_or_create(&self, name: &str) -> Result<ResourceFacts, Error> {
         if let Some(facts) = self.resources.get(name) {
             return Ok(facts);
         }
         let plugin = self.factory_of(name)?;
-        let make = |saved| self.make(plugin, name, saved);
-        self.resources.get_or_create(name, &self.session, self.making.as_ref(), make).await
+        self.resources.get_or_create(name, &self.session, self.make(plugin, name)).await
     }
 
     /// Returns the plugin that makes what has this name: the one that asks, if it does.
@@ -115,7 +89,7 @@ impl Asking {
         let of = |entry: &PluginEntry| entry.candidate.manifest.name.clone();
         let mut found: Vec<_> = registry.plugins().iter().filter(makes).collect();
         // Stable: of others the first in the registry's order.
-        found.sort_by_key(|entry| Some(of(entry)) != self.plugin);
+        found.sort_by_key(|entry| of(entry) != self.plugin);
         match found.first() {
             Some(entry) if is_of_all_sessions(entry) => Err(of_all_sessions(&of(entry))),
             Some(entry) => Ok(of(entry)),
@@ -124,18 +98,11 @@ impl Asking {
     }
 
     /// Asks a plugin to make a resource.
-    async fn make(
-        &self,
-        plugin: PluginName,
-        name: &str,
-        saved: Option<Value>,
-    ) -> Result<Entry, Error> {
-        let (host, session) = (&self.host, &self.session);
-        let site = CallSite { making: Some(name.into()), ..host.site(session) };
-        let mut request = ResourceRequest::new(ResourceAction::Create, name, 0);
-        request.saved = saved;
+    async fn make(&self, plugin: PluginName, name: &str) -> Result<Entry, Error> {
+        let site = self.host.site(&self.session);
+        let request = ResourceRequest::new(ResourceAction::Create, name, 0);
         let facet = Facet::Resource(Effect::Changes);
-        let reached = host.plugins.reach(plugin.as_str(), facet, site, &self.tell).await?;
+        let reached = self.host.plugins.reach(plugin.as_str(), facet, site, &self.tell).await?;
         let lease = reached.lease().clone();
         let answer = reached.ask(write(&request)?, &Cancel::new()).await?;
         let made: ResourceSet = read(&answer)?;

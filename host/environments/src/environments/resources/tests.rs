@@ -27,11 +27,7 @@ struct Fake {
 }
 
 impl Keeper for Fake {
-    fn ask(
-        &self,
-        request: ResourceRequest,
-        _: Option<&Making>,
-    ) -> BoxFuture<'static, Result<Value, Error>> {
+    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
         let ResourceRequest { action, name, number, .. } = request;
         self.asked.lock().push(format!("{action:?} {name} {number}"));
         match self.manner {
@@ -160,7 +156,7 @@ async fn one_is_made_however_many_ask_and_a_failure_leaves_nothing() {
     let rig = Rig::default();
     let (made, session) = (AtomicUsize::new(0), session());
     let make = || {
-        rig.resources.get_or_create("a", &session, None, |_| async {
+        rig.resources.get_or_create("a", &session, async {
             tokio::task::yield_now().await;
             match made.fetch_add(1, Relaxed) {
                 0 => Err(Error::failed("not yet")),
@@ -180,86 +176,32 @@ async fn what_went_with_its_worker_is_told_so_and_made_anew() {
     let rig = Rig::default();
     rig.set("a", "one", Manner::Willing).await;
     let call = || ResourceCall { name: "a".to_owned(), ..ResourceCall::default() };
-    assert_eq!(rig.resources.call(call(), None).await.unwrap(), json!({ "of": "a" }));
+    assert_eq!(rig.resources.call(call()).await.unwrap(), json!({ "of": "a" }));
     rig.is_dead.store(true, Relaxed);
-    let gone = rig.resources.call(call(), None).await.unwrap_err();
+    let gone = rig.resources.call(call()).await.unwrap_err();
     assert_eq!(gone.kind, ErrorKind::PluginCrashed);
     assert!(gone.message.ends_with("is gone with what ran it: it was killed"), "{gone}");
     assert_eq!((rig.resources.get("a"), rig.names()), (None, Vec::new()));
     let anew = Rig::default();
-    let make = |_| ready(Ok(anew.entry("a", "one", Manner::Willing)));
-    rig.resources.get_or_create("a", &session(), None, make).await.unwrap();
-    assert!(rig.resources.call(call(), None).await.is_ok());
-}
-
-#[tokio::test]
-async fn what_was_saved_stays_until_it_was_made_use_of() {
-    let rig = Rig::default();
-    rig.set("a", "one", Manner::Willing).await;
-    rig.set("b", "one", Manner::Refuses).await;
-    let restored = json!({ "entries": { "c": { "state": [1] } } });
-    assert_eq!(rig.resources.take_saved(&restored).unwrap(), ["c"]);
-    let saved = rig.resources.save().await;
-    let expected = json!({ "entries": { "a": { "state": { "of": "a" } }, "c": { "state": [1] } } });
-    assert_eq!(saved.value, expected);
-    assert!(saved.problems.len() == 1 && saved.problems[0].contains("`b`"), "{saved:?}");
-    let fail = |saved: Option<Value>| {
-        ready(Err(Error::failed(format!("made of {}", saved.unwrap_or_default()))))
-    };
-    let failed = rig.resources.get_or_create("c", &session(), None, fail).await.unwrap_err();
-    assert_eq!(failed.message, "made of [1]");
-    let make = |_| ready(Ok(rig.entry("c", "one", Manner::Refuses)));
-    rig.resources.get_or_create("c", &session(), None, make).await.unwrap();
-    assert_eq!(rig.resources.save().await.value["entries"].get("c"), None);
-    for wrong in [json!(null), json!({ "entries": [] }), json!({ "entries": { "d": {} } })] {
-        let error = rig.resources.take_saved(&wrong).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::InvalidArguments);
-    }
-}
-
-#[tokio::test]
-async fn restoring_takes_the_place_of_what_waited_to_be_made() {
-    let rig = Rig::default();
-    let entries = |name: &str| json!({ "entries": { name: { "state": 1 } } });
-    rig.resources.take_saved(&entries("a")).unwrap();
-    rig.resources.take_saved(&entries("b")).unwrap();
-    assert_eq!(rig.resources.save().await.value, entries("b"));
-    assert!(rig.resources.take_saved(&json!({ "entries": { "c": {} } })).is_err());
-    assert_eq!(rig.resources.save().await.value, entries("b"), "what is refused changes nothing");
-    rig.resources.take_saved(&json!({ "entries": {} })).unwrap();
-    assert_eq!(rig.resources.save().await.value, json!({ "entries": {} }));
+    let make = ready(Ok(anew.entry("a", "one", Manner::Willing)));
+    rig.resources.get_or_create("a", &session(), make).await.unwrap();
+    assert!(rig.resources.call(call()).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_that_want_each_other_are_told_at_once() {
-    let rig = Rig::default();
-    let (a, b) = (Making::from("a"), Making::from("b"));
-    let one = session();
-    // Asked one after the other, and at a time.
-    let of_a = |_| async {
-        let of_b = |_| async {
-            let again = |_| async { unreachable!("it is being made") };
-            rig.resources.get_or_create("a", &one, Some(&b), again).await?;
-            Ok(rig.entry("b", "one", Manner::Willing))
-        };
-        rig.resources.get_or_create("b", &one, Some(&a), of_b).await?;
-        Ok(rig.entry("a", "one", Manner::Willing))
-    };
-    let begun = Instant::now();
-    let refused = rig.resources.get_or_create("a", &one, None, of_a).await.unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::Conflict, "{refused}");
+async fn two_that_want_each_other_end_with_the_time_for_making() {
+    let (rig, one) = (Rig::default(), session());
     let make = |own: &'static str, wanted: &'static str| {
-        let (rig, one, making) = (&rig, &one, Making::from(own));
-        rig.resources.get_or_create(own, one, None, move |_| async move {
+        let (rig, one) = (&rig, &one);
+        rig.resources.get_or_create(own, one, async move {
             tokio::task::yield_now().await;
-            let made = |_| async { Ok(rig.entry(wanted, "one", Manner::Willing)) };
-            rig.resources.get_or_create(wanted, one, Some(&making), made).await?;
+            let made = ready(Ok(rig.entry(wanted, "one", Manner::Willing)));
+            rig.resources.get_or_create(wanted, one, made).await?;
             Ok(rig.entry(own, "one", Manner::Willing))
         })
     };
-    let (first, second) = tokio::join!(make("c", "d"), make("d", "c"));
-    let refused = [first, second].into_iter().filter_map(Result::err);
-    let refused: Vec<_> = refused.map(|error| error.kind).collect();
-    assert_eq!(refused, [ErrorKind::Conflict], "one is told, and the other makes both");
-    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let begun = Instant::now();
+    let (first, second) = tokio::join!(make("a", "b"), make("b", "a"));
+    assert_eq!([first, second].map(|it| it.unwrap_err().kind), [ErrorKind::Timeout; 2]);
+    assert_eq!((begun.elapsed(), rig.names()), (CREATE_MAX, Vec::new()));
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jaato_plugin_sdk::types::text::{cut, one_line};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -86,12 +87,7 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     if !reply.is_of(JSON) {
         let kind = reply.header("content-type").map_or_else(
             || "without a content type".to_owned(),
-            |kind| {
-                format!(
-                    "with `{}` instead of JSON",
-                    safe(&kind.chars().take(80).collect::<String>())
-                )
-            },
+            |kind| format!("with `{}` instead of JSON", safe(&cut(kind, 80))),
         );
         let body = shown(&reply.beginning(sent.limits.max_error_response_size).await);
         let text = format!("the server answered {kind}: {body}");
@@ -112,7 +108,7 @@ async fn failed(reply: Reply, sent: &Sent<'_>, session: Option<String>) -> Answe
     let status = reply.status;
     let wait = reply.header("retry-after").map(|wait| match wait.trim().parse::<u64>() {
         Ok(seconds) => format!("; try again after {seconds} s"),
-        Err(_) => format!("; try again after {}", safe(&wait.chars().take(40).collect::<String>())),
+        Err(_) => format!("; try again after {}", safe(&cut(wait, 40))),
     });
     let body = match reply.is_of(JSON) {
         true => read(reply, sent.limits.max_json_response_size).await?,
@@ -193,7 +189,7 @@ pub fn shown(text: &str) -> String {
     if words.starts_with('<') {
         let pieces = words.split('<').filter_map(|piece| piece.split_once('>'));
         words = pieces.map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ");
-        words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        words = one_line(&words);
     }
-    safe(&words.chars().take(SHOWN_CHARS_MAX).collect::<String>())
+    safe(&cut(&words, SHOWN_CHARS_MAX))
 }

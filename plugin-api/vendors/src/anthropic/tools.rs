@@ -60,7 +60,7 @@ fn check_schema(place: &str, schema: &Value) -> Checked {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         (1..=64).contains(&name.len()) && name.bytes().all(is_plain)
     };
-    if !super::super::property_names(schema).all(is_key) {
+    if !crate::property_names(schema).all(is_key) {
         let text = "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'";
         return Err(invalid(format!("{place}.properties: {text}")));
     }

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked};
-use crate::{FakeHttpAnswer, FakeHttpRequest};
+use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
 use models::Model;
 use place::Place;
 use signatures::Signatures;

@@ -1,11 +1,8 @@
 //! The fakes of OpenAI's protocols, and of GitHub Models, refuse what the vendors refuse.
-#![cfg(feature = "vendors")]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use jaato_plugin_testkit::vendors::github::{GitHub, Way};
-use jaato_plugin_testkit::vendors::openai::{Nesting, OpenAi, Said, Turn};
-use jaato_plugin_testkit::vendors::{Answered, Asked};
+use jaato_vendors::github::{GitHub, Way};
+use jaato_vendors::openai::{Nesting, OpenAi, Said, Turn};
+use jaato_vendors::{Answered, Asked};
 use serde_json::{Value, json};
 
 fn asked(path: &str, body: &Value) -> Asked {

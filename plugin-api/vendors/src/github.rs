@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::openai::{OpenAi, Turn};
 use super::{Answered, Asked};
-use crate::{FakeHttpAnswer, FakeHttpRequest};
+use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
 
 /// The version of the API.
 const VERSION: &str = "2022-11-28";

@@ -1,10 +1,7 @@
 //! The fake of Google's API refuses what the vendor refuses.
-#![cfg(feature = "vendors")]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use jaato_plugin_testkit::vendors::google::{BAD_KEY, Google, Said, Turn};
-use jaato_plugin_testkit::vendors::{Answered, Asked};
+use jaato_vendors::google::{BAD_KEY, Google, Said, Turn};
+use jaato_vendors::{Answered, Asked};
 use serde_json::{Value, json};
 
 const STUDIO: &str = "/v1beta/models/";

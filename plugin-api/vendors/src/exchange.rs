@@ -1,6 +1,6 @@
 //! A request and its answer, as any server of HTTP has them.
 
-use crate::FakeHttpAnswer;
+use jaato_plugin_testkit::FakeHttpAnswer;
 
 /// A request as it arrives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

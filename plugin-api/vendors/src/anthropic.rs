@@ -22,8 +22,8 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked};
-use crate::{FakeHttpAnswer, FakeHttpRequest};
 use cache::Cache;
+use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
 use models::Model;
 
 /// Largest body.

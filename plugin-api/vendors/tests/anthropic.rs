@@ -1,10 +1,7 @@
 //! The fake of Anthropic's API refuses what the vendor refuses, and models its cache.
-#![cfg(feature = "vendors")]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Said, Turn};
-use jaato_plugin_testkit::vendors::{Answered, Asked};
+use jaato_vendors::anthropic::{Anthropic, Said, Turn};
+use jaato_vendors::{Answered, Asked};
 use serde_json::{Value, json};
 
 const BETAS: &str = "inline-tools-2026-09-15,thinking-binding-controls-2026-08-01";

@@ -9,7 +9,7 @@ use jaato_types::{
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked, anthropic, github, google, ollama, openai};
-use crate::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Module, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Module, Reply};
 
 /// A strict fake of any vendor.
 pub trait Vendor: Send + Sync {

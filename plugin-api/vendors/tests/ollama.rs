@@ -1,10 +1,7 @@
 //! The fake of Ollama refuses what the server refuses.
-#![cfg(feature = "vendors")]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Said, Turn};
-use jaato_plugin_testkit::vendors::{Answered, Asked};
+use jaato_vendors::ollama::{IN_LIBRARY, Ollama, Said, Turn};
+use jaato_vendors::{Answered, Asked};
 use serde_json::{Value, json};
 
 fn asked(method: &str, path: &str, body: &Value) -> Asked {

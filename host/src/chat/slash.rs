@@ -1,0 +1,106 @@
+//! The slash commands of a conversation, a row each. The parser, the help, Tab's list and the hints
+//! about usage follow from the rows.
+
+use std::pin::Pin;
+
+use jaato_runtime::session_loop::SessionHandle;
+use jaato_runtime::types::Error;
+
+use super::Chat;
+use crate::exit::Exit;
+use crate::{permissions, tasks};
+
+/// A command that the conversation itself has.
+pub struct SlashCommand {
+    /// Its name, without the slash.
+    pub name: &'static str,
+    /// The words that it takes, as the help shows them. A command without any takes none.
+    pub arguments: &'static str,
+    /// Explains it in a line.
+    pub help: &'static str,
+    /// When and how it runs.
+    pub run: Run,
+}
+
+/// When a command runs, and the function that does it.
+pub enum Run {
+    /// At once, also while the model answers.
+    AtOnce(fn(&SessionHandle, &str) -> Result<Exit, Error>),
+    /// At once: it shows all commands.
+    Help,
+    /// After the turn that runs.
+    AfterTurn(for<'a> fn(&'a mut Chat<'_>, &'a str) -> Running<'a>),
+}
+
+/// A command that runs. It counts its own exit code.
+type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// All commands, by their names.
+pub static COMMANDS: [SlashCommand; 9] = [
+    SlashCommand {
+        name: "again",
+        arguments: "",
+        help: "sends the last request again, for another answer",
+        run: Run::AfterTurn(|chat, _| Box::pin(chat.again())),
+    },
+    SlashCommand {
+        name: "attach",
+        arguments: "FILE…",
+        help: "shows the model an image, a PDF or text with your next message, as `@FILE` in it does",
+        run: Run::AfterTurn(|chat, files| Box::pin(chat.attach(files))),
+    },
+    SlashCommand { name: "help", arguments: "", help: "lists all this", run: Run::Help },
+    SlashCommand {
+        name: "mode",
+        arguments: "[NAME]",
+        help: "shows or changes the approval mode: ask, accept-edits, plan or read-only",
+        run: Run::AtOnce(permissions::mode),
+    },
+    SlashCommand {
+        name: "model",
+        arguments: "[NAME]",
+        help: "another model answers from here on; alone says which one does",
+        run: Run::AfterTurn(|chat, name| Box::pin(chat.model(name))),
+    },
+    SlashCommand {
+        name: "permissions",
+        arguments: "[remove NUMBER|all]",
+        help: "lists your answers for later calls; `remove` removes them",
+        run: Run::AtOnce(permissions::permissions),
+    },
+    SlashCommand {
+        name: "plugin",
+        arguments: "list|show NAME|reload [NAME]",
+        help: "the plugins; a replaced file is taken by itself",
+        run: Run::AfterTurn(|chat, words| Box::pin(chat.plugin(words))),
+    },
+    SlashCommand {
+        name: "quit",
+        arguments: "",
+        help: "ends the conversation, as Ctrl-D does",
+        run: Run::AfterTurn(|chat, _| Box::pin(chat.quit())),
+    },
+    SlashCommand {
+        name: "tasks",
+        arguments: "[stop ID|all]",
+        help: "lists what runs in the background; `stop` ends it",
+        run: Run::AtOnce(tasks::tasks),
+    },
+];
+
+/// Finds a command by its name.
+pub fn find(name: &str) -> Option<&'static SlashCommand> {
+    COMMANDS.iter().find(|command| command.name == name)
+}
+
+impl SlashCommand {
+    /// Shows how it is typed, without the slash.
+    pub fn usage(&self) -> String {
+        format!("{} {}", self.name, self.arguments).trim_end().to_owned()
+    }
+}
+
+/// The hint for a line that a command does not understand.
+pub fn hint(name: &str) -> String {
+    find(name).map(|command| format!("`/{}` {}", command.usage(), command.help)).unwrap_or_default()
+}
