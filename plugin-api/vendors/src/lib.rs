@@ -1,9 +1,9 @@
 //! Strict fakes of vendors' servers: what a plugin sends goes in, what the vendor would answer
 //! comes out.
 //!
-//! Pure: no network, no clock. A test on a [`FakeHost`](jaato_plugin_testkit::FakeHost) or a server on loopback
-//! hands requests on. What a vendor refuses is refused, in its words; what it accepts is answered
-//! by a script.
+//! Pure: no network, no clock. A test on a [`FakeHost`](jaato_plugin_testkit::FakeHost) or a server
+//! on loopback passes requests on. What a vendor refuses is refused, in its words; what it accepts
+//! is answered by a script.
 
 pub mod anthropic;
 mod exchange;

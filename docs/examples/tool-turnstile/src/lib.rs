@@ -43,7 +43,7 @@ impl State for Gate {
     }
 }
 
-/// Lets somebody pass. Returns how many have passed in this session.
+/// Lets one visitor pass. Returns how many have passed in this session.
 #[tool_fn(destructive = false, open_world = false)]
 async fn pass(cx: &Cx<Gate>) -> Result<Output> {
     // Made once, however many calls ask at the same time.

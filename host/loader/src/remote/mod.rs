@@ -2,9 +2,9 @@
 //!
 //! A worker is a process that runs one instance of one plugin. Host and worker speak [`wire`] over
 //! a socket pair ([`link`]); a call's context lives on both sides and has one number: what the
-//! plugin asks of it crosses to the host and is served from the same [`HostContext`](jaato_plugin_engine::HostContext)
-//! as in-process. Nothing here runs on the plugin executor, for no code of the plugin's runs in
-//! this process.
+//! plugin asks of it crosses to the host and is served from the same
+//! [`HostContext`](jaato_plugin_engine::HostContext) as in-process. Nothing here runs on the plugin
+//! executor, because no code of the plugin runs in this process.
 
 mod connection;
 mod death;

@@ -1,5 +1,5 @@
-//! `ContextAbi` over a [`HostContext`]: every method is fenced, because a panic here would abort the
-//! process.
+//! `ContextAbi` over a [`HostContext`]: every method is fenced, because a panic here would abort
+//! the process.
 
 use std::future::pending;
 use std::sync::{Arc, Weak};
