@@ -82,7 +82,7 @@ mod tests {
         let found = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
         };
-        Places::from_variables(None, "all", found)
+        Places::from_variables(None, "", found)
     }
 
     #[test]

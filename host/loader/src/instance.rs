@@ -4,7 +4,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use jaato_plugin_engine::{Bytes, Facet, Facets, Instance as Local, Outlet, Services};
 use jaato_types::{Error, Frame, PluginName};
 
@@ -14,78 +13,32 @@ use crate::remote::{self, Worker};
 
 /// An instance of a plugin. Share it behind an `Arc`; close it, or drop it without asking it to
 /// save.
-pub struct Instance(Box<dyn Backend>);
+pub struct Instance(Backend);
 
-/// What runs an instance: this process or a worker. Its methods are those of [`Instance`].
-pub(crate) trait Backend: Send + Sync + 'static {
-    fn plugin(&self) -> &PluginName;
-    fn facets(&self) -> Facets;
-    fn in_flight(&self) -> usize;
-
-    fn call(
-        &self,
-        facet: Facet,
-        name: &str,
-        frame: Vec<u8>,
-        services: Arc<dyn Services>,
-    ) -> Result<RunningCall, Error>;
-
-    fn save(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>>;
-    fn close(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>>;
-
-    /// Returns the instance in this process, or `None` for one in a worker.
-    fn local(&self) -> Option<&Local>;
-
-    fn refusal(&self) -> Option<&Error> {
-        None
-    }
-
-    fn ended(&self) -> Option<Error> {
-        None
-    }
-}
-
-impl Backend for Local {
-    fn plugin(&self) -> &PluginName {
-        self.plugin()
-    }
-
-    fn facets(&self) -> Facets {
-        self.facets()
-    }
-
-    fn in_flight(&self) -> usize {
-        self.in_flight()
-    }
-
-    fn call(
-        &self,
-        facet: Facet,
-        name: &str,
-        frame: Vec<u8>,
-        services: Arc<dyn Services>,
-    ) -> Result<RunningCall, Error> {
-        let context = self.context(services);
-        let task = self.call(&context, facet, name, frame)?;
-        Ok(RunningCall::new(context, task))
-    }
-
-    fn save(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
-        Box::pin(self.save())
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
-        Box::pin(self.close())
-    }
-
-    fn local(&self) -> Option<&Local> {
-        Some(self)
-    }
+/// Where it lives.
+enum Backend {
+    Local(Local),
+    Worker(Worker),
 }
 
 impl Instance {
     pub(crate) fn local(local: Local) -> Self {
-        Self(Box::new(local))
+        Self(Backend::Local(local))
+    }
+
+    /// Returns the instance in this process, or `None` for one in a worker.
+    fn here(&self) -> Option<&Local> {
+        match &self.0 {
+            Backend::Local(local) => Some(local),
+            Backend::Worker(_) => None,
+        }
+    }
+
+    fn worker(&self) -> Option<&Worker> {
+        match &self.0 {
+            Backend::Local(_) => None,
+            Backend::Worker(worker) => Some(worker),
+        }
     }
 
     /// Makes an instance in a worker that was just started. Dropping the future ends the worker.
@@ -95,38 +48,47 @@ impl Instance {
     /// long, or is gone. Where it refuses what was saved, a fresh instance is made: see
     /// [`Instance::refusal`].
     pub async fn in_worker(executor: &Executor, start: remote::Start) -> Result<Self, Error> {
-        Ok(Self(Box::new(Worker::start(executor, start).await?)))
+        Ok(Self(Backend::Worker(Worker::start(executor, start).await?)))
     }
 
     /// Returns the plugin's name.
     pub fn plugin(&self) -> &PluginName {
-        self.0.plugin()
+        match &self.0 {
+            Backend::Local(local) => local.plugin(),
+            Backend::Worker(worker) => worker.plugin(),
+        }
     }
 
     /// Tells whether it lives in a worker.
     pub fn is_in_worker(&self) -> bool {
-        self.0.local().is_none()
+        self.worker().is_some()
     }
 
     /// Returns what the plugin in a worker said to what an earlier instance had saved, where it
     /// refused that and begins afresh. Keep the bytes, and say so.
     pub fn refusal(&self) -> Option<&Error> {
-        self.0.refusal()
+        self.worker()?.refusal()
     }
 
     /// Returns why every call fails from here on: its worker is gone. None while it lives.
     pub fn ended(&self) -> Option<Error> {
-        self.0.ended()
+        self.worker()?.ended()
     }
 
     /// Counts the calls in flight, with those that were cancelled and not yet let go of.
     pub fn in_flight(&self) -> usize {
-        self.0.in_flight()
+        match &self.0 {
+            Backend::Local(local) => local.in_flight(),
+            Backend::Worker(worker) => worker.in_flight(),
+        }
     }
 
     /// Returns what it has.
     pub fn facets(&self) -> Facets {
-        self.0.facets()
+        match &self.0 {
+            Backend::Local(local) => local.facets(),
+            Backend::Worker(worker) => worker.facets(),
+        }
     }
 
     /// Begins a call of a tool. The frame's JSON are its arguments, checked against its schema.
@@ -151,7 +113,7 @@ impl Instance {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Option<Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error>> {
-        self.0.local().map(|local| {
+        self.here().map(|local| {
             let context = local.context(services);
             let answer = local.call_in_place(&context, Facet::Tool, name, frame)?;
             Ok(async move { answer.await.map(Bytes::into_vec) })
@@ -223,7 +185,13 @@ impl Instance {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Result<RunningCall, Error> {
-        self.0.call(facet, name, frame, services)
+        let local = match &self.0 {
+            Backend::Local(local) => local,
+            Backend::Worker(worker) => return worker.call(facet, name, frame, services),
+        };
+        let context = local.context(services);
+        let task = local.call(&context, facet, name, frame)?;
+        Ok(RunningCall::new(context, task))
     }
 
     /// Begins a call of a facet whose emissions and answer go to an outlet, and returns what
@@ -240,7 +208,7 @@ impl Instance {
         services: Arc<dyn Services>,
         outlet: Arc<dyn Outlet>,
     ) -> Option<Result<Canceller, Error>> {
-        self.0.local().map(|local| {
+        self.here().map(|local| {
             let context = local.context(services);
             local.call_into(&context, facet, name, frame, outlet)?;
             Ok(Canceller::local(context))
@@ -251,7 +219,7 @@ impl Instance {
     /// usually for ever. None for an instance in a worker.
     #[doc(hidden)]
     pub fn disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
-        self.0.local().map(Local::disabled)
+        self.here().map(Local::disabled)
     }
 
     /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask
@@ -261,7 +229,10 @@ impl Instance {
     /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it
     /// had.
     pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
-        self.0.save().await
+        match &self.0 {
+            Backend::Local(local) => local.save().await,
+            Backend::Worker(worker) => worker.save().await,
+        }
     }
 
     /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
@@ -272,6 +243,9 @@ impl Instance {
     /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was
     /// closed before.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
-        self.0.close().await
+        match &self.0 {
+            Backend::Local(local) => local.close().await,
+            Backend::Worker(worker) => worker.close().await,
+        }
     }
 }

@@ -37,19 +37,8 @@ const VERSION: &str = "2022-11-28";
 /// GitHub's own form, and those of any server.
 const ACCEPT: &str = "application/vnd.github+json, application/json, text/event-stream";
 
-/// The options of a request that the servers understand.
-const OPTIONS: [&str; 10] = [
-    "max_output_tokens",
-    "temperature",
-    "stream",
-    "effort",
-    "tool_choice",
-    "output_schema",
-    "stop",
-    "seed",
-    "extra_body",
-    "extra_headers",
-];
+/// The options of chat completions that the servers do not understand.
+const UNKNOWN_OPTIONS: [&str; 2] = ["session_key", "service_tier"];
 
 /// OpenAI's models that reason refuse `max_tokens`.
 const REASONING: [&str; 5] =
@@ -124,11 +113,12 @@ impl Provider for GitHubModels {
     type State = GitHub;
 
     fn spec() -> ProviderSpec {
+        let options = chat::OPTIONS.iter().filter(|option| !UNKNOWN_OPTIONS.contains(option));
         ProviderSpec {
             name: "github-models".to_owned(),
             title: "GitHub Models, which was retired in July 2026, and servers in its place"
                 .to_owned(),
-            options: OPTIONS.map(str::to_owned).to_vec(),
+            options: options.map(|option| (*option).to_owned()).collect(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
             media_limits: limits(chat::BLOB_BYTES_MAX),
             ..ProviderSpec::default()

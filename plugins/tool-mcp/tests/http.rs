@@ -526,7 +526,7 @@ async fn pages_and_broken_answers_cost_their_call() {
         let kind = ("content-type", "text/html".to_owned());
         Given::Whole(200, vec![kind], "<p>\u{1b}[31mLog in</p>".to_owned())
     };
-    check_bad(page, LONG, "with `text/html` instead of JSON:  [31mLog in").await;
+    check_bad(page, LONG, "with `text/html` instead of JSON: [31mLog in").await;
     check_bad(|_| Given::json(200, &json!({ "moon": 1 })), LONG, "not an MCP message").await;
     check_bad(|_| Given::status(500), LONG, "500").await;
     let refused = |_: &Seen| Given::Whole(403, Vec::new(), "go\u{1b}[31m away".to_owned());

@@ -14,10 +14,7 @@ use super::link::Link;
 use super::wire::{Flag, Kind, VERSION, call_head};
 use crate::call::RunningCall;
 use crate::executor::Executor;
-use crate::instance::Backend;
-use jaato_plugin_engine::{
-    CLOSE_STEP_MAX, CallerKind, Facet, Facets, HostContext, Instance as Local, Services,
-};
+use jaato_plugin_engine::{CLOSE_STEP_MAX, CallerKind, Facet, Facets, HostContext, Services};
 
 /// How long a worker may take to open its plugin and to make the instance.
 pub const CREATE_MAX: Duration = Duration::from_secs(30);
@@ -138,30 +135,29 @@ impl Worker {
         let facets = Facets::of_bits(facets.first().copied().unwrap_or_default());
         Ok(Self { facets, refusal, connection })
     }
-}
 
-impl Backend for Worker {
-    fn refusal(&self) -> Option<&Error> {
+    /// Returns what the plugin said to what was saved, where it refused that.
+    pub(crate) fn refusal(&self) -> Option<&Error> {
         self.refusal.as_ref()
     }
 
-    fn plugin(&self) -> &PluginName {
+    pub(crate) fn plugin(&self) -> &PluginName {
         self.connection.core.guest.name()
     }
 
-    fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.connection.in_flight()
     }
 
-    fn facets(&self) -> Facets {
+    pub(crate) fn facets(&self) -> Facets {
         self.facets
     }
 
-    fn ended(&self) -> Option<Error> {
+    pub(crate) fn ended(&self) -> Option<Error> {
         self.connection.ended()
     }
 
-    fn call(
+    pub(crate) fn call(
         &self,
         facet: Facet,
         name: &str,
@@ -180,30 +176,24 @@ impl Backend for Worker {
         Ok(RunningCall::remote(core, RemoteCall { connection, id, answer, is_over: false }))
     }
 
-    fn save(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
-        Box::pin(self.connection.step(Kind::Save, Flag::Nothing, b""))
+    pub(crate) async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
+        self.connection.step(Kind::Save, Flag::Nothing, b"").await
     }
 
     /// Closes the instance and ends the worker.
-    fn close(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
-        Box::pin(async {
-            self.connection.cancel_all();
-            let closing = self.connection.step(Kind::Close, Flag::Nothing, b"");
-            // The worker holds each of its steps to that bound, of which there are four.
-            let closed = tokio::time::timeout(CLOSE_STEP_MAX * 5, closing).await;
-            self.connection.core.cancel();
-            self.connection.core.end();
-            self.connection.link.close();
-            self.connection.process.end().await;
-            closed.unwrap_or_else(|_| {
-                let text = format!("the plugin `{}` did not close in time", self.plugin());
-                Err(Error::new(ErrorKind::Timeout, text))
-            })
+    pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
+        self.connection.cancel_all();
+        let closing = self.connection.step(Kind::Close, Flag::Nothing, b"");
+        // The worker holds each of its steps to that bound, of which there are four.
+        let closed = tokio::time::timeout(CLOSE_STEP_MAX * 5, closing).await;
+        self.connection.core.cancel();
+        self.connection.core.end();
+        self.connection.link.close();
+        self.connection.process.end().await;
+        closed.unwrap_or_else(|_| {
+            let text = format!("the plugin `{}` did not close in time", self.plugin());
+            Err(Error::new(ErrorKind::Timeout, text))
         })
-    }
-
-    fn local(&self) -> Option<&Local> {
-        None
     }
 }
 

@@ -32,26 +32,26 @@ impl<S: Fn() -> Arc<dyn Services>> HostUnderTest for EngineHost<S> {
     fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
         let (kind, services) = (CallerKind::Call, (self.services)());
         let context = HostContext::new(kind, &self.executor, &self.guest, services);
-        let given = Arc::new(Given::default());
-        context.run_into(body, Arc::clone(&given) as Arc<dyn Outlet>);
-        Box::new(EngineCall { context, given })
+        let collected = Arc::new(Collected::default());
+        context.run_into(body, Arc::clone(&collected) as Arc<dyn Outlet>);
+        Box::new(EngineCall { context, collected })
     }
 }
 
 struct EngineCall {
     context: Arc<HostContext>,
-    given: Arc<Given>,
+    collected: Arc<Collected>,
 }
 
 /// What a call gives.
 #[derive(Default)]
-struct Given {
+struct Collected {
     emitted: Mutex<Vec<Vec<u8>>>,
     answer: Mutex<Option<Result<Bytes>>>,
     answered: Condvar,
 }
 
-impl Outlet for Given {
+impl Outlet for Collected {
     fn emitted(&self, frame: &[u8]) -> bool {
         self.emitted.lock().push(frame.to_vec());
         true
@@ -72,10 +72,10 @@ impl CallUnderTest for EngineCall {
     }
 
     fn wait(self: Box<Self>) -> Ended {
-        let mut answer = self.given.answer.lock();
-        self.given.answered.wait_while_for(&mut answer, |answer| answer.is_none(), DEADLINE);
+        let mut answer = self.collected.answer.lock();
+        self.collected.answered.wait_while_for(&mut answer, |answer| answer.is_none(), DEADLINE);
         let Some(answer) = answer.take() else { panic!("the call has no answer") };
-        Ended::new(std::mem::take(&mut *self.given.emitted.lock()), answer.map(Bytes::into_vec))
+        Ended::new(std::mem::take(&mut *self.collected.emitted.lock()), answer.map(Bytes::into_vec))
     }
 }
 

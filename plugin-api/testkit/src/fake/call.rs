@@ -8,8 +8,8 @@ use jaato_plugin_engine::{Bytes, CallerKind, HostContext, Outlet, Services};
 use jaato_types::{Data, Delta, Error, ErrorKind, Frame, FrameError, Result};
 use serde_json::{Map, Value};
 
+use super::context::{CallOutlet, CallState, ContextServices};
 use super::host::Shared;
-use super::lender::{Gift, Given, Lender};
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ pub(crate) struct Beside {
 pub struct Call<T> {
     host: Arc<Shared>,
     context: Arc<HostContext>,
-    given: Arc<Given>,
+    outlet: Arc<CallOutlet>,
     read: fn(&[u8]) -> Result<T>,
     /// Adds what the call has attached and streamed.
     fill: fn(&mut T, Beside),
@@ -71,18 +71,18 @@ impl<T> Call<T> {
     pub(crate) fn start(
         host: &Arc<Shared>,
         read: fn(&[u8]) -> Result<T>,
-        start: impl FnOnce(&Arc<HostContext>, Arc<Given>) -> Result<()>,
+        start: impl FnOnce(&Arc<HostContext>, Arc<CallOutlet>) -> Result<()>,
     ) -> Self {
-        let given = Arc::new(Given::default());
-        let lender = Lender::new(host, Some(&given));
-        let services: Arc<dyn Services> = Arc::clone(&lender) as _;
+        let outlet = Arc::new(CallOutlet::default());
+        let lent = ContextServices::new(host, Some(&outlet));
+        let services: Arc<dyn Services> = Arc::clone(&lent) as _;
         let context = HostContext::new(CallerKind::Call, &host.executor, &host.guest, services);
-        let _ = lender.context.set(context.number());
-        if let Err(error) = start(&context, Arc::clone(&given)) {
-            given.answered(Err(error));
+        let _ = lent.context.set(context.number());
+        if let Err(error) = start(&context, Arc::clone(&outlet)) {
+            outlet.answered(Err(error));
         }
         let (host, fill) = (Arc::clone(host), (|_, _| {}) as fn(&mut T, Beside));
-        Self { host, context, given, read, fill, deltas_given: 0 }
+        Self { host, context, outlet, read, fill, deltas_given: 0 }
     }
 
     /// Says where in the answer the call's attachments and texts belong.
@@ -138,7 +138,7 @@ impl<T> Call<T> {
     /// # Errors
     /// `plugin_misbehaved` when a frame is no delta.
     pub fn deltas(&self) -> Result<Vec<Delta>> {
-        self.given.lock().emitted.iter().map(|frame| read_delta(frame)).collect()
+        self.outlet.lock().emitted.iter().map(|frame| read_delta(frame)).collect()
     }
 
     /// Waits for the next delta; nothing when the call has ended.
@@ -147,11 +147,11 @@ impl<T> Call<T> {
     /// `timeout` when none comes, `plugin_misbehaved` when a frame is no delta.
     pub fn next_delta(&mut self) -> Result<Option<Delta>> {
         let index = self.deltas_given;
-        let look = |gift: &mut Gift| match gift.emitted.get(index) {
+        let look = |state: &mut CallState| match state.emitted.get(index) {
             Some(frame) => Some(read_delta(frame).map(Some)),
-            None => gift.has_ended.then_some(Ok(None)),
+            None => state.has_ended.then_some(Ok(None)),
         };
-        let next = poll_fn(|cx| self.given.poll(cx, look));
+        let next = poll_fn(|cx| self.outlet.poll(cx, look));
         let delta = self.host.time.wait_for(self.host.patience(), next)??;
         self.deltas_given += usize::from(delta.is_some());
         Ok(delta)
@@ -159,7 +159,7 @@ impl<T> Call<T> {
 
     /// Waits for the answer's frame.
     fn answer(&self) -> Result<Bytes> {
-        let answer = poll_fn(|cx| self.given.poll(cx, |gift| gift.answer.take()));
+        let answer = poll_fn(|cx| self.outlet.poll(cx, |state| state.answer.take()));
         self.host.time.wait_for(self.host.patience(), answer)?
     }
 }

@@ -357,8 +357,8 @@ impl FakeHost {
         body: impl FnOnce(ContextBox) -> Answer + Send + 'static,
     ) -> Call<Vec<u8>> {
         let read = |frame: &[u8]| Ok(frame.to_vec());
-        Call::start(&self.shared, read, |context, given| {
-            context.run_into(body, given);
+        Call::start(&self.shared, read, |context, outlet| {
+            context.run_into(body, outlet);
             Ok(())
         })
     }

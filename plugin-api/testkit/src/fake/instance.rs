@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::call::{Call, Finished, read_answer};
+use super::context::ContextServices;
 use super::host::Shared;
-use super::lender::Lender;
 use super::services::Services;
 use crate::schema;
 
@@ -36,7 +36,7 @@ impl FakeInstance {
         description: Arc<Description>,
         saved: Option<Vec<u8>>,
     ) -> Result<Self> {
-        let created = plugin.create(Lender::new(host, None), saved);
+        let created = plugin.create(ContextServices::new(host, None), saved);
         let instance = host.wait_for(created)??;
         Ok(Self { host: Arc::clone(host), description, instance })
     }
@@ -217,13 +217,13 @@ impl FakeInstance {
         frame: Vec<u8>,
         note: impl FnOnce(&Services, u64),
     ) -> Call<T> {
-        Call::start(&self.host, read, |context, given| {
+        Call::start(&self.host, read, |context, outlet| {
             if !self.instance.facets().has(facet) {
                 let text = format!("the plugin gives out no {}", name_of(facet));
                 return Err(Error::new(ErrorKind::UnknownOperation, text));
             }
             note(&self.host.services, context.number());
-            self.instance.call_into(context, facet, name, frame, given)
+            self.instance.call_into(context, facet, name, frame, outlet)
         })
     }
 

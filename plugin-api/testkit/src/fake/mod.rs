@@ -3,11 +3,11 @@
 mod asked;
 mod call;
 mod clock;
+mod context;
 mod grants;
 mod host;
 mod http;
 mod instance;
-mod lender;
 mod lent;
 mod log;
 mod own;

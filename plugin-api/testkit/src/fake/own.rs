@@ -4,8 +4,8 @@ use jaato_types::process::{SPAWN, Spawn, WRITE};
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde_json::json;
 
+use super::context::host_bug;
 use super::host::FakeHost;
-use super::lender::host_bug;
 use super::services::Reply;
 use super::stream::FakeStream;
 

@@ -17,7 +17,7 @@ use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::lender::host_bug;
+use super::context::host_bug;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
 

@@ -9,7 +9,7 @@ use jaato_plugin_engine::PIECE_BYTES_MAX;
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::lender::host_bug;
+use super::context::host_bug;
 
 /// Most frames of a program that wait: it is slowed to the pace of its reader.
 const FRAMES_WAITING_MAX: usize = 2;

@@ -1,4 +1,4 @@
-//! The services of one context, as its engine asks for them, and what a call gives.
+//! One context of a fake host: the services that it lends, and what its call gives.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
@@ -14,32 +14,32 @@ use super::services::Reply;
 use super::stream::FakeStream;
 
 /// Lends the services of a fake host to one context.
-pub(crate) struct Lender {
+pub(crate) struct ContextServices {
     host: Arc<Shared>,
     /// What the call gives; none for an instance.
-    given: Option<Arc<Given>>,
+    outlet: Option<Arc<CallOutlet>>,
     /// The context, whose unfinished things are forgotten with it.
     pub(crate) context: OnceLock<u64>,
 }
 
-impl Lender {
-    pub(crate) fn new(host: &Arc<Shared>, given: Option<&Arc<Given>>) -> Arc<Self> {
-        let (host, given) = (Arc::clone(host), given.map(Arc::clone));
-        Arc::new(Self { host, given, context: OnceLock::new() })
+impl ContextServices {
+    pub(crate) fn new(host: &Arc<Shared>, outlet: Option<&Arc<CallOutlet>>) -> Arc<Self> {
+        let (host, outlet) = (Arc::clone(host), outlet.map(Arc::clone));
+        Arc::new(Self { host, outlet, context: OnceLock::new() })
     }
 
     /// Shows what a call streams, where it asks for that.
     fn show_output(&self, frame: &[u8]) {
-        let (Some(given), Ok(parsed)) = (&self.given, Frame::parse(frame)) else { return };
+        let (Some(outlet), Ok(parsed)) = (&self.outlet, Frame::parse(frame)) else { return };
         if parsed.json::<OutputWrite>().is_ok_and(|write| write.live) {
             let text = String::from_utf8_lossy(parsed.bytes).into_owned();
             // No delta of text is too large for a frame.
-            given.emitted(&Frame::write(&Delta::output(text)).unwrap_or_default());
+            outlet.emitted(&Frame::write(&Delta::output(text)).unwrap_or_default());
         }
     }
 }
 
-impl Drop for Lender {
+impl Drop for ContextServices {
     fn drop(&mut self) {
         if let Some(context) = self.context.get() {
             self.host.services.forget(*context);
@@ -47,9 +47,10 @@ impl Drop for Lender {
     }
 }
 
-impl jaato_plugin_engine::Services for Lender {
+impl jaato_plugin_engine::Services for ContextServices {
     fn call(&self, caller: Caller, operation: &str, frame: Vec<u8>) -> Work<Result<Served>> {
-        let reply = self.host.services.answer(caller.context, operation, &frame);
+        let context = *self.context.get_or_init(|| caller.context);
+        let reply = self.host.services.answer(context, operation, &frame);
         if operation == OUTPUT && reply.is_ok() {
             self.show_output(&frame);
         }
@@ -109,12 +110,12 @@ impl Drop for Open {
     }
 }
 
-/// What a call gives: frames, then its answer.
+/// Takes what a call gives, for the test: frames, then its answer.
 #[derive(Default)]
-pub(crate) struct Given(Mutex<Gift>);
+pub(crate) struct CallOutlet(Mutex<CallState>);
 
 #[derive(Default)]
-pub(crate) struct Gift {
+pub(crate) struct CallState {
     pub(crate) emitted: Vec<Vec<u8>>,
     pub(crate) answer: Option<Result<Bytes>>,
     /// The answer came, whoever has taken it.
@@ -123,8 +124,8 @@ pub(crate) struct Gift {
     reader: Option<Waker>,
 }
 
-impl Given {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Gift> {
+impl CallOutlet {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, CallState> {
         self.0.lock()
     }
 
@@ -132,36 +133,36 @@ impl Given {
     pub(crate) fn poll<T>(
         &self,
         cx: &Context<'_>,
-        look: impl FnOnce(&mut Gift) -> Option<T>,
+        look: impl FnOnce(&mut CallState) -> Option<T>,
     ) -> Poll<T> {
-        let mut gift = self.lock();
-        match look(&mut gift) {
+        let mut state = self.lock();
+        match look(&mut state) {
             Some(found) => Poll::Ready(found),
             None => {
-                gift.reader = Some(cx.waker().clone());
+                state.reader = Some(cx.waker().clone());
                 Poll::Pending
             }
         }
     }
 
-    fn add(&self, add: impl FnOnce(&mut Gift)) {
-        let mut gift = self.lock();
-        add(&mut gift);
-        let reader = gift.reader.take();
-        drop(gift);
+    fn add(&self, add: impl FnOnce(&mut CallState)) {
+        let mut state = self.lock();
+        add(&mut state);
+        let reader = state.reader.take();
+        drop(state);
         if let Some(reader) = reader {
             reader.wake();
         }
     }
 }
 
-impl Outlet for Given {
+impl Outlet for CallOutlet {
     fn emitted(&self, frame: &[u8]) -> bool {
-        self.add(|gift| gift.emitted.push(frame.to_vec()));
+        self.add(|state| state.emitted.push(frame.to_vec()));
         true
     }
 
     fn answered(&self, answer: Result<Bytes>) {
-        self.add(|gift| (gift.answer, gift.has_ended) = (Some(answer), true));
+        self.add(|state| (state.answer, state.has_ended) = (Some(answer), true));
     }
 }
