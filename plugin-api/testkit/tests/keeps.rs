@@ -42,6 +42,16 @@ fn what_is_registered_has_a_number_by_which_the_host_asks() {
 }
 
 #[test]
+fn a_resource_that_asks_for_itself_fails_and_leaves_nothing() {
+    let host = host();
+    let instance = host.instance().unwrap();
+    let make = |manner: &str| json!({ "name": "a", "once": true, "manner": manner });
+    let failed = instance.call("keep_counter", make("itself")).unwrap_err();
+    assert_eq!(failed.kind, ErrorKind::Timeout, "{failed}");
+    assert_eq!(instance.call("keep_counter", make("")).unwrap().content["count"], 1);
+}
+
+#[test]
 fn what_the_host_refuses_is_not_kept() {
     let refuse = |_: &_| Err(Error::new(ErrorKind::LimitReached, "there are too many"));
     let host = FakeHost::new(__jaato::MODULE).with_service(SET, refuse);

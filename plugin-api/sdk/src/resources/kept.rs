@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use jaato_types::resources::{ResourceAction, ResourceClosed, ResourceRequest, ResourceSet, SET};
 use jaato_types::{Error, ErrorKind, Frame, Result};
@@ -15,6 +17,9 @@ use super::{Kept, NewResource, Resource};
 use crate::context::{Cx, Reporter};
 use crate::instance::{bad_frame, value_frame};
 use crate::state::State;
+
+/// How long a call waits while another one makes the resource that it wants.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// What an instance of a plugin keeps open: held by its [`State`](crate::State), which shows it to
 /// the host with [`State::resources`](crate::State::resources). Clones are the same.
@@ -73,18 +78,29 @@ impl Resources {
 
     /// Returns what this instance keeps under a name, or makes it: once, however many calls ask at
     /// a time. One that cannot be made leaves nothing, and the next who asks begins again. `make`
-    /// must not ask for the resource itself: it would wait without end.
+    /// must not ask for the resource itself: that call fails after 60 s.
     ///
     /// # Errors
-    /// `conflict` where the name is that of another type; what `make` fails with; else as
-    /// [`Resources::set`].
+    /// `conflict` if the name is that of another type; `timeout` if another call makes the resource
+    /// for more than 60 s; what `make` fails with; else as [`Resources::set`].
     pub async fn get_or_create<T: Resource>(
         &self,
         host: &Reporter,
         name: &str,
         make: impl Future<Output = Result<T>> + Send,
     ) -> Result<Arc<T>> {
-        let _turn = self.turn(name).await;
+        let late = || {
+            let text = format!("another call has been making the resource `{name}` for 60 s");
+            Error::new(ErrorKind::Timeout, text)
+        };
+        let (mut turn, mut limit) = (pin!(self.turn(name)), pin!(host.sleep(WAIT_MAX)));
+        let turn = poll_fn(|cx| match turn.as_mut().poll(cx) {
+            Poll::Ready(turn) => Poll::Ready(Ok(turn)),
+            Poll::Pending => {
+                limit.as_mut().poll(cx).map(|slept| Err(slept.err().unwrap_or_else(late)))
+            }
+        });
+        let _turn = turn.await?;
         let Some(kept) = self.by_name(name) else { return self.set(host, name, make.await?).await };
         let is = kept.type_name();
         kept.any().downcast().map_err(|_| {
