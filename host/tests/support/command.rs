@@ -2,12 +2,12 @@
 //! the end.
 
 use std::ffi::OsString;
-use std::io::{Read, Write as _};
+use std::io::{ErrorKind, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::House;
 
@@ -181,7 +181,7 @@ impl Command {
             self.command.stdin(Stdio::piped());
         }
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let spawned = self.command.spawn();
+        let spawned = spawn(&mut self.command);
         let mut child =
             spawned.unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.command));
         let (ended, watch) = channel();
@@ -206,7 +206,7 @@ impl Command {
             }
             Input::Given => Vec::new(),
         };
-        let mut child = self.command.stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = spawn(self.command.stdout(output).stderr(Stdio::piped())).unwrap();
         // Its end of the pipe is the child's alone.
         drop(self.command);
         let (ended, watch) = channel();
@@ -338,6 +338,22 @@ impl Running {
         let output = Output { code: code_of(status), stdout, stderr, root: self.root };
         assert!(!late, "it did not end in time: {output}");
         output
+    }
+}
+
+/// Starts a program. If the test has just copied the file, a child that another thread is starting
+/// may hold it open for writing for a moment.
+fn spawn(command: &mut std::process::Command) -> std::io::Result<Child> {
+    let began = Instant::now();
+    loop {
+        match command.spawn() {
+            Err(error)
+                if error.kind() == ErrorKind::ExecutableFileBusy && began.elapsed() < DEADLINE =>
+            {
+                std::thread::yield_now();
+            }
+            spawned => return spawned,
+        }
     }
 }
 

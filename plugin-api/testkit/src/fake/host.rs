@@ -379,8 +379,7 @@ impl FakeHost {
 impl Drop for FakeHost {
     fn drop(&mut self) {
         drop(self.instance.take());
-        let gone = || Err(Error::new(ErrorKind::Unavailable, "the host has ended"));
-        self.plugin = gone();
+        self.plugin = Err(Error::new(ErrorKind::Unavailable, "the host has ended"));
         self.shared.time.end(self.shared.patience());
         self.shared.services.end_programs();
     }
