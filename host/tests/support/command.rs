@@ -191,7 +191,18 @@ impl Command {
         let (error_lines, stderr) = reader(child.stderr.take().unwrap());
         let input = child.stdin.take();
         let root = self.root;
-        Running { child, input, lines, error_lines, stdout, stderr, ended, watchdog, root }
+        Running {
+            child,
+            input,
+            lines,
+            error_lines,
+            stdout,
+            stderr,
+            ended,
+            watchdog,
+            deadline,
+            root,
+        }
     }
 
     /// Runs it with an output that is closed after so many bytes, as `| head -c` does. Only then is
@@ -241,6 +252,8 @@ pub struct Running {
     stderr: JoinHandle<String>,
     ended: Sender<()>,
     watchdog: JoinHandle<bool>,
+    /// How long it may take until it prints more: as long as the whole run.
+    deadline: Duration,
     root: String,
 }
 
@@ -261,7 +274,9 @@ impl Running {
     pub fn line(&self) -> String {
         let mut line = String::new();
         while !line.ends_with('\n') {
-            line.push_str(&self.lines.recv_timeout(DEADLINE).expect("it prints one more line"));
+            line.push_str(
+                &self.lines.recv_timeout(self.deadline).expect("it prints one more line"),
+            );
         }
         line
     }
@@ -283,7 +298,7 @@ impl Running {
     pub fn wait_for_error(&self, text: &str) -> String {
         let mut seen = String::new();
         while !seen.contains(text) {
-            seen.push_str(&self.error_lines.recv_timeout(DEADLINE).expect("it prints more"));
+            seen.push_str(&self.error_lines.recv_timeout(self.deadline).expect("it prints more"));
         }
         seen
     }
@@ -298,7 +313,7 @@ impl Running {
     pub fn wait_for_text(&self, text: &str) {
         let mut seen = String::new();
         while !seen.contains(text) {
-            seen.push_str(&self.lines.recv_timeout(DEADLINE).expect("it prints more"));
+            seen.push_str(&self.lines.recv_timeout(self.deadline).expect("it prints more"));
         }
     }
 
@@ -308,7 +323,7 @@ impl Running {
         let mut seen = String::new();
         // With a colour, and without.
         while !seen.contains("║ \u{1b}[0m> ") && !seen.contains("║ > ") {
-            seen.push_str(&self.lines.recv_timeout(DEADLINE).expect("it prints more"));
+            seen.push_str(&self.lines.recv_timeout(self.deadline).expect("it prints more"));
         }
     }
 
