@@ -157,8 +157,7 @@ impl Plugins {
     }
 
     /// Takes the tools that plugins have set since the turn began. Tools that changed or went stay
-    /// as they are until the next turn. Returns true if there
-    /// are new ones.
+    /// as they are until the next turn. Returns true if there are new ones.
     pub fn step(&self, session: &SessionId) -> bool {
         let mut state = self.state();
         let newest = state.set.iter().filter(|set| set.is_for(session));
