@@ -651,7 +651,9 @@ fn a_run_with_twenty_servers_and_500_tools_goes_on_whichever_other_servers_die()
     assert_eq!(output.stdout, "done\n", "{output}");
     for (at, method) in methods.iter().enumerate() {
         let is_down = output.stderr.contains(&format!("MCP server `d{at}` is down"));
-        assert_eq!(is_down, (1..4).contains(&at), "{method}: {output}");
+        // The tool result tells about the one that dies at its call. It may be up again before the
+        // run says that it is down.
+        assert!(is_down == (1..4).contains(&at) || at == 4, "{method}: {output}");
         let logs = house.run(&["mcp", "logs", &format!("d{at}")]).code(0).stdout;
         assert!(logs.contains(&format!("fatal: fell down at {method}")), "{logs}");
     }

@@ -86,7 +86,8 @@ pub enum Status {
     Starting,
     /// It answers.
     Up(Arc<Connection>),
-    /// It is down, and is started again by itself where that may help.
+    /// It is down. Unless that cannot help, it is started again by itself; it stays in this state
+    /// until it is up.
     Down {
         /// The reason, without secrets of the entry.
         why: Error,
@@ -340,7 +341,11 @@ impl Server {
                 }
                 continue;
             }
-            self.set(Status::Starting);
+            // A server that is started again by itself stays down until it is up. Otherwise a look
+            // at the wrong moment would miss why it failed.
+            if !matches!(*self.status.borrow(), Status::Down { .. }) {
+                self.set(Status::Starting);
+            }
             let Some(ended) = self.run(&mut wanted).await else { continue };
             failures = if ended.was_stable { 1 } else { failures + 1 };
             let is_final = matches!(
