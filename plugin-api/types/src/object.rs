@@ -1,4 +1,4 @@
-//! JSON objects out of what an author writes as `json!({…})`.
+//! Converts JSON values, as from `json!({…})`, to JSON objects.
 
 use crate::text::cut;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::{Error, ErrorKind, Result};
 
-/// Characters of a value that an error shows: enough to find it in a source.
+/// The maximum number of characters of a value in an error: enough to find it in the source code.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// Takes a JSON value for the object that it is.
+/// Converts a JSON value to an object.
 ///
 /// ```
 /// use jaato_types::to_object;
@@ -21,7 +21,7 @@ const SHOWN_CHARS_MAX: usize = 60;
 /// ```
 ///
 /// # Errors
-/// `invalid_arguments` for a value that is no object.
+/// `invalid_arguments` if the value is not an object.
 pub fn to_object(value: impl Into<Value>) -> Result<Map<String, Value>> {
     match value.into() {
         Value::Object(object) => Ok(object),
