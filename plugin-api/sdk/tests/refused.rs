@@ -1,4 +1,4 @@
-//! What the macros refuse is told where it stands, and with what would be right.
+//! Macros report errors at the location of the mistake, and say what would be correct.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,10 +8,10 @@ use std::process::Command;
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{Value, from_str};
 
-/// Builds the fixture, and returns the errors of one of its files: the line, what is underlined,
-/// the text.
+/// Builds the fixture and returns the errors in one of its files: the line, the underlined code,
+/// and the message.
 fn errors(file: &str, cargo_arguments: &[&str]) -> String {
-    // Where all fixtures are built: they stand on the same crates.
+    // All fixtures are built here, because they share dependencies.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
     let output = Command::new(env!("CARGO"))
@@ -36,7 +36,7 @@ fn errors(file: &str, cargo_arguments: &[&str]) -> String {
 
 fn error(message: &Value, file: &str) -> Option<(u64, String)> {
     let mut span = message["spans"].get(0)?;
-    // What a macro made is told at the place where the author calls it.
+    // Errors in generated code are reported where the author calls the macro.
     while span["expansion"].is_object() {
         span = &span["expansion"]["span"];
     }
