@@ -1,17 +1,17 @@
-//! Reads `available_if(…)` and `run_if(…)` of `#[tool(…)]`.
+//! Parses `available_if(…)` and `run_if(…)` in `#[tool(…)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitStr, Result, Token};
 
-/// A condition, and the reason that is told where it does not hold.
+/// A condition, with the reason to give if it does not hold.
 pub struct Condition {
     what: What,
     reason: Option<LitStr>,
 }
 
-/// The condition that a method of the tool tells.
+/// The condition that a method of the tool evaluates.
 const ASKED: &str = "Asked";
 
 /// Variants of `jaato_types::Condition`.
@@ -20,12 +20,12 @@ enum What {
     Of(Ident, LitStr),
     /// The environment has this variant of `EnvironmentPart`.
     Part(Ident),
-    /// The model looks at this variant of `SeenKind`.
+    /// The model accepts this variant of `SeenKind`.
     Seen(Ident),
 }
 
 impl Condition {
-    /// Reads what stands in the parentheses behind a key.
+    /// Parses the content of the parentheses after a key.
     pub fn read(key: &Ident, input: ParseStream<'_>) -> Result<Self> {
         let (mut what, mut reason) = (None, None);
         for item in input.parse_terminated(Item::parse, Token![,])? {
@@ -42,7 +42,7 @@ impl Condition {
         Ok(Self { what, reason })
     }
 
-    /// Makes `run_if` of a spec.
+    /// Generates `run_if` of a spec.
     pub fn run(&self) -> Result<TokenStream> {
         match &self.reason {
             None => Ok(self.condition()),
@@ -50,7 +50,7 @@ impl Condition {
         }
     }
 
-    /// Makes `available_if` of a spec.
+    /// Generates `available_if` of a spec.
     pub fn offer(&self, key: &Ident) -> Result<TokenStream> {
         let Some(reason) = self.reason.as_ref().filter(|text| !text.value().trim().is_empty())
         else {
@@ -64,7 +64,7 @@ impl Condition {
         })
     }
 
-    /// Returns where the condition stands, if a method of the tool tells whether it holds.
+    /// Returns the location of the condition, if a method of the tool evaluates it.
     pub fn asked(&self) -> Option<Span> {
         match &self.what {
             What::Plain(variant) if variant == ASKED => Some(variant.span()),

@@ -1,7 +1,7 @@
-//! Reads `export_plugin! { … }`.
+//! Parses `export_plugin! { … }`.
 //!
-//! Only reads and checks: the code of a plugin stands in the sdk, as `__plugin!`. A kind is one
-//! word of [`KINDS`] and one method of the sdk's `Definition`.
+//! It only parses and checks. The code of a plugin is in the SDK, as `__plugin!`. Each word of
+//! [`KINDS`] is also a method of the SDK's `Definition`.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -10,26 +10,26 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitStr, Result, Token, Type, bracketed};
 
-/// Kinds of plugins that name a type, by their keys. Each key is also a method of the sdk's
-/// `Definition`, and the manifest's word for the kind. An environment's entry comes from
+/// The keys for kinds of plugins that name a type. Each key is also a method of the SDK's
+/// `Definition`, and the manifest's word for the kind. The entry of an environment comes from
 /// `jaato-plugin-sdk-environment`.
 const KINDS: [&str; 4] = ["provider", "gc", "environment", "hook"];
 
-/// What the manifest calls a plugin with `tools`.
+/// The manifest's word for a plugin with `tools`.
 const TOOL: &str = "tool";
 
 const KNOWN: &str = "state: TYPE, tools (or tools: dynamic), provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, \
                      scope: host, isolation: worker, variables: [\"NAME\", \"NAME=VALUE\", …]";
 
-/// All that `export_plugin!` says of a plugin.
+/// The content of `export_plugin!`.
 pub struct Plugin {
     state: Type,
     has_tools: bool,
-    /// Whether it may set tools while it runs, so that it need not declare any.
+    /// Whether the plugin may set tools while it runs, so that it need not declare any.
     has_dynamic_tools: bool,
-    /// Words of the manifest, in the order in which they were written.
+    /// The manifest's words for the kinds, in source order.
     kinds: Vec<String>,
-    /// The kinds that name a type, and their types.
+    /// The kinds that name a type, with their types.
     types: Vec<(Ident, Type)>,
     scope: &'static str,
     isolation: &'static str,
@@ -40,7 +40,7 @@ impl ToTokens for Plugin {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Self { state, has_tools, has_dynamic_tools, kinds, types, scope, isolation, variables } =
             self;
-        // The crate that has the traits of environments makes the entry.
+        // The crate with the environment traits creates the entry.
         let (environments, types): (Vec<_>, Vec<_>) =
             types.iter().partition(|(kind, _)| kind == "environment");
         let environment = environments.iter().map(|(_, of)| of);
@@ -69,7 +69,7 @@ impl Parse for Plugin {
         let (mut scope, mut isolation) = ("session", "in_process");
         let mut has_dynamic_tools = false;
         while !input.is_empty() {
-            // Any word, so that a keyword is told like all that is not known.
+            // Any word, so that a keyword gets the same error as an unknown word.
             let key = input.call(Ident::parse_any)?;
             if keys.contains(&key) {
                 return Err(Error::new(key.span(), format!("`{key}` is given twice")));
@@ -111,13 +111,13 @@ impl Parse for Plugin {
     }
 }
 
-/// Reads `: TYPE`.
+/// Parses `: TYPE`.
 fn type_of(input: ParseStream<'_>) -> Result<Type> {
     input.parse::<Token![:]>()?;
     input.parse()
 }
 
-/// Reads `: WORD`, where one word is known.
+/// Parses `: WORD`, with one known word.
 fn word(key: &Ident, known: &'static str, input: ParseStream<'_>) -> Result<&'static str> {
     input.parse::<Token![:]>()?;
     let found = input.call(Ident::parse_any)?;
@@ -139,7 +139,8 @@ fn read_variables(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
     Ok(variables.into_iter().collect())
 }
 
-/// The manifest is written without escapes, and the host ignores an entry that names nothing.
+/// Checks that a variable needs no escapes in the manifest and names something, because the host
+/// ignores an entry that does not.
 fn check_variable(variable: &LitStr) -> Result<()> {
     let text = variable.value();
     let is_part = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';

@@ -1,8 +1,8 @@
 //! Expands `#[tool_fn]`.
 //!
-//! The function stays as it is. Beside it stands what an author writes by hand in the longer form:
-//! a struct of the arguments, its `impl Tool` or `impl SyncTool` that calls the function, and the
-//! line that collects it.
+//! The function stays unchanged. The macro adds the code of the longer form: a struct of the
+//! arguments, its `impl Tool` or `impl SyncTool` that calls the function, and the line that
+//! registers it.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -16,7 +16,7 @@ use crate::attributes::{ToolAttributes, doc_text};
 use crate::condition::Condition;
 use crate::input::expand_tool;
 
-/// What the arguments behind `cx` are made of.
+/// An argument of the model, after the leading arguments of the function.
 struct Argument {
     /// Doc comments, `#[serde(…)]` and `#[schemars(…)]`.
     attributes: Vec<Attribute>,
@@ -24,10 +24,10 @@ struct Argument {
     of: Type,
 }
 
-/// Attributes of an argument that describe it to the model.
+/// The attributes that describe an argument to the model.
 const DESCRIBING: [&str; 3] = ["doc", "serde", "schemars"];
 
-/// Attributes that Rust knows on an argument of any function.
+/// The attributes that Rust accepts on an argument of any function.
 const LINTS: [&str; 5] = ["allow", "expect", "warn", "deny", "forbid"];
 
 /// Expands `#[tool_fn]`.
@@ -50,13 +50,13 @@ pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
         #(#cfg)*
         const _: () = { #code };
 
-        // They are the model's arguments, which no one writes out in a call.
+        // They are the model's arguments, which no code passes by hand.
         #[allow(clippy::too_many_arguments)]
         #function
     })
 }
 
-/// Returns the code beside the function.
+/// Returns the code to add next to the function.
 fn tool_code(
     function: &ItemFn,
     state: &Type,
@@ -64,7 +64,7 @@ fn tool_code(
     tool: &ToolAttributes,
 ) -> Result<TokenStream> {
     let called = &function.sig.ident;
-    // No type of the author's is called so, and all of them are in sight here.
+    // The name must differ from all types of the author, because they are all in scope here.
     let input = format_ident!("__{}", called.unraw(), span = called.span());
     let docs = function.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.name).collect();
@@ -75,7 +75,8 @@ fn tool_code(
         tool,
     )?;
 
-    // What does not fit is told at the function's name: its answer, or that it is not `Send`.
+    // Errors about the function's result, or about a future that is not `Send`, point to the
+    // function's name.
     let span = called.span().resolved_at(Span::call_site());
     let implementation = if function.sig.asyncness.is_some() {
         let call = quote_spanned!(span=> #called(cx, #(self.#names),*).await);
@@ -117,7 +118,7 @@ fn tool_code(
     })
 }
 
-/// Refuses functions that are no tool whatever their arguments are.
+/// Refuses functions that cannot be tools, regardless of their arguments.
 fn check_signature(signature: &Signature) -> Result<()> {
     let Signature { constness, safety, abi, variadic, generics, .. } = signature;
     let where_clause = &generics.where_clause;
@@ -138,7 +139,7 @@ fn check_signature(signature: &Signature) -> Result<()> {
     }
 }
 
-/// Refuses conditions that only a method could tell.
+/// Refuses conditions that need a method.
 fn check_conditions(tool: &ToolAttributes) -> Result<()> {
     if tool.previews {
         let text = "`previews` needs a method: write this tool as a struct with `impl Tool`";
@@ -155,15 +156,15 @@ fn check_conditions(tool: &ToolAttributes) -> Result<()> {
     }
 }
 
-/// What stands before the arguments of the model.
+/// The leading arguments, which do not come from the model.
 struct Lent {
-    /// How many arguments that are.
+    /// The number of these arguments.
     count: usize,
-    /// The plugin's state, of which their types tell.
+    /// The plugin's state, according to their types.
     state: Type,
 }
 
-/// Reads `cx: &Cx<STATE>`, or `state: &STATE, host: &Reporter`.
+/// Parses `cx: &Cx<STATE>`, or `state: &STATE, host: &Reporter`.
 fn lent(signature: &Signature) -> Result<Lent> {
     let mut inputs = signature.inputs.iter();
     if signature.asyncness.is_some() {
@@ -195,7 +196,7 @@ fn lent(signature: &Signature) -> Result<Lent> {
     Ok(Lent { count: 2, state: state.clone() })
 }
 
-/// Returns `TYPE` of an argument `&TYPE` without a doc comment.
+/// Returns `TYPE` from an argument `&TYPE` without a doc comment.
 fn borrowed_type<'a>(
     input: Option<&'a FnArg>,
     signature: &Signature,
@@ -216,20 +217,21 @@ fn borrowed_type<'a>(
     }
 }
 
-/// Returns the last part of a path, if it is `name`. What the path stands for is not known here,
-/// but rustc checks the call.
+/// Returns the last segment of a path, if it is `name`. The macro cannot resolve the path, but
+/// rustc checks the call.
 fn path_end<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
     let Type::Path(path) = of else { return None };
     path.path.segments.last().filter(|last| last.ident == name)
 }
 
-/// Takes off what Rust would not know on the arguments of the function.
+/// Takes the model's arguments, and removes attributes that Rust does not accept on function
+/// arguments.
 fn take_arguments(function: &mut ItemFn, lent: usize, is_derived: bool) -> Result<Vec<Argument>> {
     let inputs = function.sig.inputs.iter_mut().skip(lent);
     inputs.map(|input| take_argument(input, is_derived)).collect()
 }
 
-/// Takes one. A schema that is derived wants words for it.
+/// Takes one argument. A derived schema requires a description for it.
 fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<Argument> {
     let input = match input {
         FnArg::Receiver(receiver) => return Err(no_receiver(receiver)),

@@ -1,7 +1,7 @@
 //! Expands `#[derive(ToolInput)]` and `#[tool_type]`.
 //!
-//! A derive cannot add derives to its own struct, so the struct is written a second time, as
-//! `Wire`, with serde's and schemars' derives, and converted field by field.
+//! A derive cannot add derives to its own struct. Therefore it writes the struct again as `Wire`,
+//! with the derives of serde and schemars, and converts it field by field.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -15,7 +15,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     expand_tool(input, &ToolAttributes::read(&input.attrs)?)
 }
 
-/// Makes a struct the arguments of a tool of which `tool` says the rest.
+/// Turns a struct into the arguments of a tool. `tool` contains the other facts about the tool.
 pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(&input.ident, "a tool's arguments are a struct"));
@@ -49,7 +49,7 @@ pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenSt
             struct Wire { #(#wire_fields,)* }
 
             impl ::jaato_plugin_sdk::ToolInput for #ident {
-                // There will be more keys than these.
+                // More fields will be added.
                 #[allow(clippy::needless_update)]
                 fn spec() -> ::jaato_plugin_sdk::types::ToolSpec { #spec }
 
@@ -82,7 +82,7 @@ pub fn tool_type(item: &Item) -> Result<TokenStream> {
     })
 }
 
-/// Reads the fields. A schema that is derived wants words for each of them.
+/// Parses the fields. A derived schema requires a description for each of them.
 fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<TokenStream>)> {
     let named = match fields {
         Fields::Named(named) => named,
@@ -106,7 +106,7 @@ fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<To
     Ok((wire, moves))
 }
 
-/// Attributes that go to the struct which serde, and schemars for a schema that is derived, sees.
+/// Returns the attributes to copy to the struct for serde and, if the schema is derived, schemars.
 fn kept_names(is_derived: bool) -> &'static [&'static str] {
     if is_derived { &["doc", "serde", "schemars"] } else { &["serde"] }
 }
