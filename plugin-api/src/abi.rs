@@ -83,7 +83,7 @@ pub trait ContextAbi: Send + Sync + 'static {
     /// Waits for the next frame of a stream (at most 64 KiB), or returns nothing at its end.
     /// Dropping the wait loses nothing.
     fn next(&self, handle: u64) -> Maybe;
-    /// Closes a stream. Unknown handles are ignored.
+    /// Ends a stream. Unknown handles are ignored.
     #[sabi(last_prefix_field)]
     fn close(&self, handle: u64);
 }
