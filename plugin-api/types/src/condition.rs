@@ -86,7 +86,7 @@ impl fmt::Display for SeenKind {
         f.write_str(match self {
             Self::Images => "images",
             Self::Pdf => "PDF documents",
-            Self::Unknown => "something that this version of jaato does not know",
+            Self::Unknown => "something unknown to this version of jaato",
         })
     }
 }
@@ -123,10 +123,10 @@ impl fmt::Display for Condition {
             Self::EnvironmentHas { part, .. } => {
                 write!(f, "the session's execution environment has {part}")
             }
-            Self::ModelSees { what, .. } => write!(f, "the session's model looks at {what}"),
+            Self::ModelSees { what, .. } => write!(f, "the session's model accepts {what}"),
             Self::Asked => f.write_str("its plugin says so"),
             Self::Unknown => {
-                f.write_str("something holds that this version of jaato does not know")
+                f.write_str("a condition holds that this version of jaato does not know")
             }
         }
     }

@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for DataContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut content = Map::<String, Value>::deserialize(deserializer)?;
         if let Some(blob) = content.get("blob") {
-            let blob = blob.as_str().ok_or_else(|| D::Error::custom("`blob` is no text"))?;
+            let blob = blob.as_str().ok_or_else(|| D::Error::custom("`blob` is not a string"))?;
             return Ok(Self::Blob { blob: blob.to_owned() });
         }
         Ok(match content.remove("json") {

@@ -167,7 +167,7 @@ impl fmt::Display for EnvironmentPart {
             Self::Files => "files",
             Self::Shell => "a shell",
             Self::Terminals => "terminals",
-            Self::Unknown => "something that this version of jaato does not know",
+            Self::Unknown => "something unknown to this version of jaato",
         })
     }
 }

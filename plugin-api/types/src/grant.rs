@@ -77,7 +77,8 @@ pub fn not_asked_for(plugin: &PluginName, grant: &str) -> Error {
     let text = format!(
         "plugin `{plugin}` may not use `{grant}`: its description does not list it among `services`"
     );
-    let hint = "its author lists it in `State::describe`, so that a person can grant it";
+    let hint =
+        "the plugin's author must list it in `State::describe`, so that the user can grant it";
     Error::new(ErrorKind::PermissionDenied, text).with_hint(hint)
 }
 

@@ -48,9 +48,9 @@ pub const READING: [&str; 16] = [
 
 /// Returns the error for a service that a hook must not use.
 pub fn only_reads(operation: &str) -> Error {
-    let text = format!("`{operation}` cannot be asked here: an answer to a question only reads");
+    let text = format!("`{operation}` is not available in a hook, which can only read");
     Error::new(ErrorKind::PermissionDenied, text)
-        .with_hint("keep it in the plugin's state, and do it in a call of a tool or a command")
+        .with_hint("keep the data in the plugin's state, and act in a tool call or a command")
 }
 
 /// A hook that a plugin may implement. Its name is the operation.

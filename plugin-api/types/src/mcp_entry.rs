@@ -116,7 +116,7 @@ pub fn servers_of(file: Map<String, Value>) -> Result<Map<String, Value>, String
     match servers {
         Value::Null => Ok(Map::new()),
         Value::Object(servers) => Ok(servers),
-        _ => Err(format!("`{}` is no object", path.join("."))),
+        _ => Err(format!("`{}` is not an object", path.join("."))),
     }
 }
 
@@ -190,20 +190,20 @@ const KEYS: [(&str, &str, Kind); 33] = [
 /// # Errors
 /// If a value has the wrong type. The text names the key.
 pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
-    let Value::Object(entry) = entry else { return Err("it is no object".to_owned()) };
+    let Value::Object(entry) = entry else { return Err("it is not an object".to_owned()) };
     let mut standard = Map::new();
     for (key, value) in entry.iter().filter(|(_, value)| !value.is_null()) {
         let plain = plain(key);
         let known = KEYS.iter().find(|(alias, _, _)| *alias == plain);
         let (name, kind) = known.map_or((key.as_str(), Kind::Any), |known| (known.1, known.2));
-        let wrong = |what: &str| format!("`{key}` is no {what}");
+        let wrong = |what: &str| format!("`{key}` is not {what}");
         let value = match kind {
             Kind::Any => value.clone(),
-            Kind::Text if name == "type" => transport(&text(value).ok_or(wrong("text"))?).into(),
-            Kind::Text => text(value).ok_or(wrong("text"))?.into(),
+            Kind::Text if name == "type" => transport(&text(value).ok_or(wrong("a text"))?).into(),
+            Kind::Text => text(value).ok_or(wrong("a text"))?.into(),
             Kind::Command => match value {
                 Value::Array(words) => {
-                    let words = texts(words).ok_or(wrong("text"))?;
+                    let words = texts(words).ok_or(wrong("a text"))?;
                     let mut words = words.into_iter();
                     let command = words.next().unwrap_or_default();
                     let behind: Vec<Value> = words.collect();
@@ -212,32 +212,32 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
                     }
                     command
                 }
-                _ => value.as_str().ok_or(wrong("text"))?.into(),
+                _ => value.as_str().ok_or(wrong("a text"))?.into(),
             },
             Kind::Texts => {
-                let items = value.as_array().ok_or(wrong("list"))?;
-                texts(items).ok_or(wrong("list of texts"))?.into()
+                let items = value.as_array().ok_or(wrong("a list"))?;
+                texts(items).ok_or(wrong("a list of texts"))?.into()
             }
             Kind::TextMap => {
-                let members = value.as_object().ok_or(wrong("object"))?;
+                let members = value.as_object().ok_or(wrong("an object"))?;
                 let members = members.iter().filter(|(_, value)| !value.is_null());
                 let texts = members.map(|(key, value)| Some((key.clone(), text(value)?.into())));
-                Value::Object(texts.collect::<Option<_>>().ok_or(wrong("object of texts"))?)
+                Value::Object(texts.collect::<Option<_>>().ok_or(wrong("an object of texts"))?)
             }
             Kind::Flag => flag(value).ok_or(wrong("`true` or `false`"))?.into(),
             Kind::NotFlag => (!flag(value).ok_or(wrong("`true` or `false`"))?).into(),
-            Kind::Milliseconds => number(value).ok_or(wrong("number"))?.into(),
-            Kind::Seconds => number(value).ok_or(wrong("number"))?.saturating_mul(1000).into(),
+            Kind::Milliseconds => number(value).ok_or(wrong("a number"))?.into(),
+            Kind::Seconds => number(value).ok_or(wrong("a number"))?.saturating_mul(1000).into(),
             Kind::TokenVariable => {
-                let variable = text(value).ok_or(wrong("text"))?;
+                let variable = text(value).ok_or(wrong("a text"))?;
                 json!({ "Authorization": format!("Bearer ${{{variable}}}") })
             }
             Kind::HeaderVariables => {
-                let members = value.as_object().ok_or(wrong("object"))?;
+                let members = value.as_object().ok_or(wrong("an object"))?;
                 let headers = members.iter().map(|(key, value)| {
                     Some((key.clone(), format!("${{{}}}", text(value)?).into()))
                 });
-                Value::Object(headers.collect::<Option<_>>().ok_or(wrong("object of texts"))?)
+                Value::Object(headers.collect::<Option<_>>().ok_or(wrong("an object of texts"))?)
             }
         };
         match (standard.get_mut(name), value) {
@@ -362,9 +362,12 @@ mod tests {
             json!({ "timeout": 60000, "disabled": true }),
         );
         reads(json!({ "alwaysAllow": ["a"] }), json!({ "alwaysAllow": ["a"] }));
-        assert_eq!(standard(&json!({ "env": [] })), Err("`env` is no object".to_owned()));
-        assert_eq!(standard(&json!({ "timeout": -1 })), Err("`timeout` is no number".to_owned()));
-        assert_eq!(standard(&json!({ "command": {} })), Err("`command` is no text".to_owned()));
+        assert_eq!(standard(&json!({ "env": [] })), Err("`env` is not an object".to_owned()));
+        assert_eq!(
+            standard(&json!({ "timeout": -1 })),
+            Err("`timeout` is not a number".to_owned())
+        );
+        assert_eq!(standard(&json!({ "command": {} })), Err("`command` is not a text".to_owned()));
     }
 
     #[test]
@@ -385,7 +388,7 @@ mod tests {
         let of = |file: Value| servers_of(file.as_object().unwrap().clone());
         assert_eq!(of(json!({})), Ok(Map::new()));
         assert_eq!(of(json!({ "mcpServers": null })), Ok(Map::new()));
-        assert_eq!(of(json!({ "mcpServers": 1 })), Err("`mcpServers` is no object".to_owned()));
+        assert_eq!(of(json!({ "mcpServers": 1 })), Err("`mcpServers` is not an object".to_owned()));
         assert_eq!(of(json!({ "tools": {} })), Err("it has no `mcpServers`".to_owned()));
     }
 

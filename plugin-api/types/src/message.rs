@@ -408,7 +408,7 @@ mod tests {
             (json!({ "type": "text" }), "missing field `text`"),
             (json!({ "text": "a" }), "missing field `type`"),
             (json!({ "type": 7 }), "expected variant identifier"),
-            (json!({ "type": "data", "mime_type": "a/b", "blob": 7 }), "`blob` is no text"),
+            (json!({ "type": "data", "mime_type": "a/b", "blob": 7 }), "`blob` is not a string"),
             (json!({ "type": "data", "blob": "b" }), "missing field `mime_type`"),
         ] {
             let error = serde_json::from_value::<Part>(json).unwrap_err().to_string();
