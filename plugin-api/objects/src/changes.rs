@@ -104,13 +104,15 @@ impl ObjectEnvironment {
     /// Kind `invalid_arguments` if the changes do not follow the current state or are malformed;
     /// `limit_reached` if they exceed the limit.
     pub fn with_changes(mut self, changes: &Value, bytes: &[u8]) -> Result<Self> {
-        let Some(changes) = changes.as_object() else { return Err(bad("a change is no object")) };
+        let Some(changes) = changes.as_object() else {
+            return Err(bad("a change is not an object"));
+        };
         if changes.get("v").and_then(Value::as_u64) != Some(VERSION) {
-            return Err(bad(&format!("a change is of another version than {VERSION}")));
+            return Err(bad(&format!("a change has another version than {VERSION}")));
         }
         let (from, to) = (number(changes, "from")?, number(changes, "to")?);
         let (Some(from), Some(to)) = (from, to) else {
-            return Err(bad("a change does not say what it follows"));
+            return Err(bad("a change has no `from` or no `to`"));
         };
         if from != self.changes || to <= from {
             let has = self.changes;
@@ -143,7 +145,9 @@ impl ObjectEnvironment {
         let kept = items.get(at).map_or(0, |placed| placed.item.objects.len());
         if at > items.len() || keep > kept {
             let tool = &self.tools[shelf].tool;
-            return Err(bad(&format!("a change of `{tool}` is of what is not there")));
+            return Err(bad(&format!(
+                "a change of `{tool}` refers to an item or object that is not there"
+            )));
         }
         if at == items.len() {
             self.place(shelf, name, metadata.unwrap_or_default(), to);
@@ -283,7 +287,7 @@ mod tests {
             changed
         };
         for (change, what) in [
-            (json!(1), "a change is no object"),
+            (json!(1), "a change is not an object"),
             (with("v", json!(2)), "another version"),
             (with("from", json!(null)), "its `from` is null"),
             (with("from", json!(3)), "from 3 to 1 does not follow 0"),
@@ -294,7 +298,7 @@ mod tests {
                 with("environment", json!({ "a": [{ "at": 0, "keep": 1, "objects": [] }] })),
                 "not there",
             ),
-            (with("hidden_bytes", json!({ "k": 1 })), "the bytes of the hidden `k`"),
+            (with("hidden_bytes", json!({ "k": 1 })), "the bytes of the hidden value `k`"),
         ] {
             let error = ObjectEnvironment::default().with_changes(&change, &bytes).unwrap_err();
             assert!(error.message.contains(what), "{change}: {error}");

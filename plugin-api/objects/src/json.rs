@@ -89,9 +89,9 @@ impl ObjectEnvironment {
     /// Kind `invalid_arguments` with the place of the mistake, or `limit_reached` if the limit is
     /// exceeded.
     pub fn restore(saved: &Value, bytes: &[u8]) -> Result<Self> {
-        let Some(saved) = saved.as_object() else { return Err(bad("it is no object")) };
+        let Some(saved) = saved.as_object() else { return Err(bad("it is not an object")) };
         if let Some(v) = saved.get("v").filter(|v| v.as_u64() != Some(VERSION)) {
-            return Err(bad(&format!("it is of version {v}, this reads {VERSION}")));
+            return Err(bad(&format!("it has version {v}, expected {VERSION}")));
         }
         // All items count as changed at the time of the save.
         let saved_at = number(saved, "changes")?.unwrap_or(0);
@@ -121,7 +121,7 @@ impl ObjectEnvironment {
             let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
             let taken = length.and_then(|length| rest.split_at_checked(length));
             let Some((value, after)) = taken else {
-                return Err(bad(&format!("the bytes of the hidden `{key}` are not there")));
+                return Err(bad(&format!("the bytes of the hidden value `{key}` are missing")));
             };
             rest = after;
             self.put_hidden(key, Some(HiddenValue::Bytes(value.to_vec())), change)?;
@@ -176,13 +176,13 @@ impl ObjectEnvironment {
 /// Parses a list of items. An error contains the place of the mistake.
 fn read_items(place: &str, items: &Value) -> Result<Vec<EnvironmentItem>> {
     let Some(items) = items.as_array() else {
-        return Err(bad(&format!("`{place}` is no list of items")));
+        return Err(bad(&format!("`{place}` is not a list of items")));
     };
     let read = |(index, item): (usize, &Value)| {
         let objects = item.get("objects").and_then(Value::as_array);
         let wrong = objects.and_then(|all| all.iter().position(|object| !object.is_object()));
         if let Some(object) = wrong {
-            return Err(bad(&format!("`{place}[{index}].objects[{object}]` is no object")));
+            return Err(bad(&format!("`{place}[{index}].objects[{object}]` is not an object")));
         }
         EnvironmentItem::deserialize(item)
             .map_err(|error| bad(&format!("`{place}[{index}]`: {error}")))
@@ -194,7 +194,9 @@ fn read_items(place: &str, items: &Value) -> Result<Vec<EnvironmentItem>> {
 pub(crate) fn number(saved: &Map<String, Value>, key: &str) -> Result<Option<u64>> {
     let Some(number) = saved.get(key) else { return Ok(None) };
     let known = number.as_u64().filter(|number| *number <= COUNT_MAX);
-    known.map(Some).ok_or_else(|| bad(&format!("its `{key}` is {number}, no number of changes")))
+    known
+        .map(Some)
+        .ok_or_else(|| bad(&format!("its `{key}` is {number}, which is not a number of changes")))
 }
 
 /// Returns the map under a key, or an empty one if the key is missing.
@@ -203,12 +205,15 @@ pub(crate) fn map<'a>(saved: &'a Map<String, Value>, key: &str) -> Result<&'a Ma
     match saved.get(key) {
         None | Some(Value::Null) => Ok(EMPTY.get_or_init(Map::new)),
         Some(Value::Object(map)) => Ok(map),
-        Some(_) => Err(bad(&format!("its `{key}` is no object"))),
+        Some(_) => Err(bad(&format!("its `{key}` is not an object"))),
     }
 }
 
 pub(crate) fn bad(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("this is no saved object environment: {what}"))
+    Error::new(
+        ErrorKind::InvalidArguments,
+        format!("this is not a saved object environment: {what}"),
+    )
 }
 
 #[cfg(test)]
@@ -289,16 +294,22 @@ mod tests {
         let fine = json!({ "objects": [] });
         let wrong = json!({ "objects": [{}, {}, "x"] });
         for (value, what) in [
-            (json!([]), "it is no object"),
-            (json!({ "v": 2 }), "it is of version 2"),
-            (json!({ "environment": [] }), "its `environment` is no object"),
-            (json!({ "environment": { "t": 1 } }), "`t` is no list"),
+            (json!([]), "it is not an object"),
+            (json!({ "v": 2 }), "it has version 2"),
+            (json!({ "environment": [] }), "its `environment` is not an object"),
+            (json!({ "environment": { "t": 1 } }), "`t` is not a list"),
             (json!({ "environment": { "t": [fine, {}] } }), "`t[1]`: missing field `objects`"),
-            (json!({ "environment": { "t": [fine, wrong] } }), "`t[1].objects[2]` is no object"),
-            (json!({ "environment": { "t": { "n": [wrong] } } }), "`t.n[0].objects[2]` is no obj"),
-            (json!({ "environment": { "t": { "n": 1 } } }), "`t.n` is no list"),
+            (
+                json!({ "environment": { "t": [fine, wrong] } }),
+                "`t[1].objects[2]` is not an object",
+            ),
+            (
+                json!({ "environment": { "t": { "n": [wrong] } } }),
+                "`t.n[0].objects[2]` is not an obj",
+            ),
+            (json!({ "environment": { "t": { "n": 1 } } }), "`t.n` is not a list"),
             (json!({ "environment": { "t": [{ "objects": 1 }] } }), "`t[0]`: invalid type"),
-            (json!({ "hidden_bytes": { "k": 1 } }), "the bytes of the hidden `k`"),
+            (json!({ "hidden_bytes": { "k": 1 } }), "the bytes of the hidden value `k`"),
         ] {
             let error = ObjectEnvironment::restore(&value, &[]).unwrap_err();
             assert!(error.message.contains(what), "{value}: {error}");

@@ -51,7 +51,7 @@ impl<'a> Asker<'a> {
         match self.reach {
             Reach::Own { plugin, tools } if !tools.iter().any(|own| own == tool) => {
                 let text = format!(
-                    "plugin `{plugin}` is not trusted: it reaches the objects of its own tools alone, not those of `{tool}`"
+                    "plugin `{plugin}` is not trusted: it can access only the objects of its own tools, not those of `{tool}`"
                 );
                 Err(Error::new(ErrorKind::PermissionDenied, text)
                     .with_hint("`jaato plugin list` shows how to trust it"))
@@ -179,11 +179,11 @@ fn change(
 ) -> Result<Vec<u8>> {
     let Change { filter: asked, objects } = read(request)?;
     let Some(objects) = objects else {
-        return Err(Error::new(ErrorKind::InvalidArguments, "`objects` are wanted")
-            .with_hint("`objects.remove` takes the objects of an item away"));
+        return Err(Error::new(ErrorKind::InvalidArguments, "`objects` are missing")
+            .with_hint("use `objects.remove` to remove the objects of an item"));
     };
     let Some(filter) = filter_of(&asked)? else {
-        return Err(Error::new(ErrorKind::InvalidArguments, "a filter is wanted")
+        return Err(Error::new(ErrorKind::InvalidArguments, "a filter is missing")
             .with_hint("give `metadata`, or `metadata_key` with `metadata_value`"));
     };
     let tool = asker.tool(asked.tool.as_deref())?;
@@ -259,7 +259,7 @@ pub fn frame<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 
 /// The requested data may exceed a frame.
 fn too_large(error: FrameError) -> Error {
-    Error::new(ErrorKind::LimitReached, error.to_string()).with_hint("ask for less, by a filter")
+    Error::new(ErrorKind::LimitReached, error.to_string()).with_hint("request less with a filter")
 }
 
 fn bad_request(error: FrameError) -> Error {

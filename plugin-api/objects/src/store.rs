@@ -340,7 +340,7 @@ impl ObjectEnvironment {
             return Ok(());
         }
         let text = format!(
-            "the session's objects would take {wanted} bytes, at most {ENVIRONMENT_BYTES_MAX} are kept"
+            "the session's objects would need {wanted} bytes, but the limit is {ENVIRONMENT_BYTES_MAX}"
         );
         Err(Error::new(ErrorKind::LimitReached, text).with_hint("remove some, or add fewer"))
     }
