@@ -75,13 +75,13 @@ impl ToolAttributes {
             Item::Flag(key, value) if key == "previews" => self.previews = value,
             Item::Flag(key, value) if PROMISES.iter().any(|promise| key == promise) => {
                 if self.promise(&key.to_string()).is_some() {
-                    return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+                    return Err(Error::new(key.span(), format!("duplicate key `{key}`")));
                 }
                 self.promises.push((key, value));
             }
             Item::Schema(key, schema) => {
                 if self.schema.replace(schema).is_some() {
-                    return Err(Error::new(key.span(), "`schema` is given twice"));
+                    return Err(Error::new(key.span(), "duplicate key `schema`"));
                 }
             }
             Item::Traits(traits) => self.traits.extend(traits),
@@ -92,7 +92,7 @@ impl ToolAttributes {
                     false => self.available_if.replace((key.clone(), condition)).is_some(),
                 };
                 if is_taken {
-                    return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+                    return Err(Error::new(key.span(), format!("duplicate key `{key}`")));
                 }
             }
             Item::Flag(key, _) | Item::Text(key, _) => return Err(unknown(&key)),
@@ -162,7 +162,7 @@ fn unknown(key: &Ident) -> Error {
     let known = "read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, \
                  auto_background, previews, name = \"…\", category = \"…\", schema = …, traits(…), \
                  example(…), available_if(…), run_if(…)";
-    Error::new(key.span(), format!("`{key}` is not known here; known are: {known}"))
+    Error::new(key.span(), format!("unknown key `{key}`, expected one of: {known}"))
 }
 
 /// Joins the lines of a doc comment: a blank line stays, other line breaks become spaces.

@@ -33,7 +33,7 @@ const LINTS: [&str; 5] = ["allow", "expect", "warn", "deny", "forbid"];
 /// Expands `#[tool_fn]`.
 pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
     let Item::Fn(mut function) = item else {
-        let text = "`#[tool_fn]` is for functions; a struct takes `#[derive(ToolInput)]`";
+        let text = "`#[tool_fn]` works only on functions; use `#[derive(ToolInput)]` on a struct";
         return Err(Error::new_spanned(item, text));
     };
     check_signature(&function.sig)?;
@@ -124,17 +124,18 @@ fn check_signature(signature: &Signature) -> Result<()> {
     let where_clause = &generics.where_clause;
     let generics = quote!(#generics #where_clause);
     if !generics.is_empty() {
-        let text = "a tool has no generics: its schema is that of one type";
+        let text = "a tool cannot be generic, because its schema describes one type";
         return Err(Error::new_spanned(generics, text));
     }
     let kind = quote!(#constness #safety #abi #variadic);
     if !kind.is_empty() {
-        return Err(Error::new_spanned(kind, "a tool is a plain `fn` or `async fn`"));
+        return Err(Error::new_spanned(kind, "a tool must be a plain `fn` or `async fn`"));
     }
     match &signature.output {
-        ReturnType::Default => {
-            Err(Error::new(signature.ident.span(), "a tool answers: add `-> Result<Output>`"))
-        }
+        ReturnType::Default => Err(Error::new(
+            signature.ident.span(),
+            "a tool must return a result: add `-> Result<Output>`",
+        )),
         ReturnType::Type(..) => Ok(()),
     }
 }
@@ -168,7 +169,7 @@ struct Lent {
 fn lent(signature: &Signature) -> Result<Lent> {
     let mut inputs = signature.inputs.iter();
     if signature.asyncness.is_some() {
-        let text = "an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`";
+        let text = "the first argument of an async tool must be `cx: &Cx` or `cx: &Cx<STATE>`";
         let context = borrowed_type(inputs.next(), signature, text)?;
         let refused = || Error::new_spanned(context, text);
         let name = path_end(context, "Cx").ok_or_else(refused)?;
@@ -183,8 +184,8 @@ fn lent(signature: &Signature) -> Result<Lent> {
             PathArguments::Parenthesized(_) => Err(refused()),
         };
     }
-    let text = "a tool that is a plain `fn` begins with `state: &STATE, host: &Reporter`, \
-                and may block; for `cx: &Cx` write `async fn`";
+    let text = "the first arguments of a plain `fn` must be `state: &STATE, host: &Reporter`; \
+                for `cx: &Cx`, write `async fn`";
     let state = borrowed_type(inputs.next(), signature, text)?;
     if path_end(state, "Cx").is_some() {
         return Err(Error::new_spanned(state, text));
@@ -240,16 +241,19 @@ fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<Argument> {
     let name = match &*input.pat {
         Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => name.ident.clone(),
         other => {
-            return Err(Error::new_spanned(other, "an argument is a name, which a model reads"));
+            return Err(Error::new_spanned(
+                other,
+                "an argument must be a plain name, because the model reads it",
+            ));
         }
     };
     if matches!(*input.ty, Type::Reference(_) | Type::ImplTrait(_)) {
-        let text = "a tool owns its arguments: `String` instead of `&str`, and no `impl`";
+        let text = "a tool must own its arguments: use `String` instead of `&str`, and no `impl`";
         return Err(Error::new_spanned(&input.ty, text));
     }
     let attributes = take_attributes(input)?;
     if is_derived && doc_text(&attributes).is_empty() {
-        let text = "an argument needs a doc comment: a model reads it";
+        let text = "missing doc comment: it describes the argument to the model";
         return Err(Error::new_spanned(input, text));
     }
     Ok(Argument { attributes, name, of: (*input.ty).clone() })
@@ -262,7 +266,7 @@ fn take_attributes(input: &mut PatType) -> Result<Vec<Attribute>> {
     let (taken, left): (Vec<_>, Vec<_>) =
         input.attrs.drain(..).partition(|attribute| is_one_of(attribute, &DESCRIBING));
     if let Some(other) = left.iter().find(|attribute| !is_one_of(attribute, &LINTS)) {
-        let text = "an argument takes a doc comment, `#[serde(…)]` and `#[schemars(…)]`";
+        let text = "an argument accepts only a doc comment, `#[serde(…)]` and `#[schemars(…)]`";
         return Err(Error::new_spanned(other, text));
     }
     input.attrs = left;
@@ -270,5 +274,5 @@ fn take_attributes(input: &mut PatType) -> Result<Vec<Attribute>> {
 }
 
 fn no_receiver(receiver: &syn::Receiver) -> Error {
-    Error::new_spanned(receiver, "a tool is a free function, without `self`")
+    Error::new_spanned(receiver, "a tool must be a free function without `self`")
 }

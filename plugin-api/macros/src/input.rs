@@ -18,14 +18,14 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 /// Turns a struct into the arguments of a tool. `tool` contains the other facts about the tool.
 pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
-        return Err(Error::new_spanned(&input.ident, "a tool's arguments are a struct"));
+        return Err(Error::new_spanned(&input.ident, "a tool's arguments must be a struct"));
     };
     if !input.generics.params.is_empty() {
-        return Err(Error::new_spanned(&input.generics, "a tool's arguments have no generics"));
+        return Err(Error::new_spanned(&input.generics, "a tool's arguments cannot be generic"));
     }
     let description = doc_text(&input.attrs);
     if description.is_empty() {
-        let text = "a tool needs a doc comment: it is the description that a model reads";
+        let text = "missing doc comment: it describes the tool to the model";
         return Err(Error::new_spanned(&input.ident, text));
     }
 
@@ -68,7 +68,9 @@ pub fn tool_type(item: &Item) -> Result<TokenStream> {
     let deny = match item {
         Item::Struct(_) => quote!(, deny_unknown_fields),
         Item::Enum(_) => quote!(),
-        other => return Err(Error::new_spanned(other, "`#[tool_type]` is for structs and enums")),
+        other => {
+            return Err(Error::new_spanned(other, "`#[tool_type]` works only on structs and enums"));
+        }
     };
     Ok(quote! {
         #[derive(
@@ -88,7 +90,7 @@ fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<To
         Fields::Named(named) => named,
         Fields::Unit => return Ok((Vec::new(), Vec::new())),
         Fields::Unnamed(unnamed) => {
-            return Err(Error::new_spanned(unnamed, "a tool's arguments have names"));
+            return Err(Error::new_spanned(unnamed, "a tool's arguments must have names"));
         }
     };
     let mut wire = Vec::new();
@@ -96,7 +98,7 @@ fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<To
     for field in &named.named {
         let (ident, ty) = (&field.ident, &field.ty);
         if is_derived && doc_text(&field.attrs).is_empty() {
-            let text = "an argument needs a doc comment: a model reads it";
+            let text = "missing doc comment: it describes the argument to the model";
             return Err(Error::new_spanned(field, text));
         }
         let attributes = kept(&field.attrs, kept_names(is_derived));

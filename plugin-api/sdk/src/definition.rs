@@ -98,8 +98,9 @@ impl<S: State> Definition<S> {
         for entry in &self.tools {
             let name = (entry.spec)().name;
             if !name.is_valid() {
-                let text =
-                    format!("the tool name `{name}` is not 1 to 64 of a-z, A-Z, 0-9, `-`, `_`");
+                let text = format!(
+                    "invalid tool name `{name}`: expected 1 to 64 of a-z, A-Z, 0-9, `-`, `_`"
+                );
                 return Err(Error::failed(text));
             }
             if tools.insert(name.clone(), *entry).is_some() {
@@ -110,7 +111,7 @@ impl<S: State> Definition<S> {
             let (text, hint) = if self.wants_tools {
                 (
                     "the plugin exports tools but has none",
-                    "add `tool!(…)` beside each tool's `impl`",
+                    "add `tool!(…)` next to each tool's `impl`",
                 )
             } else {
                 ("the plugin has tools but does not export them", "add `tools` to `export_plugin!`")
@@ -125,9 +126,9 @@ impl<S: State> Definition<S> {
         let mut description = Description { v: Description::VERSION, ..Description::default() };
         S::describe(&mut description);
         if !description.tools.is_empty() {
-            let text = "`State::describe` fills in `tools`, which are those that `tool!` declares";
+            let text = "`State::describe` must not fill in `tools`, because `tool!` declares them";
             return Err(Error::failed(text)
-                .with_hint("write `tool!(…)` beside each tool's `impl`; a list that changes is set by `Reporter::set_tools`"));
+                .with_hint("write `tool!(…)` next to each tool's `impl`, or set changing tools with `Reporter::set_tools`"));
         }
         description.tools = self.tools_by_name()?.values().map(|entry| (entry.spec)()).collect();
         description.provider = self.provider.as_ref().map(|provider| (provider.spec)());
@@ -137,8 +138,8 @@ impl<S: State> Definition<S> {
         }
         if let Some(hook) = &self.hook {
             if hook.asked.is_empty() {
-                let text = "the plugin exports a hook and wants to be asked nothing";
-                return Err(Error::failed(text).with_hint("name it in `Hooks::ASKED`"));
+                let text = "the plugin exports a hook, but `Hooks::ASKED` is empty";
+                return Err(Error::failed(text).with_hint("list the hooks in `Hooks::ASKED`"));
             }
             description.hooks = hook.asked.to_vec();
         }

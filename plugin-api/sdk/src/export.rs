@@ -17,7 +17,10 @@ pub fn describe_answer<S: State>(
     plain_answer(|| {
         let description = definition().describe()?;
         let too_large = |error: jaato_types::FrameError| {
-            Error::new(ErrorKind::LimitReached, format!("the description is no frame: {error}"))
+            Error::new(
+                ErrorKind::LimitReached,
+                format!("cannot write the description to a frame: {error}"),
+            )
         };
         Frame::write(&description).map_err(too_large)
     })

@@ -113,7 +113,7 @@ pub trait Hooks: Send + Sync + 'static {
 /// Returns the error for a hook in [`Hooks::ASKED`] whose method is missing.
 fn unanswered(hook: Hook) -> Error {
     let name = hook.name();
-    let text = format!("`Hooks::ASKED` has `{name}`, and there is no method for it");
+    let text = format!("`Hooks::ASKED` lists `{name}`, but the hook is not implemented");
     Error::new(ErrorKind::UnknownOperation, text)
 }
 

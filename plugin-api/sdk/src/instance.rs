@@ -386,7 +386,7 @@ pub fn bad_frame(error: FrameError) -> Error {
 
 /// Creates the error for an answer that cannot be written.
 pub fn bad_answer(error: FrameError) -> Error {
-    let hint = "stream large output with `output`, or answer with a part of it";
+    let hint = "stream large output with `output`, or return only a part of it";
     match error {
         FrameError::TooLarge { .. } => {
             Error::new(ErrorKind::LimitReached, error.to_string()).with_hint(hint)

@@ -27,7 +27,7 @@ where
         }
     }
     if json.len() != room {
-        let text = format!("a request of {bytes} bytes was told, and another one came");
+        let text = format!("the request does not have the declared size of {bytes} bytes");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     // Parsing many megabytes would block the executor for too long.

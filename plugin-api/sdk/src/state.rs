@@ -70,7 +70,7 @@ pub trait State: Sized + Send + Sync + 'static {
         _cx: &Cx<Self>,
         asked: CompleteWords,
     ) -> impl Future<Output = Result<WordChoices>> + Send {
-        let text = format!("the plugin offers no words for the command `{}`", asked.command);
+        let text = format!("the plugin offers no completions for the command `{}`", asked.command);
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 
@@ -118,7 +118,7 @@ pub trait State: Sized + Send + Sync + 'static {
         _cx: &Cx<Self>,
         name: &str,
     ) -> impl Future<Output = Result<NewResource>> + Send {
-        let text = format!("the plugin does not make the resource `{name}`");
+        let text = format!("the plugin cannot create the resource `{name}`");
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 }

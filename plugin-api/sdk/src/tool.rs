@@ -133,7 +133,10 @@ pub trait SyncTool: ToolInput {
 /// Returns the error for a spec with `asked` or `previews` whose method is missing.
 fn unanswered<T: ToolInput>(method: &str) -> Error {
     let word = if method == "preview" { "previews" } else { "asked" };
-    let text = format!("the tool `{}` says `{word}` and has no `{method}`", T::spec().name);
+    let text = format!(
+        "the tool `{}` declares `{word}` but does not implement `{method}`",
+        T::spec().name
+    );
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
