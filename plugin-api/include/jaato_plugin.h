@@ -30,7 +30,7 @@ extern "C" {
 
 #define JAATO_C1_VERSION 1
 
-/* What a poll answers. */
+/* The result of a poll. */
 enum {
     /* It is not done. The waker will be woken. */
     JAATO_PENDING = 0,
@@ -42,7 +42,7 @@ enum {
     JAATO_END = 3
 };
 
-/* What a plugin is asked. */
+/* The kind of a call. */
 enum {
     /* The first call of an instance. The frame is the data that an earlier one saved, or has no
        bytes at all. */

@@ -40,8 +40,8 @@ const END: &str = include_str!("end.h");
 
 fn header() -> String {
     let mut text = format!("{BEGIN}\n#define JAATO_C1_VERSION {VERSION}\n\n");
-    text += &constants("What a poll answers.", "", STATUSES);
-    text += &constants("What a plugin is asked.", "CALL_", KINDS);
+    text += &constants("The result of a poll.", "", STATUSES);
+    text += &constants("The kind of a call.", "CALL_", KINDS);
     for opaque in ["Context", "Waker", "Request"] {
         text += &format!("{};\n", c_type(opaque));
     }
