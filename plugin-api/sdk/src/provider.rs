@@ -27,7 +27,7 @@ pub trait Provider: Send + Sync + 'static {
     /// must not block. On a cancel, the host drops the future.
     ///
     /// # Errors
-    /// An error with a kind and a retry class. The host retries.
+    /// Return an error with its kind and retry class. The host does the retrying.
     fn complete(
         cx: &Cx<Self::State>,
         request: Request,
@@ -36,8 +36,8 @@ pub trait Provider: Send + Sync + 'static {
     /// Lists the available models.
     ///
     /// # Errors
-    /// The error for the user. `not_found` if the user has not configured the provider (no API
-    /// key): lists then omit the provider, unless its model is the configured one.
+    /// The host shows the error to the user. Return `not_found` if the user has not configured the
+    /// provider (no API key). Lists then omit the provider, unless its model is the configured one.
     fn models(_cx: &Cx<Self::State>) -> impl Future<Output = Result<Vec<ModelInfo>>> + Send {
         ready(Ok(Self::spec().models))
     }
@@ -47,8 +47,8 @@ pub trait Provider: Send + Sync + 'static {
     /// a cancel, the host drops the future.
     ///
     /// # Errors
-    /// The error for the user. `unknown_operation`, which is the default, if the provider cannot
-    /// download models.
+    /// The host shows the error to the user. The default is `unknown_operation`, for a provider
+    /// that cannot download models.
     fn pull_model(
         _cx: &Cx<Self::State>,
         _model: String,

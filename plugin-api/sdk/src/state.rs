@@ -50,7 +50,7 @@ pub trait State: Sized + Send + Sync + 'static {
     /// Runs one of the described commands.
     ///
     /// # Errors
-    /// The error for the user.
+    /// The host shows the error to the user.
     fn command(
         _cx: &Cx<Self>,
         name: &str,
@@ -93,7 +93,7 @@ pub trait State: Sized + Send + Sync + 'static {
     /// arguments match the tool's schema.
     ///
     /// # Errors
-    /// The error for the model.
+    /// The model gets the error.
     fn call_tool(
         _cx: &Cx<Self>,
         name: &str,
@@ -113,7 +113,7 @@ pub trait State: Sized + Send + Sync + 'static {
     /// for each name, and registers the result.
     ///
     /// # Errors
-    /// The error for the caller that requested the resource.
+    /// The caller that requested the resource gets the error.
     fn create_resource(
         _cx: &Cx<Self>,
         name: &str,

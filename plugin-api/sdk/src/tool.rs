@@ -35,7 +35,7 @@ pub trait Tool: ToolInput {
     /// [`Cx::blocking`]). On a cancel, the host drops the future at its next await.
     ///
     /// # Errors
-    /// The error for the model, which can act on it.
+    /// The model gets the error and can act on it.
     fn call(self, cx: &Cx<Self::State>) -> impl Future<Output = Result<Output>> + Send;
 
     /// Decides whether the model is offered the tool. The host calls it before each request, but
@@ -102,7 +102,7 @@ pub trait SyncTool: ToolInput {
     /// Runs one call. It may block, but should check [`Reporter::is_cancelled`] regularly.
     ///
     /// # Errors
-    /// The error for the model, which can act on it.
+    /// The model gets the error and can act on it.
     fn call(self, state: &Self::State, host: &Reporter) -> Result<Output>;
 
     /// Like [`Tool::available_if`], but may block.

@@ -199,11 +199,13 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
         let wrong = |what: &str| format!("`{key}` is not {what}");
         let value = match kind {
             Kind::Any => value.clone(),
-            Kind::Text if name == "type" => transport(&text(value).ok_or(wrong("a text"))?).into(),
-            Kind::Text => text(value).ok_or(wrong("a text"))?.into(),
+            Kind::Text if name == "type" => {
+                transport(&text(value).ok_or(wrong("a string"))?).into()
+            }
+            Kind::Text => text(value).ok_or(wrong("a string"))?.into(),
             Kind::Command => match value {
                 Value::Array(words) => {
-                    let words = texts(words).ok_or(wrong("a text"))?;
+                    let words = texts(words).ok_or(wrong("a string"))?;
                     let mut words = words.into_iter();
                     let command = words.next().unwrap_or_default();
                     let behind: Vec<Value> = words.collect();
@@ -212,24 +214,24 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
                     }
                     command
                 }
-                _ => value.as_str().ok_or(wrong("a text"))?.into(),
+                _ => value.as_str().ok_or(wrong("a string"))?.into(),
             },
             Kind::Texts => {
                 let items = value.as_array().ok_or(wrong("a list"))?;
-                texts(items).ok_or(wrong("a list of texts"))?.into()
+                texts(items).ok_or(wrong("a list of strings"))?.into()
             }
             Kind::TextMap => {
                 let members = value.as_object().ok_or(wrong("an object"))?;
                 let members = members.iter().filter(|(_, value)| !value.is_null());
                 let texts = members.map(|(key, value)| Some((key.clone(), text(value)?.into())));
-                Value::Object(texts.collect::<Option<_>>().ok_or(wrong("an object of texts"))?)
+                Value::Object(texts.collect::<Option<_>>().ok_or(wrong("an object of strings"))?)
             }
             Kind::Flag => flag(value).ok_or(wrong("`true` or `false`"))?.into(),
             Kind::NotFlag => (!flag(value).ok_or(wrong("`true` or `false`"))?).into(),
             Kind::Milliseconds => number(value).ok_or(wrong("a number"))?.into(),
             Kind::Seconds => number(value).ok_or(wrong("a number"))?.saturating_mul(1000).into(),
             Kind::TokenVariable => {
-                let variable = text(value).ok_or(wrong("a text"))?;
+                let variable = text(value).ok_or(wrong("a string"))?;
                 json!({ "Authorization": format!("Bearer ${{{variable}}}") })
             }
             Kind::HeaderVariables => {
@@ -237,7 +239,7 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
                 let headers = members.iter().map(|(key, value)| {
                     Some((key.clone(), format!("${{{}}}", text(value)?).into()))
                 });
-                Value::Object(headers.collect::<Option<_>>().ok_or(wrong("an object of texts"))?)
+                Value::Object(headers.collect::<Option<_>>().ok_or(wrong("an object of strings"))?)
             }
         };
         match (standard.get_mut(name), value) {
@@ -367,7 +369,10 @@ mod tests {
             standard(&json!({ "timeout": -1 })),
             Err("`timeout` is not a number".to_owned())
         );
-        assert_eq!(standard(&json!({ "command": {} })), Err("`command` is not a text".to_owned()));
+        assert_eq!(
+            standard(&json!({ "command": {} })),
+            Err("`command` is not a string".to_owned())
+        );
     }
 
     #[test]

@@ -93,13 +93,14 @@ pub trait Resource: Send + Sync + 'static {
     /// resource find it closed.
     ///
     /// # Errors
-    /// The error for the user. The resource is forgotten and the others are closed regardless.
+    /// The host shows the error to the user. Regardless, it forgets the resource and closes the
+    /// others.
     fn close(&self) -> impl Future<Output = Result<()>> + Send;
 
     /// Runs an operation that this plugin or another one calls by name.
     ///
     /// # Errors
-    /// The error for the caller; [`Resource::unknown_operation`] for an unknown operation.
+    /// The caller gets the error. Return [`Resource::unknown_operation`] for an unknown operation.
     fn call(
         &self,
         operation: &str,
