@@ -69,7 +69,10 @@ pub fn tool_type(item: &Item) -> Result<TokenStream> {
         Item::Struct(_) => quote!(, deny_unknown_fields),
         Item::Enum(_) => quote!(),
         other => {
-            return Err(Error::new_spanned(other, "`#[tool_type]` works only on structs and enums"));
+            return Err(Error::new_spanned(
+                other,
+                "`#[tool_type]` works only on structs and enums",
+            ));
         }
     };
     Ok(quote! {
