@@ -1,4 +1,4 @@
-//! What an error of the server means, and what a person can do about it. Pure.
+//! Explains the server's errors and says what the user can do. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::Retry;
@@ -9,35 +9,35 @@ use crate::credentials::told;
 use crate::endpoint::{Backend, GLOBAL};
 use crate::quota;
 
-/// What to check where something answers that is no such server.
+/// The hint if the server does not answer as the API does.
 pub(crate) const CHECK_URL: &str = "check the base url: it is the server's root, such as `https://generativelanguage.googleapis.com`";
 
 const LIST: &str = "`jaato model list` tells which models there are";
 
-/// What the vendor says of a request that is too long, beside what all servers say.
+/// The vendor's own phrases for a request that is too long.
 const TOO_LONG: [&str; 2] = ["but model only supports up to", "request payload size exceeds"];
 
-/// What a server wants differently.
+/// A change that a server asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Schemas in the older form.
     ReducedSchemas,
-    /// Nothing said of thinking.
+    /// No mention of thinking.
     NoThoughts,
 }
 
-/// An answer that is no success, as it came.
+/// An error answer.
 pub(crate) struct Answered<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
     pub(crate) had_key: bool,
     pub(crate) backend: &'a Backend,
-    /// The variable of the credential that went with the request.
+    /// The variable of the request's credential.
     pub(crate) variable: &'a str,
 }
 
 impl Answered<'_> {
-    /// Completes an error by what its body says: when to come again, and what to do.
+    /// Completes an error with the details in the body: the retry time and a hint.
     pub(crate) fn explain(&self, error: Error) -> Error {
         let report = self.report();
         let error = completed(error, &report);
@@ -47,7 +47,7 @@ impl Answered<'_> {
         }
     }
 
-    /// Reads what the server wants differently.
+    /// Reads the change that the server asks for.
     pub(crate) fn wish(&self) -> Option<Wish> {
         let words = self.words();
         let has_one = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
@@ -58,7 +58,7 @@ impl Answered<'_> {
             return Some(Wish::ReducedSchemas);
         }
         let is_about_thinking = has_one(&["thinking", "include_thoughts", "includethoughts"]);
-        // A budget or a level is what somebody asked for.
+        // Any other error about thinking concerns a budget or a level that the user set.
         let is_refused = has_one(&["not enabled", "not supported", "only enabled", "unknown name"]);
         (is_about_thinking && is_refused).then_some(Wish::NoThoughts)
     }
@@ -131,7 +131,8 @@ impl Answered<'_> {
         }
     }
 
-    /// Vertex AI lists models in regions that do not serve them.
+    /// Returns the hint for a missing model. Vertex AI also lists models in regions that do not
+    /// serve them.
     fn not_found(&self, words: &str) -> String {
         match self.backend {
             Backend::Vertex { location, .. } if location != GLOBAL => format!(
@@ -144,13 +145,13 @@ impl Answered<'_> {
     }
 }
 
-/// Tells whether a value reports an error.
+/// Returns true if a value reports an error.
 pub(crate) fn is_report(value: &Value) -> bool {
     value.get("error").is_some_and(|error| !error.is_null())
 }
 
-/// Turns an error inside an answer that began well into an error. Where it names no code, its word
-/// says what its status would have been.
+/// Converts an error that arrives inside a successful answer. If it has no code, its status name
+/// gives the status.
 pub(crate) fn of_report(url: &str, report: &Value) -> Error {
     let mut report = report.clone();
     let error = &report["error"];
@@ -161,7 +162,7 @@ pub(crate) fn of_report(url: &str, report: &Value) -> Error {
     completed(failure::of_report(url, &report), &report)
 }
 
-/// Adds what the details say: a wait, a quota that does not come back soon, a request too long.
+/// Adds the details: a wait, an exhausted quota, a request that is too long.
 fn completed(mut error: Error, report: &Value) -> Error {
     let words = error.message.to_lowercase();
     if error.kind == ErrorKind::Provider && TOO_LONG.iter().any(|phrase| words.contains(phrase)) {
@@ -179,7 +180,7 @@ fn completed(mut error: Error, report: &Value) -> Error {
     error
 }
 
-/// An error may stand in a list of one.
+/// Unwraps an error in a list with one entry.
 pub(crate) fn unlisted(value: Value) -> Value {
     match value {
         Value::Array(mut list) if list.len() == 1 => list.remove(0),
@@ -202,7 +203,7 @@ fn status_of(word: &str) -> Option<u16> {
     })
 }
 
-/// Settings by the names that the vendor calls them, and the options that they come from.
+/// The vendor's names of settings, with the options that set them.
 const SETTINGS: [(&str, &str); 12] = [
     ("temperature", "temperature"),
     ("maxoutputtokens", "max_output_tokens"),
@@ -218,7 +219,7 @@ const SETTINGS: [(&str, &str); 12] = [
     ("seed", "seed"),
 ];
 
-/// What the vendor says of a setting that a model does not take.
+/// Phrases with which the vendor refuses a setting that a model does not support.
 const UNSUPPORTED: [&str; 7] = [
     "unsupported",
     "not supported",

@@ -1,4 +1,4 @@
-//! Settings as they are sent, and those that a model does not take.
+//! Tests the settings that are sent, and those that a model does not support.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
