@@ -7,8 +7,8 @@ use jaato_plugin_sdk_provider::failure;
 
 use crate::sight;
 
-/// Where servers tell a model's context window: vLLM, OpenRouter, Groq, Mistral, LM Studio. What is
-/// loaded counts before what could be.
+/// The keys with which servers report a model's context window: vLLM, OpenRouter, Groq, Mistral, LM
+/// Studio. The loaded size takes precedence over the possible size.
 const CONTEXT_KEYS: [&str; 6] = [
     "loaded_context_length",
     "max_model_len",
@@ -21,7 +21,7 @@ const CONTEXT_KEYS: [&str; 6] = [
 /// Reads the body of `GET /models`: the models by name.
 ///
 /// # Errors
-/// `provider` when it is no such list.
+/// `provider` if the body is not a list of models.
 pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
     let wrong = || {
         let text = format!("`{}` answered with what is no list of models", failure::shown_url(url));
@@ -30,9 +30,9 @@ pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
     let models = match (&list, list.get("data")) {
         (_, Some(Value::Array(models))) => models.as_slice(),
-        // A server without a model says null.
+        // A server without models sends null.
         (_, Some(Value::Null)) => &[],
-        // Together's list stands alone.
+        // Together sends the list without an object around it.
         (Value::Array(models), _) => models.as_slice(),
         (_, Some(_) | None) => return Err(wrong()),
     };
