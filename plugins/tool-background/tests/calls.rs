@@ -1,4 +1,4 @@
-//! The tools, through the boundary; the tasks of a fake host have ended when they were started.
+//! Tests the tools through the plugin boundary. Tasks of the fake host end as soon as they start.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
