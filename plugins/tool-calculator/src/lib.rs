@@ -1,7 +1,7 @@
-//! `tool-calculator`: exact decimal arithmetic, so that a model need not guess.
+//! `tool-calculator`: exact decimal arithmetic, so that a model does not have to guess.
 //!
-//! [`arithmetic`] calculates within bounds, [`expression`] reads what is to be calculated; here are
-//! the tools, whose names and answers are those of the original plugin.
+//! [`arithmetic`] calculates within limits, and [`expression`] parses expressions. This module
+//! contains the tools, which have the names and answers of the original plugin.
 #![forbid(unsafe_code)]
 
 mod arithmetic;
@@ -102,7 +102,8 @@ impl Operand {
         let digits = text.split(['e', 'E']).next().unwrap_or_default();
         let digits = digits.trim_start_matches(['-', '0', '.']);
         let digits = digits.bytes().filter(u8::is_ascii_digit).count();
-        // A floating point number of so many digits may be the nearest one to what was written.
+        // A floating-point number with this many digits may only be the nearest one to the original
+        // text.
         if matches!(self, Self::Number(number) if number.is_f64()) && digits > DIGITS_KEPT {
             let text = format!("`{text}` may not be the number that you wrote");
             let hint = format!(
@@ -114,7 +115,7 @@ impl Operand {
     }
 }
 
-/// Decimal digits that every floating point number keeps.
+/// The number of decimal digits that every floating-point number preserves.
 const DIGITS_KEPT: usize = 15;
 
 fn answer(name: &str, a: &Operand, b: &Operand, operation: Operation) -> Result<Output> {

@@ -1,4 +1,4 @@
-//! The tools, through the boundary.
+//! Tests the tools through the plugin boundary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
