@@ -1,4 +1,4 @@
-//! The tool, through the boundary, before a person who is played.
+//! Tests the tool through the plugin boundary, with a simulated user.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
