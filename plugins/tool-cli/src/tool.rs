@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::config::TIMEOUT_SECONDS_MAX;
 
-    /// Every request carries it, and the prompt of small models is made of it.
+    /// Every request contains this text, and small models see it in their prompt.
     #[test]
     fn a_model_reads_few_words() {
         let spec = CliBasedTool::spec();
