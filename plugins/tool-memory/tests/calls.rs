@@ -1,4 +1,4 @@
-//! The tools, the command and the hook, through the boundary.
+//! Tests the tools, the command and the hook through the plugin boundary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -15,7 +15,7 @@ fn host() -> FakeHost {
     FakeHost::new(tool_memory::__jaato::MODULE)
 }
 
-/// A host whose stores lie in a folder, which other hosts may use too.
+/// Returns a host whose stores are in this folder, which other hosts may use too.
 fn host_in(folder: &Path) -> FakeHost {
     let folder = folder.to_owned();
     host().with_service("store.folder", move |request| {
@@ -257,7 +257,7 @@ fn a_full_file_takes_no_more_and_loses_nothing() {
     assert!(shown.ends_with("  … and 9900 older ones"), "{shown}");
 }
 
-/// What is not a file of memories is told of, left as it is, and does not hide the other scope.
+/// Checks that a foreign file is reported and unchanged, and does not hide the other scope.
 #[track_caller]
 fn left_alone(make: impl Fn(&Path), text: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -304,7 +304,7 @@ fn a_prompt_goes_on_without_titles_where_another_holds_the_file() {
 /// How many memories each process stores.
 const EACH: u32 = 25;
 
-/// The other process of the test below. By itself it does nothing.
+/// The second process of the test below. It does nothing when run alone.
 #[test]
 fn stores_beside_others_where_it_is_told_to() {
     let Some(folder) = std::env::var_os("MEMORIES_OF_TEST") else { return };
