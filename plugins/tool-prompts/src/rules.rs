@@ -1,16 +1,16 @@
-//! The rules of the Agent Skills format, as its validator has them. A skill that breaks one is
-//! loaded all the same: the person is told.
+//! The rules of the Agent Skills format, as in its validator. A skill that breaks a rule is loaded
+//! anyway, and the user gets a notice.
 
 use crate::front::{Field, Fields};
 
-/// Characters of a name.
+/// The most characters of a name.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Characters of a description.
+/// The most characters of a description.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// Characters of a compatibility note.
+/// The most characters of a compatibility note.
 const COMPATIBILITY_CHARS_MAX: usize = 500;
 
-/// Lists what the format's validator would refuse of a skill in the folder `folder`.
+/// Lists the violations that the format's validator would find in a skill in `folder`.
 pub fn broken(fields: &Fields, folder: &str) -> Vec<String> {
     let mut broken = Vec::new();
     match fields.get("name") {
@@ -78,7 +78,8 @@ mod tests {
         let whole = "name: pdf-2\ndescription: Reads PDF.\nlicense: MIT\ncompatibility: needs git\n\
                      metadata:\n  author: me\n  version: '1'\nallowed-tools: Bash(git:*) Read\n";
         check(whole, "pdf-2", &[]);
-        // Other clients have keys of their own, which the validator refuses and nobody misses.
+        // Other clients have their own keys, which the validator refuses, but which cause no
+        // problem here.
         check("name: a\ndescription: b\ndisable-model-invocation: true\n", "a", &[]);
     }
 

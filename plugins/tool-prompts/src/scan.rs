@@ -1,7 +1,7 @@
-//! Finds the files of prompts and skills below a place.
+//! Finds the files of prompts and skills below a folder.
 //!
-//! Bounded in depth and folders. A link counts only if it stays inside the place, and no folder is
-//! read twice, so that a loop of links ends.
+//! The depth and the number of folders are limited. A link counts only if it stays inside the
+//! folder, and no folder is read twice, so that a loop of links ends.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,32 +10,32 @@ use std::path::{Path, PathBuf};
 
 use encoding_rs::UTF_8;
 
-/// Folders inside each other below a place.
+/// The deepest nesting of folders.
 pub const DEPTH_MAX: usize = 4;
-/// Folders that are read in all places together.
+/// The most folders to read in all places together.
 pub const FOLDERS_MAX: usize = 2000;
-/// Longest file of a prompt, in bytes.
+/// The largest file of a prompt, in bytes.
 pub const PROMPT_BYTES_MAX: u64 = 64 * 1024;
-/// Longest file of a skill, in bytes.
+/// The largest file of a skill, in bytes.
 pub const SKILL_BYTES_MAX: u64 = 256 * 1024;
 
-/// Of so many characters, one may be a byte that is not UTF-8.
+/// One in this many characters may be a byte that is not UTF-8.
 const STRAYS_SHARE: usize = 20;
 
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// Whose a place is.
+/// The owner of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The workspace's.
+    /// The workspace.
     Project,
-    /// The person's.
+    /// The user.
     User,
 }
 
 impl Source {
-    /// The word for it in answers.
+    /// Returns the name in answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -44,18 +44,18 @@ impl Source {
     }
 }
 
-/// What is looked for.
+/// The kind of files to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// Folders with a `SKILL.md`.
     Skills,
-    /// These, and each other file `*.md`.
+    /// Folders with a `SKILL.md`, and all other `*.md` files.
     Prompts,
-    /// The same, in the syntax of Claude Code.
+    /// The same as [`Self::Prompts`], in the syntax of Claude Code.
     ClaudeCommands,
 }
 
-/// A folder in which prompts or skills lie.
+/// A folder with prompts or skills.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub folder: PathBuf,
@@ -66,17 +66,17 @@ pub struct Place {
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The file, canonical.
+    /// The file's canonical path.
     pub path: PathBuf,
-    /// How it is called in its place.
+    /// The path to show.
     pub shown: PathBuf,
-    /// Whether it is a `SKILL.md`.
+    /// Whether the file is a `SKILL.md`.
     pub is_skill: bool,
-    /// Whether it is in the syntax of Claude Code's commands.
+    /// Whether the file has the syntax of Claude Code's commands.
     pub is_claude: bool,
 }
 
-/// A walk over places. What is wrong is a line each.
+/// A walk over places, with one line per problem.
 #[derive(Debug, Default)]
 pub struct Walk {
     pub found: Vec<Found>,
@@ -86,14 +86,14 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Looks through a place; one that is not there holds nothing.
+    /// Searches a place. A missing folder counts as empty.
     pub fn over(&mut self, place: &Place) {
         let root = match fs::canonicalize(&place.folder) {
             Ok(root) => root,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => return self.tell(&place.folder, &error.to_string()),
         };
-        // What a link leads to is not what the person trusted. Their own folders may be links.
+        // The user has not trusted the target of a link. The user's own folders may be links.
         if place.source == Source::Project && root != place.folder {
             return self.tell(&place.folder, "a link leads there");
         }
@@ -123,10 +123,11 @@ impl Walk {
         };
         let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         names.sort();
-        // On disks that tell `skill.md` from `SKILL.md`, people write both; capitals sort first.
+        // On file systems where case matters, users write both `skill.md` and `SKILL.md`. Capitals
+        // sort first.
         let skill = names.iter().find(|name| name.eq_ignore_ascii_case(SKILL_FILE));
         if let Some(name) = skill.and_then(|name| name.to_str()).filter(|_| depth > 0) {
-            // What else lies there is the skill's own.
+            // Other files in this folder belong to the skill.
             return self.file(place, root, (folder, shown), name);
         }
         for name in names {
@@ -166,10 +167,11 @@ impl Walk {
     }
 }
 
-/// Reads a text of at most `bytes_max` bytes. Only a plain file: a pipe would never end.
+/// Reads a text of at most `bytes_max` bytes. Only a regular file is read, because a pipe would
+/// never end.
 ///
 /// # Errors
-/// In one line, why not.
+/// An error of one line.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
@@ -186,11 +188,11 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     Ok(if text.contains('\n') { text } else { text.replace('\r', "\n") })
 }
 
-/// Reads UTF-8, also with a few other bytes, which become `�`, and UTF-16 with a mark.
+/// Decodes UTF-8, with a few invalid bytes that become `�`, or UTF-16 with a byte order mark.
 fn text_of(bytes: &[u8]) -> Option<String> {
     let (text, encoding, is_damaged) = UTF_8.decode(bytes);
     if encoding != UTF_8 {
-        // A mark alone may be anything.
+        // A byte order mark alone could be anything.
         return (!is_damaged && !text.is_empty()).then(|| text.into_owned());
     }
     if !is_damaged {

@@ -1,4 +1,4 @@
-//! The tool and the commands, through the boundary.
+//! Tests the tool and the commands through the plugin boundary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
