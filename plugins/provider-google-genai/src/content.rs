@@ -38,7 +38,7 @@ pub(crate) struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// Vertex AI refuses call ids, and older models have none. Both match results to calls by
+    /// Vertex AI refuses call ids, and older models do not use them. Both match results to calls by
     /// order.
     pub(crate) fn new(
         request: &'a Request,

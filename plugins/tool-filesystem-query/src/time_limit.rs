@@ -12,7 +12,7 @@ use jaato_plugin_sdk::serde::de::DeserializeOwned;
 pub enum Came<P> {
     /// A page.
     Page(P),
-    /// There are no more pages.
+    /// The last page was read.
     End,
     /// The time limit has passed.
     Late,

@@ -88,7 +88,7 @@ impl Scopes {
         let (tags, telling) = words_of_prompt(prompt);
         let query = match telling.is_empty() {
             true => any_of(&[]),
-            // A content has so many words that one of them would nearly always match.
+            // A content has many words, so one of them would nearly always match.
             false => format!("{{description tags}} : ({})", any_of(&telling)),
         };
         let wanted = Wanted { tags, query, count: TITLES_MAX };

@@ -160,7 +160,7 @@ impl TerminalEvents for LocalTerminalEvents {
 }
 
 impl LocalTerminalEvents {
-    /// Returns the gathered output of a flood, or `None` if there is no flood or it has ended.
+    /// Returns the gathered output of a flood, or `None` outside of a flood.
     async fn gathered(&mut self) -> Result<Option<Vec<u8>>> {
         if self.flood.is_some() {
             self.look_for_the_exit().await?;

@@ -53,7 +53,7 @@ struct Wait {
 type Watched = (Arc<Pty>, Wanted);
 
 impl Readiness {
-    /// Wakes `waker` when the terminal is ready, or at `until` at the latest. A terminal has one
+    /// Wakes `waker` when the terminal is ready or the time `until` has come. A terminal has one
     /// wait per operation, so another wait replaces it.
     pub(super) fn wake(
         &self,

@@ -31,9 +31,9 @@ pub struct Habits {
 /// A change that a server asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// No encrypted reasoning, because the model has none.
+    /// No encrypted reasoning, because the model does not support it.
     NoEncrypted,
-    /// No summaries of reasoning, because the model has none or the account may not see them.
+    /// No summaries of reasoning, because the model or the account does not support them.
     NoSummaries,
     /// A history without the reasoning that the server cannot read.
     NoReasoning,

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Usage;
 use jaato_plugin_sdk_provider::chat::{micro_usd, output_tokens};
 
-/// Reads the usage of a response. Returns `None` if it has none. Cached tokens are part of the
+/// Reads the usage of a response. Returns `None` without usage data. Cached tokens are part of the
 /// input tokens.
 pub(super) fn of_response(response: &Value) -> Option<Usage> {
     let usage = response.get("usage").filter(|usage| usage.is_object())?;
