@@ -19,7 +19,7 @@ const VERSION: &str = "2023-06-01";
 const TOKEN_BETA: &str = "oauth-2025-04-20";
 
 /// Sends the request that `make` builds, with the API headers. A server that may need no key is
-/// asked without a key only if the user has no key.
+/// asked without a key only if the user has no credential.
 ///
 /// # Errors
 /// The errors of the exchange, or `not_found` if the user has no credential.

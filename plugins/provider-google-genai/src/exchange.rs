@@ -13,7 +13,7 @@ use crate::refusal::{Answered, Wish};
 use crate::state::Google;
 
 /// Sends the request that `make` builds. A server that may need no key is asked without a key only
-/// if the user has no key.
+/// if the user has no credential.
 ///
 /// # Errors
 /// The errors of the exchange, or `not_found` if the user has no credential.

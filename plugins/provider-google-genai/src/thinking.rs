@@ -31,8 +31,8 @@ fn shown() -> Value {
     json!({ "includeThoughts": true })
 }
 
-/// Writes a budget. A budget of 0 needs no other field, because a model that does not think has no thoughts
-/// to show.
+/// Writes a budget. A budget of 0 needs no other field, because a model that does not think has no
+/// thoughts to show.
 fn by_budget(tokens: u32, min: u32, can_be_off: bool) -> Value {
     if tokens == 0 && can_be_off {
         return json!({ "thinkingBudget": 0 });
