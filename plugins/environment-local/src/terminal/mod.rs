@@ -91,8 +91,9 @@ fn no_terminal(error: &std::io::Error) -> Error {
             Error::new(ErrorKind::UnknownOperation, text)
         }
         _ => {
-            let text = format!("cannot make a terminal: {error}");
-            Error::new(ErrorKind::Unavailable, text).with_hint("many may be open; end some")
+            let text = format!("cannot create a terminal: {error}");
+            Error::new(ErrorKind::Unavailable, text)
+                .with_hint("close some terminals, because too many may be open")
         }
     }
 }
