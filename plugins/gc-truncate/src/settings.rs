@@ -39,7 +39,7 @@ impl Settings {
             return Ok(Self::default());
         }
         serde_json::from_value(settings.clone()).map_err(|error| {
-            Error::new(ErrorKind::Configuration, format!("the settings of `[gc]`: {error}"))
+            Error::new(ErrorKind::Configuration, format!("invalid setting under `[gc]`: {error}"))
         })
     }
 }
@@ -59,6 +59,6 @@ mod tests {
     fn a_value_of_the_wrong_type_is_told() {
         let error = Settings::read(&json!({ "target_percent": "most" })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
-        assert!(error.message.starts_with("the settings of `[gc]`: "), "{error}");
+        assert!(error.message.starts_with("invalid setting under `[gc]`: "), "{error}");
     }
 }
