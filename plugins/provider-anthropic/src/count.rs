@@ -16,7 +16,8 @@ const COUNTED: [&str; 6] = ["messages", "model", "system", "thinking", "tool_cho
 /// The errors of [`request::write`].
 pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
     let Written { body, betas } = request::write(request, blobs)?;
-    let bug = |error: serde_json::Error| Error::failed(format!("the request is no JSON: {error}"));
+    let bug =
+        |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));
     let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
     body.retain(|key, _| COUNTED.contains(&key.as_str()));
     Ok(Written { body: serde_json::to_vec(&body).map_err(bug)?, betas })

@@ -51,10 +51,10 @@ pub(crate) fn hint(status: u16, body: &[u8], key: Option<Credential>) -> Option<
         404 if says("model") => LIST.to_owned(),
         404 | 405 => CHECK_URL.to_owned(),
         400 if says("credit balance") || says("usage limits") => {
-            "see to the plan and its limits at https://platform.claude.com".to_owned()
+            "check your plan and its limits at https://platform.claude.com".to_owned()
         }
         400 if says("anthropic-beta") => {
-            "the server in between does not know what this model needs: name the vendor's own"
+            "the gateway does not support this model's features: use the vendor's own server"
                 .to_owned()
         }
         400 => format!(
@@ -102,7 +102,7 @@ mod tests {
             (401, "invalid x-api-key", "check the key in `ANTHROPIC_API_KEY`"),
             (404, "model: claude-moon", "`jaato model list`"),
             (404, "Not Found", "check the base url"),
-            (400, "Your credit balance is too low to access the Anthropic API.", "see to the plan"),
+            (400, "Your credit balance is too low to access the Anthropic API.", "check your plan"),
             (400, "`temperature` is deprecated for this model.", "the option `temperature`"),
             (400, "output_config.effort: 'max' is not supported", "the option `effort`"),
             (400, "Unexpected value(s) `x` for the `anthropic-beta` header", "in between"),

@@ -122,7 +122,7 @@ impl Reply {
             return Ok(Vec::new());
         }
         self.has_dropped_thoughts = true;
-        let text = "the server left out earlier thoughts, as what stood before them changed";
+        let text = "the server dropped earlier thoughts because the history before them changed";
         Ok(vec![Delta::notice(text)])
     }
 

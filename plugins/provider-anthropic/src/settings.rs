@@ -123,7 +123,7 @@ fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
     let texts = request.options.stop.iter().map(String::as_str);
     let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     if texts.iter().any(|text| text.trim().is_empty()) {
-        let text = "the server takes no text to stop at that has nothing but blanks";
+        let text = "the server does not accept a stop sequence of only whitespace";
         return Err(Error::new(ErrorKind::Configuration, text));
     }
     Ok(texts)

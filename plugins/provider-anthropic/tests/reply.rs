@@ -340,7 +340,7 @@ fn dropped_thoughts_are_told_once() {
     check(
         &stream(&events),
         expect![[r#"
-        notice the server left out earlier thoughts, as what stood before them changed
+        notice the server dropped earlier thoughts because the history before them changed
         text "a"
         = text:"a" Stop 129+15 (100 cached, 20 written)"#]],
     );

@@ -210,9 +210,7 @@ fn schemas_stops_and_most_tokens_have_their_places() {
     check(
         &["claude-haiku-4-5"],
         json!({ "stop": ["\n\n"] }),
-        expect![
-            "claude-haiku-4-5 ! the server takes no text to stop at that has nothing but blanks"
-        ],
+        expect!["claude-haiku-4-5 ! the server does not accept a stop sequence of only whitespace"],
     );
     // A larger value is reduced to the model's limit. The limit of other vendors' models is
     // unknown.

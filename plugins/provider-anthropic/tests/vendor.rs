@@ -116,7 +116,7 @@ fn thoughts_whose_beginning_changed_are_dropped_and_the_person_is_told() {
     let finished = talk.host.complete(&talk.request);
     assert!(finished.result.is_ok(), "{:?}", finished.result);
     let is_told =
-        |delta: &&Delta| matches!(delta, Delta::Notice { text, .. } if text.contains("left out"));
+        |delta: &&Delta| matches!(delta, Delta::Notice { text, .. } if text.contains("dropped"));
     assert_eq!(finished.deltas.iter().filter(is_told).count(), 1, "{:?}", finished.deltas);
 }
 
