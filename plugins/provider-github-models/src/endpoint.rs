@@ -33,9 +33,9 @@ pub(crate) fn of_config(config: &Config) -> Result<Endpoint> {
     let organization = config.organization.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !organization.chars().all(is_plain) {
-        let text = format!("`{organization}` is no name of an organization of GitHub's");
+        let text = format!("`{organization}` is not a valid GitHub organization name");
         return Err(Error::new(ErrorKind::Configuration, text)
-            .with_hint("`JAATO_GITHUB_ORGANIZATION` is what stands behind `https://github.com/`"));
+            .with_hint("`JAATO_GITHUB_ORGANIZATION` is the name after `https://github.com/`"));
     }
     let base = config.base_url.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));

@@ -129,7 +129,8 @@ impl Provider for GitHubModels {
         let config = cx.config::<Config>().await?;
         let Endpoint { url, is_attributed } = endpoint::of_config(&config)?;
         if !is_attributed {
-            let text = "the endpoint has a path of its own: requests are not attributed to the organization";
+            let text = "the endpoint has its own path, so requests are not attributed to the \
+                        organization";
             cx.log(Level::Warn, text);
         }
         let quirks = quirks(&request.model);

@@ -34,7 +34,7 @@ pub(crate) fn of_exchange(url: &str, error: Error) -> Error {
 fn retired(reason: &str) -> Error {
     let text = format!("GitHub Models was retired on 2026-07-30: {reason}");
     Error::new(ErrorKind::Provider, text).with_hint(format!(
-        "set `{ENDPOINT}` to a server in its place, or use another provider, such as `openai`, \
+        "set `{ENDPOINT}` to a replacement server, or use another provider, such as `openai`, \
          `anthropic` or `google`"
     ))
 }
