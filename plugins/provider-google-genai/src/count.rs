@@ -23,7 +23,8 @@ pub fn body(
     blobs: &Blobs,
 ) -> Result<Vec<u8>> {
     let body = request::body(request, endpoint, habits, blobs)?;
-    let bug = |error: serde_json::Error| Error::failed(format!("the request is no JSON: {error}"));
+    let bug =
+        |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));
     let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
     let body = if endpoint.is_vertex() {
         body.retain(|key, _| COUNTED.contains(&key.as_str()));

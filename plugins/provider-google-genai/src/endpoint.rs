@@ -114,7 +114,7 @@ impl Endpoint {
         let model = model.strip_prefix("models/").unwrap_or(model);
         let is_own = !model.contains('/');
         if !model.is_empty() && model.split('/').any(|name| matches!(name, "" | "." | "..")) {
-            let text = format!("the model `{model}` can stand in no url");
+            let text = format!("the model name `{model}` cannot be part of a URL");
             return Err(Error::new(ErrorKind::Configuration, text));
         }
         let name = model.split('/').map(in_url).collect::<Vec<_>>().join("/");
@@ -166,9 +166,9 @@ fn checked(key: &str, text: &str, marks: &str) -> Result<String> {
     if begins_well && text.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c)) {
         return Ok(text.to_owned());
     }
-    let text = format!("`{text}` is no {key} of Google Cloud");
+    let text = format!("`{text}` is not a valid Google Cloud {key}");
     Err(Error::new(ErrorKind::Configuration, text).with_hint(
-        "`gcloud projects list` shows projects; a location is one such as `us-central1`",
+        "`gcloud projects list` shows your projects; a location looks like `us-central1`",
     ))
 }
 

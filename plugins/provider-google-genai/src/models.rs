@@ -35,7 +35,7 @@ pub struct Page {
 /// `provider` if the body is not a list of models.
 pub fn read(url: &str, body: &[u8]) -> Result<Page> {
     let wrong = || {
-        let text = format!("`{}` answered with what is no list of models", failure::shown_url(url));
+        let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
         Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
@@ -144,7 +144,7 @@ mod tests {
         for body in ["", "<html>", "[]", r#"{"models":1}"#, r#"{"models":[{"x":1}]}"#, r#"{"a":1}"#]
         {
             let error = read("http://u:p@h/v1beta/models?x=9", body.as_bytes()).unwrap_err();
-            let text = "`http://…@h/v1beta/models?…` answered with what is no list of models";
+            let text = "`http://…@h/v1beta/models?…` did not answer with a list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }
     }

@@ -79,17 +79,17 @@ impl Answered<'_> {
         Some(match (self.status, quota::reason(report)) {
             (_, Some("API_KEY_INVALID")) => format!("check the key in `{}`", self.variable),
             (_, Some("SERVICE_DISABLED")) => match quota::activation_url(report) {
-                Some(url) => format!("switch the service on at {}", failure::shown_word(url)),
-                None => "switch the service on for the project".to_owned(),
+                Some(url) => format!("enable the service at {}", failure::shown_word(url)),
+                None => "enable the service for the project".to_owned(),
             },
             (_, Some("CONSUMER_INVALID")) => {
                 "check `project`: it is the project's id, not its name".to_owned()
             }
-            (_, Some("BILLING_DISABLED")) => "switch billing on for the project".to_owned(),
+            (_, Some("BILLING_DISABLED")) => "enable billing for the project".to_owned(),
             (401 | 403, _) if !self.had_key => self.wants(variable),
-            (401, _) if is_vertex => "the token ended, or is none of Google's, or this machine's \
-                                      clock is wrong: see `GOOGLE_OAUTH_ACCESS_TOKEN`, or run \
-                                      `gcloud auth application-default login`"
+            (401, _) if is_vertex => "the token is expired or invalid, or this machine's clock is \
+                                      wrong: check `GOOGLE_OAUTH_ACCESS_TOKEN`, or run `gcloud \
+                                      auth application-default login`"
                 .to_owned(),
             (401, _) => format!("check the key in `{}`", self.variable),
             (403, _) if says("aiplatform.endpoints.predict") => {
@@ -110,7 +110,8 @@ impl Answered<'_> {
                 option(&words)?
             ),
             (429, _) if quota::is_used_up(report) => {
-                "the quota is used up for today, or is none: see to the plan, or use another model"
+                "the daily quota is used up, or there is no quota for this model: check your \
+                 plan, or use another model"
                     .to_owned()
             }
             _ => return None,
@@ -136,8 +137,8 @@ impl Answered<'_> {
     fn not_found(&self, words: &str) -> String {
         match self.backend {
             Backend::Vertex { location, .. } if location != GLOBAL => format!(
-                "newer models are in the location `{GLOBAL}` alone: set `location` to it, or look \
-                 whether `{location}` has this one"
+                "newer models exist only in the location `{GLOBAL}`: set `location` to it, or \
+                 check if `{location}` has this model"
             ),
             _ if words.contains("model") => LIST.to_owned(),
             _ => CHECK_URL.to_owned(),

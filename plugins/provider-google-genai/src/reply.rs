@@ -117,7 +117,7 @@ impl Reply {
             if let Some(media_type) = part["inlineData"]["mimeType"].as_str() {
                 let media_type = failure::shown_word(media_type);
                 deltas.push(Delta::notice(format!(
-                    "the model made `{media_type}`, which is kept and not shown"
+                    "the model produced `{media_type}`, which is kept but not shown"
                 )));
             }
         }

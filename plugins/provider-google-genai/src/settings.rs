@@ -108,7 +108,10 @@ fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
     let texts = request.options.stop.iter().map(String::as_str);
     let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     if texts.len() > STOPS_MAX {
-        let text = format!("an answer stops at {STOPS_MAX} texts at most, not at {}", texts.len());
+        let text = format!(
+            "too many stop sequences: the model accepts {STOPS_MAX}, found {}",
+            texts.len()
+        );
         return Err(Error::new(ErrorKind::Configuration, text));
     }
     Ok(texts)

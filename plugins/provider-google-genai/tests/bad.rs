@@ -83,7 +83,7 @@ fn when_to_come_again_stands_in_the_body() {
     let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
     let (retry, wait, hint) = wait(json!([day, info]));
     assert_eq!((retry, wait), (Retry::Permanent, None));
-    assert!(hint.unwrap().starts_with("the quota is used up"));
+    assert!(hint.unwrap().starts_with("the daily quota is used up"));
 }
 
 #[test]

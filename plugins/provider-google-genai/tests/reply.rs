@@ -203,7 +203,7 @@ fn what_only_the_vendor_understands_is_kept_as_it_came() {
             "STOP",
         ),
         expect![[r#"
-            notice the model made `image/png`, which is kept and not shown
+            notice the model produced `image/png`, which is kept but not shown
             text "2"
             = opaque:{"executableCode":{"language":"PYTHON","code":"1+1"},"thoughtSignature":"s"} opaque:{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"2"}} opaque:{"inlineData":{"mimeType":"image/png","data":"AAAA"}} text:"2" opaque:{"futureData":{"a":1}} Stop 0+0 (0 cached, 0 thought)"#]],
     );

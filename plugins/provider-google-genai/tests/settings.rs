@@ -98,5 +98,5 @@ fn what_a_model_does_not_take_is_refused_by_name() {
     }
     let stops = |count: usize| json!({ "stop": vec!["x"; count] });
     assert!(written(&request("m", stops(5))).is_ok());
-    assert_eq!(refused("m", stops(6)), "an answer stops at 5 texts at most, not at 6");
+    assert_eq!(refused("m", stops(6)), "too many stop sequences: the model accepts 5, found 6");
 }
