@@ -339,9 +339,8 @@ fn parse_call(text: &[u8]) -> Result<(String, Map<String, Value>)> {
             _ => None,
         }
     });
-    parts.ok_or_else(|| {
-        Error::new(ErrorKind::Provider, "the grammar let something pass that is no call")
-    })
+    parts
+        .ok_or_else(|| Error::new(ErrorKind::Provider, "the grammar accepted an invalid tool call"))
 }
 
 #[cfg(test)]

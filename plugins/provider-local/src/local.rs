@@ -305,7 +305,9 @@ impl LocalModel {
         limit.checked_sub(has).filter(|&room| room > 0).ok_or_else(|| {
             Error::new(
                 ErrorKind::ContextOverflow,
-                format!("the request has {has} tokens, the local model's context holds {limit}"),
+                format!(
+                    "the request has {has} tokens, but the local model's context holds {limit}"
+                ),
             )
             .with_hint("shorten the conversation, or give fewer tools with `--tools`")
         })

@@ -121,7 +121,7 @@ fn way_out(kernels: Kernels, weights_bytes: u64, available: u64) -> String {
         Kernels::ThreeCopies { variable }
             if Kernels::TwoCopies.needed_bytes(weights_bytes) <= available =>
         {
-            format!("set `{variable}`, with which it needs less, and start again")
+            format!("set `{variable}` to use less memory, and restart jaato")
         }
         Kernels::ThreeCopies { .. } | Kernels::TwoCopies => {
             "close other programs, or take the smaller `--model local/qwen2.5-coder-0.5b`"

@@ -92,7 +92,7 @@ impl Provider for LocalProvider {
         };
         let Some(counter) = cx.state().worker.counter(model) else {
             let text =
-                format!("`{model}` is loaded with its first request, and counts from then on");
+                format!("`{model}` counts tokens only after its first request has loaded it");
             return Err(Error::new(ErrorKind::Unavailable, text));
         };
         // Counting a long text would block the executor for too long.
@@ -120,7 +120,7 @@ async fn state_folder(cx: &Cx<Local>) -> Option<PathBuf> {
     match cx.cache_folder().await {
         Ok(path) => Some(PathBuf::from(path).join(STATE_FOLDER)),
         Err(error) => {
-            cx.log(Level::Warn, format!("states are not saved, there is no cache folder: {error}"));
+            cx.log(Level::Warn, format!("cannot save states without a cache folder: {error}"));
             None
         }
     }
@@ -138,7 +138,7 @@ fn digest(asset: &AssetAnswer) -> Result<ModelDigest> {
     });
     let is_whole = asset.sha256.len() == 2 * size_of::<ModelDigest>();
     bytes.filter(|_| is_whole).and_then(|bytes: Vec<u8>| bytes.try_into().ok()).ok_or_else(|| {
-        let text = format!("the host gave `{}` as the digest of `{}`", asset.sha256, asset.path);
+        let text = format!("invalid digest `{}` of `{}`", asset.sha256, asset.path);
         Error::new(ErrorKind::HostBug, text)
     })
 }

@@ -50,7 +50,7 @@ impl Tokenizer {
             find(name).ok_or_else(|| {
                 broken(
                     gguf.path(),
-                    &format!("its vocabulary has no `{name}`, so it is no chat model"),
+                    &format!("its vocabulary has no `{name}`, so it is not a chat model"),
                 )
             })
         };

@@ -218,5 +218,5 @@ fn a_schema_that_the_answer_cannot_be_held_to_is_an_error() {
     request.options.output_schema = Some(json!({ "type": "array", "uniqueItems": true }));
     let error = answer("", 1, &request).0.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
-    assert!(error.message.starts_with("the local model cannot be held to"), "{error}");
+    assert!(error.message.starts_with("the local model does not support"), "{error}");
 }

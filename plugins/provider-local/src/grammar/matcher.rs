@@ -51,7 +51,7 @@ impl CallGrammar {
         if let Some(error) = matcher.get_error() {
             return Err(Error::new(
                 ErrorKind::Provider,
-                format!("no grammar can be made of the tools: {}", first_line(&error)),
+                format!("cannot build a grammar for the tools: {}", first_line(&error)),
             ));
         }
         let forced = matcher.compute_ff_tokens();
@@ -73,8 +73,7 @@ impl CallGrammar {
             None => Ok(CallMatcher { matcher, forced: Vec::new() }),
             Some(error) => {
                 let error = first_line(&error);
-                let text =
-                    format!("the local model cannot be held to the answer's schema: {error}");
+                let text = format!("the local model does not support the answer's schema: {error}");
                 Err(Error::new(ErrorKind::InvalidArguments, text))
             }
         }

@@ -169,7 +169,7 @@ impl Engine for Qwen2 {
         if wants != Some(has) || len > stored || len > self.context_limit {
             return Err(Error::new(
                 ErrorKind::Provider,
-                format!("a saved state of {has} bytes is not one of {stored} tokens"),
+                format!("a saved state of {has} bytes does not match {stored} tokens"),
             ));
         }
         let mut rest = bytes;
