@@ -54,7 +54,8 @@ impl Server {
             return Ok(Self { root: LOCAL.to_owned(), named_by: NamedBy::Nothing });
         }
         let root = root_of_host(host).ok_or_else(|| {
-            let text = "`OLLAMA_HOST`, or `host` of `[plugins.provider-ollama]`, is no address";
+            let text = "`OLLAMA_HOST`, or `host` under `[plugins.provider-ollama]`, is not an \
+                        address";
             Error::new(ErrorKind::Configuration, text)
                 .with_hint("an address looks like `gpu-box`, `gpu-box:11434` or `https://gpu-box`")
         })?;

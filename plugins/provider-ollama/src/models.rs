@@ -136,7 +136,7 @@ mod tests {
     fn what_is_no_list_is_no_ollama() {
         for body in ["", "<html>", "[]", "{}", r#"{"models":1}"#, r#"{"data":[]}"#] {
             let error = installed("http://u:p@h/api/tags", body.as_bytes()).unwrap_err();
-            let text = "`http://…@h/api/tags` answers as no Ollama does";
+            let text = "`http://…@h/api/tags` does not answer like an Ollama server";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }
     }

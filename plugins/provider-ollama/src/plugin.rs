@@ -216,7 +216,7 @@ async fn tell_of_cut(cx: &Cx<Ollama>, server: &Server, model: &str, asked: u64, 
     });
     let shown = failure::shown_url(&server.root);
     cx.emit(&Delta::notice(format!(
-        "`{shown}` read {read} tokens, far fewer than were sent, and may have left out the oldest \
-         messages{given}; a newer Ollama says so instead"
+        "`{shown}` read only {read} tokens of a longer request, and may have dropped the oldest \
+         messages{given}; update Ollama to get an error instead"
     )));
 }

@@ -50,7 +50,7 @@ pub fn check_name(model: &str) -> Result<()> {
         return Ok(());
     }
     let shown: String = model.chars().filter(|c| !c.is_control()).take(100).collect();
-    Err(Error::new(ErrorKind::InvalidArguments, format!("`{shown}` is no name of a model"))
+    Err(Error::new(ErrorKind::InvalidArguments, format!("`{shown}` is not a valid model name"))
         .with_hint("a name looks like `qwen3:8b` or `hf.co/owner/model:Q4_K_M`"))
 }
 
@@ -127,7 +127,7 @@ impl Pull {
 pub(crate) fn not_pulled(error: Error) -> Error {
     let said = error.message.to_lowercase();
     if said.contains("does not exist") || said.contains("not found") {
-        return error.with_hint("https://ollama.com/search lists the models that there are");
+        return error.with_hint("https://ollama.com/search lists the available models");
     }
     error
 }

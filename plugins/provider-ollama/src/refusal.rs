@@ -55,18 +55,18 @@ fn judged(mut error: Error) -> Error {
 fn hint(status: u16, text: &str, had_key: bool, model: &str) -> Option<String> {
     let fixed = match status {
         404 if text.contains("not found") => {
-            return Some(format!("`jaato model pull ollama/{model}` fetches it"));
+            return Some(format!("download it with `jaato model pull ollama/{model}`"));
         }
         400 if text.contains("does not support tools") => {
-            "use a model that calls tools, or `--tools none`"
+            "use a model that supports tools, or run with `--tools none`"
         }
         400 if text.contains("does not support thinking") => {
             "leave the option `effort` out, or use a model that can think"
         }
-        400 if text.contains("does not support chat") => "use a model that answers",
+        400 if text.contains("does not support chat") => "use a chat model",
         401 if had_key => "check the key: `OLLAMA_API_KEY`, or `api_key`",
         401 => {
-            "run `ollama signin` where the server runs; for the cloud set `base_url = \
+            "run `ollama signin` on the server's machine; for the cloud, set `base_url = \
              \"https://ollama.com\"` under `[plugins.provider-ollama]`, and `OLLAMA_API_KEY`"
         }
         _ => return None,
@@ -90,7 +90,7 @@ pub(crate) fn is_foreign(status: u16, body: &[u8]) -> bool {
 
 /// Returns the error for an answer that does not come from Ollama.
 pub(crate) fn foreign(url: &str) -> Error {
-    let text = format!("`{}` answers as no Ollama does", failure::shown_url(url));
+    let text = format!("`{}` does not answer like an Ollama server", failure::shown_url(url));
     Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
 }
 
@@ -114,7 +114,8 @@ pub(crate) fn unreached(error: Error, server: &Server, has_answered: bool) -> Er
              `base_url` of `[plugins.provider-ollama]`"
         }
         NamedBy::Host | NamedBy::BaseUrl => {
-            "check that Ollama runs there and listens for others: it does with `OLLAMA_HOST=0.0.0.0`"
+            "check that Ollama runs there and accepts remote connections: start it with \
+             `OLLAMA_HOST=0.0.0.0`"
         }
     })
 }

@@ -98,7 +98,7 @@ fn a_server_that_does_not_run_is_told_with_what_starts_it() {
     assert_eq!(error.hint.as_deref(), Some(hint));
     let error = told(json!({ "host": "gpu-box" }));
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
-    assert!(error.hint.unwrap().contains("listens for others"));
+    assert!(error.hint.unwrap().contains("accepts remote connections"));
     // Lists omit servers that the user has not set up.
     let list = |config: Value| refusing(config).instance().unwrap().models().unwrap_err().kind;
     assert_eq!(list(json!({})), ErrorKind::NotFound);
@@ -113,7 +113,7 @@ fn a_model_that_is_not_there_is_told_with_what_fetches_it() {
     talk.request.messages = vec![Message::user("hi")];
     let error = talk.send().unwrap_err();
     assert!(error.message.ends_with("(not found): model 'moon:1b' not found"), "{error}");
-    assert_eq!(error.hint.as_deref(), Some("`jaato model pull ollama/moon:1b` fetches it"));
+    assert_eq!(error.hint.as_deref(), Some("download it with `jaato model pull ollama/moon:1b`"));
     // Follow the hint.
     talk.host.instance().unwrap().pull_model("moon:1b").result.unwrap();
     assert_eq!(talk.send().unwrap().parts, [Part::text("hello")]);
@@ -178,7 +178,7 @@ fn what_a_server_refuses_has_its_kind_and_a_hint() {
             r#"{"error":"\"x\" does not support chat"}"#,
             Provider,
             Retry::Permanent,
-            Some("use a model that answers"),
+            Some("use a chat model"),
         ),
         (
             401,

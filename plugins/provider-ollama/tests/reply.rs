@@ -116,7 +116,10 @@ fn what_is_none_of_an_ollamas_is_told_with_what_to_check() {
         "\u{1f}\u{8b}\u{8}",
     ] {
         let error = read(&[body.as_bytes()]).unwrap_err();
-        assert_eq!(error.message, "`http://h:1/api/chat` answers as no Ollama does", "{body}");
+        assert_eq!(
+            error.message, "`http://h:1/api/chat` does not answer like an Ollama server",
+            "{body}"
+        );
         assert!(error.hint.unwrap().contains("without `/v1`"));
     }
 }

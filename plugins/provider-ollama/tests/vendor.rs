@@ -144,9 +144,9 @@ fn a_server_that_cuts_all_the_same_is_told_of_once() {
     let [notice] = &notices_told[..] else { panic!("{:?}", finished.deltas) };
     assert_eq!(
         notice,
-        "`http://127.0.0.1:11434` read 4096 tokens, far fewer than were sent, and may have left out \
-         the oldest messages: it gave the model 4096 tokens of context, not 32768; a newer Ollama \
-         says so instead"
+        "`http://127.0.0.1:11434` read only 4096 tokens of a longer request, and may have dropped \
+         the oldest messages: it gave the model 4096 tokens of context, not 32768; update Ollama \
+         to get an error instead"
     );
     assert!(notices(&talk.host.complete(&talk.request)).is_empty());
 }
