@@ -56,8 +56,8 @@ fn is_broken_call(status: u16, body: &[u8]) -> bool {
 /// a bearer token, and elsewhere only in a header of its own.
 fn azure_key_hint(key: &str) -> String {
     format!(
-        "check the key in `{key}`; older endpoints of Azure take it in a header of its own: set \
-         `key_header = \"api-key\"` in the provider's section"
+        "check the API key in `{key}`; for an older Azure endpoint, set `key_header = \
+         \"api-key\"` in the provider's section"
     )
 }
 
@@ -71,14 +71,12 @@ fn hint(url: &str, status: u16, body: &[u8]) -> Option<String> {
             Some(set("api = \"responses\""))
         }
         404 | 405 if path.ends_with("/responses") && !words.contains("model") => Some(format!(
-            "{}; or, for a server that has no Responses, {}",
+            "{}; or, if the server does not support Responses, {}",
             chat::CHECK_URL,
             set("api = \"chat\"")
         )),
         400 if words.contains("content_filter") || words.contains("content management policy") => {
-            Some(
-                "the server's content filter stopped the request: say it in other words".to_owned(),
-            )
+            Some("the server's content filter blocked the request: rephrase it".to_owned())
         }
         _ => None,
     }

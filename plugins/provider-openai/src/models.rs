@@ -24,7 +24,7 @@ const CONTEXT_KEYS: [&str; 6] = [
 /// `provider` if the body is not a list of models.
 pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
     let wrong = || {
-        let text = format!("`{}` answered with what is no list of models", failure::shown_url(url));
+        let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
         Error::new(ErrorKind::Provider, text).with_hint("check the base url: most end in `/v1`")
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
@@ -82,7 +82,7 @@ mod tests {
     fn what_is_no_list_says_so_without_the_password() {
         for body in ["", "<html>", "[1]", r#"[{"x":1}]"#, r#"{"data":1}"#, r#"{"models":[]}"#] {
             let error = names(body).unwrap_err();
-            let text = "`http://…@h/v1/models` answered with what is no list of models";
+            let text = "`http://…@h/v1/models` did not answer with a list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }
     }

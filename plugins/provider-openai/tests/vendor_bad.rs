@@ -200,6 +200,6 @@ fn an_option_without_words_in_the_protocol_that_was_set_is_refused_before_it_is_
     talk.request.options.seed = Some(7);
     let error = talk.send().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Configuration);
-    assert_eq!(error.message, "Responses has no words for the option `seed`");
+    assert_eq!(error.message, "Responses does not support the option `seed`");
     assert!(talk.host.http_requests().is_empty());
 }

@@ -42,7 +42,7 @@ pub struct Asking<'a> {
 /// is larger than the host sends, `unknown_operation` if a message has an unknown role.
 pub fn body(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec<u8>> {
     if let Some(option) = not_taken(request).first() {
-        let text = format!("Responses has no words for the option `{option}`");
+        let text = format!("Responses does not support the option `{option}`");
         return Err(Error::new(ErrorKind::Configuration, text)
             .with_hint("leave it out, or set `api = \"chat\"` under `[plugins.provider-openai]`"));
     }
