@@ -213,7 +213,7 @@ async fn cancel(cx: &Cx<Background>, task_id: &str) -> Result<bool> {
 /// Adds a hint that names the model's tool.
 fn explained(error: Error) -> Error {
     match error.kind {
-        ErrorKind::NotFound => error.with_hint("`listBackgroundTasks` lists those that run"),
+        ErrorKind::NotFound => error.with_hint("`listBackgroundTasks` lists the running tasks"),
         _ => error,
     }
 }
@@ -264,8 +264,8 @@ impl State for Background {
             return Err(error.with_hint("tasks cancel task_1"));
         };
         let text = match cancel(cx, task_id).await? {
-            true => format!("{task_id} is ended"),
-            false => format!("{task_id} had ended already"),
+            true => format!("ended {task_id}"),
+            false => format!("{task_id} had already ended"),
         };
         Ok(Output::text(text))
     }
