@@ -14,15 +14,15 @@ pub const QUOTIENT_DIGITS: NonZeroU64 = NonZeroU64::new(50).unwrap();
 /// The reason for a missing result, as a text for the model.
 pub type Refused = String;
 
-const BY_ZERO: &str = "a division by zero";
-const NOT_WHOLE: &str = "an exponent, or a number of places, that is no whole number";
+const BY_ZERO: &str = "division by zero";
+const NOT_WHOLE: &str = "the exponent or the number of places is not a whole number";
 
 /// Reads a number in the notation of JSON and programming languages.
 pub fn read(text: &str) -> Result<BigDecimal, Refused> {
     if text.len() as u64 > DIGITS_MAX {
         return Err(too_large());
     }
-    bounded(text.parse().map_err(|_| format!("`{text}` is no number"))?)
+    bounded(text.parse().map_err(|_| format!("`{text}` is not a number"))?)
 }
 
 /// Writes a number without an exponent and without trailing zeros.

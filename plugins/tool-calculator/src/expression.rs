@@ -64,7 +64,7 @@ impl Reader<'_> {
     fn signed(&mut self) -> Result<BigDecimal, Refused> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(format!("more than {DEPTH_MAX} brackets and signs inside each other"));
+            return Err(format!("more than {DEPTH_MAX} nested brackets and signs"));
         }
         let result = match self.take_one_of(&["-", "+"]) {
             Some("-") => -self.signed()?,
@@ -162,6 +162,6 @@ impl Reader<'_> {
     fn wrong(&mut self, expected: &str) -> Refused {
         let found = self.peek().map_or("nothing".to_owned(), |found| format!("`{found}`"));
         let place = self.text[..self.place].chars().count() + 1;
-        format!("at character {place}: {found} where {expected} should be")
+        format!("at character {place}: expected {expected}, found {found}")
     }
 }

@@ -125,7 +125,7 @@ fn answer(name: &str, a: &Operand, b: &Operand, operation: Operation) -> Result<
 }
 
 fn explained(refused: Refused) -> Error {
-    let hint = "known are + - * / // % ** with brackets, abs, round, min, max, pow";
+    let hint = "supported are + - * / // % ** with brackets, abs, round, min, max, pow";
     Error::new(ErrorKind::InvalidArguments, refused).with_hint(hint)
 }
 
