@@ -66,8 +66,10 @@ impl Question {
         if self.default_choice > self.choices.len() {
             let count = self.choices.len();
             let text =
-                format!("question {number}: `default_choice` is none of its {count} choices");
-            return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("it counts from 1"));
+                format!("question {number}: `default_choice` is not one of its {count} choices");
+            return Err(
+                Error::new(ErrorKind::InvalidArguments, text).with_hint("choices count from 1")
+            );
         }
         let default = (self.default_choice > 0).then(|| self.default_choice.to_string());
         let (kind, default) = match self.kind() {

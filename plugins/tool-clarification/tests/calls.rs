@@ -76,7 +76,7 @@ fn questions_that_cannot_be_asked_are_refused() {
     };
     assert_eq!(refused(json!([])).kind, ErrorKind::InvalidArguments);
     let error = refused(json!([{ "text": "x", "choices": ["a"], "default_choice": 9 }]));
-    assert_eq!(error.message, "question 1: `default_choice` is none of its 1 choices");
+    assert_eq!(error.message, "question 1: `default_choice` is not one of its 1 choices");
     let many: Vec<Value> = (0..21).map(|number| json!({ "text": number.to_string() })).collect();
     assert_eq!(refused(json!(many)).kind, ErrorKind::InvalidArguments);
     let named = json!([{ "text": "x", "choices": [{ "name": "a" }] }]);
