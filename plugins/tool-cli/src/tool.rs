@@ -69,7 +69,9 @@ async fn stream(host: &Reporter, mut process: Process) -> Result<ProcessExit> {
             Happened::Exited(exited) => exit = Some(exited),
         }
     }
-    exit.ok_or_else(|| Error::new(ErrorKind::HostBug, "the host told no exit of the command"))
+    exit.ok_or_else(|| {
+        Error::new(ErrorKind::HostBug, "the host did not report how the command ended")
+    })
 }
 
 tool!(CliBasedTool);
