@@ -94,7 +94,7 @@ impl Tool for GlobFiles {
                 ..find
             };
             found = self.find(cx, &list).await?;
-            found.notes.push(format!("`{folder}` is a folder: this is what it holds"));
+            found.notes.push(format!("`{folder}` is a folder: these are its contents"));
         } else if self.is_name() {
             let deep = format!("**/{}", self.pattern);
             let limit = if found.count == 0 { limit } else { 0 };
@@ -102,10 +102,10 @@ impl Tool for GlobFiles {
             let below = self.find(cx, &below).await?;
             if found.count == 0 && below.count > 0 {
                 found = below;
-                found.notes.push(format!("these fit `{deep}`: none is in the folder itself"));
+                found.notes.push(format!("these match `{deep}`: the folder itself has no match"));
             } else if below.count > found.count {
                 let more = below.count - found.count;
-                found.notes.push(format!("{more} more in folders below fit `{deep}`"));
+                found.notes.push(format!("{more} more in subfolders match `{deep}`"));
             }
         }
         let bytes_max = answer_bytes(cx).await;
@@ -186,7 +186,8 @@ impl GlobFiles {
         let is_odd =
             |file: &Value| file["path"].as_str().is_some_and(|path| path.contains('\u{FFFD}'));
         if files.iter().any(is_odd) {
-            let text = "names with � are not UTF-8: only commands open them, by a pattern";
+            let text = "names with � are not UTF-8: only shell commands can open them, with a \
+                        pattern";
             found.notes.push(text.to_owned());
         }
         let mut answer = json_object!({

@@ -113,8 +113,8 @@ impl Tool for GrepContent {
             let plain = self.search(cx, &place, &globs, pattern).await?;
             if plain.totals.matches > 0 {
                 found = plain;
-                let note = "as a regular expression the pattern matches nothing; these are the \
-                            matches of its plain text (literal: true)";
+                let note = "the regular expression matches nothing; these are the matches of the \
+                            pattern as plain text (literal: true)";
                 found.notes.push(note.to_owned());
             }
         }
