@@ -154,15 +154,16 @@ impl MemoryFile {
         }
         let path = self.path.display();
         if application != APPLICATION_ID || version < VERSION {
-            let text = format!("`{path}` is a database of another program");
+            let text = format!("`{path}` belongs to another program");
             return Err(Error::new(ErrorKind::Failed, text).with_hint(LEFT_ALONE));
         }
         if version > VERSION {
             let text = format!(
-                "`{path}` is of a newer jaato: its format is {version}, this one knows {VERSION}"
+                "a newer jaato wrote `{path}`: its format is {version}, this jaato supports \
+                 {VERSION}"
             );
             return Err(Error::new(ErrorKind::Failed, text)
-                .with_hint("update jaato; the file is left as it is"));
+                .with_hint("update jaato; the file stays unchanged"));
         }
         Ok(false)
     }
@@ -179,7 +180,8 @@ impl MemoryFile {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::Error(error)) => return Err(io(error)),
                 Err(TryLockError::WouldBlock) if begin.elapsed() >= self.wait => {
-                    let text = format!("others use the memories in `{}`", self.path.display());
+                    let text =
+                        format!("other processes use the memories in `{}`", self.path.display());
                     return Err(Error::new(ErrorKind::Unavailable, text).with_hint("try again"));
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(TRY_AGAIN),
@@ -199,12 +201,12 @@ impl MemoryFile {
                 let text = format!("the memories in `{path}` are damaged: {error}");
                 Error::new(ErrorKind::Io, text).with_hint(LEFT_ALONE)
             }
-            _ => Error::new(ErrorKind::Io, format!("the memories in `{path}`: {error}")),
+            _ => Error::new(ErrorKind::Io, format!("cannot use the memories in `{path}`: {error}")),
         }
     }
 }
 
-const LEFT_ALONE: &str = "it is left as it is; move it away to begin with no memories";
+const LEFT_ALONE: &str = "the file stays unchanged; move it away to start without memories";
 
 /// The error of a change.
 pub enum WorkError {

@@ -50,7 +50,7 @@ pub fn answer(scopes: &Scopes, arguments: &Value) -> Result<String> {
     let required = |name: &str| {
         let text = format!("`{name}` is missing");
         let error = || Error::new(ErrorKind::InvalidArguments, text);
-        given(name).ok_or_else(|| error().with_hint("`memory help` shows how it is typed"))
+        given(name).ok_or_else(|| error().with_hint("see `memory help`"))
     };
     match given("action").unwrap_or("list") {
         "remove" => {
@@ -86,7 +86,7 @@ fn list(scopes: &Scopes) -> Result<String> {
             lines.push(format!("  … and {} older ones", total - LISTED_MAX));
         }
     }
-    Ok(if lines.is_empty() { "nothing is remembered".to_owned() } else { lines.join("\n") })
+    Ok(if lines.is_empty() { "no memories".to_owned() } else { lines.join("\n") })
 }
 
 fn line(memory: &Memory) -> String {

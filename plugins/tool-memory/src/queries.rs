@@ -40,9 +40,11 @@ pub fn add(file: &Connection, new: &NewMemory) -> WorkResult<String> {
     if count >= MEMORIES_MAX {
         let error = Error::new(
             ErrorKind::LimitReached,
-            format!("{MEMORIES_MAX} memories are kept already"),
+            format!("there are already {MEMORIES_MAX} memories"),
         );
-        return Err(WorkError::Told(error.with_hint("the command `memory remove ID` makes room")));
+        return Err(WorkError::Told(
+            error.with_hint("remove some with the command `memory remove ID`"),
+        ));
     }
     let now = jiff::Timestamp::now();
     let stored = time(now);

@@ -123,8 +123,10 @@ pub fn check_text(name: &str, text: &str, bytes_max: usize) -> Result<()> {
         return Err(invalid(format!("`{name}` is empty")));
     }
     if text.len() > bytes_max {
-        let text = format!("`{name}` has {} bytes, at most {bytes_max} go", text.len());
-        return Err(invalid(text).with_hint("keep what matters; a file can hold the rest"));
+        let text = format!("`{name}` has {} bytes, the limit is {bytes_max}", text.len());
+        return Err(
+            invalid(text).with_hint("keep the important part, and put the rest into a file")
+        );
     }
     Ok(())
 }
@@ -136,12 +138,12 @@ pub fn check_text(name: &str, text: &str, bytes_max: usize) -> Result<()> {
 pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
     let mut tags: Vec<String> = Vec::new();
     if given.len() > TAGS_MAX {
-        return Err(invalid(format!("{} tags were given, at most {TAGS_MAX} go", given.len())));
+        return Err(invalid(format!("there are {} tags, the limit is {TAGS_MAX}", given.len())));
     }
     for tag in given {
         let tag = one_line(tag);
         if tag.len() > TAG_BYTES_MAX {
-            let text = format!("a tag has {} bytes, at most {TAG_BYTES_MAX} go", tag.len());
+            let text = format!("a tag has {} bytes, the limit is {TAG_BYTES_MAX}", tag.len());
             return Err(invalid(text));
         }
         let is_known = tags.iter().any(|known| folded(known) == folded(&tag));

@@ -170,7 +170,7 @@ impl Scopes {
         }
         let shown = cut(id, 60);
         let none = || Error::new(ErrorKind::NotFound, format!("no memory has the id `{shown}`"));
-        Err(failed.unwrap_or_else(|| none().with_hint("`memory list` shows them")))
+        Err(failed.unwrap_or_else(|| none().with_hint("`memory list` shows all ids")))
     }
 
     fn find(
