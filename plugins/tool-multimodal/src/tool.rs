@@ -68,7 +68,7 @@ async fn read(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
         let (facts, piece) = cx.files().read(read).await?;
         if media_type.is_none() {
             media_type = Some(type_of(&piece).ok_or_else(|| {
-                let text = "its content is that of no PNG, JPEG, GIF or WebP";
+                let text = "its content is not PNG, JPEG, GIF or WebP";
                 no_image(path, text).with_hint("read it as text, or convert it")
             })?);
         }
@@ -85,7 +85,7 @@ async fn read(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
 }
 
 fn no_image(path: &str, why: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("`{path}` is no image: {why}"))
+    Error::new(ErrorKind::InvalidArguments, format!("`{path}` is not an image: {why}"))
 }
 
 fn too_large(path: &str, bytes: u64) -> Error {
@@ -93,7 +93,7 @@ fn too_large(path: &str, bytes: u64) -> Error {
     #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal")]
     let megabytes = bytes as f64 / (1024.0 * 1024.0);
     let text = format!("`{path}` is too large: {megabytes:.1} MB > 10 MB");
-    Error::new(ErrorKind::LimitReached, text).with_hint("make a smaller copy and look at that")
+    Error::new(ErrorKind::LimitReached, text).with_hint("make a smaller copy and view that")
 }
 
 tool!(ViewImage);

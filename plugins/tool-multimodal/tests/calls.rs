@@ -71,11 +71,11 @@ fn what_is_no_image_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("words.png"), "hello").unwrap();
     fs::write(folder.path().join("empty.png"), "").unwrap();
-    let of_file = "its content is that of no PNG, JPEG, GIF or WebP";
+    let of_file = "its content is not PNG, JPEG, GIF or WebP";
     for (path, why) in [("words.png", of_file), ("empty.png", of_file), (".", "it is a folder")] {
         let error = view(&folder, path).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{path}");
-        assert_eq!(error.message, format!("`{path}` is no image: {why}"));
+        assert_eq!(error.message, format!("`{path}` is not an image: {why}"));
     }
     assert_eq!(view(&folder, "none.png").unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(view(&folder, "").unwrap_err().message, "`path` is required");
