@@ -140,7 +140,7 @@ fn loops_of_links_and_front_matter_that_lies_cost_no_more_than_their_files() {
         ("is left out: it has an alias", 1),
         ("is left out: it has more than 262144 bytes", 1),
         ("is left out: there is another `moon`", 1),
-        ("its name `moon` is not that of its folder, `other`", 1),
+        ("its name `moon` is not the name of its folder, `other`", 1),
     ] {
         assert_eq!(lines.iter().filter(|line| line.contains(text)).count(), count, "{listed}");
     }

@@ -61,7 +61,7 @@ pub fn fill(body: &str, arguments: &str, syntax: Syntax) -> Result<String, Strin
     let arguments = arguments.trim();
     let has = arguments.len();
     if has > ARGUMENTS_BYTES_MAX {
-        return Err(format!("the arguments have {has} bytes, at most {ARGUMENTS_BYTES_MAX} go"));
+        return Err(format!("the arguments have {has} bytes, the limit is {ARGUMENTS_BYTES_MAX}"));
     }
     let pieces = pieces(body, syntax);
     let given = Given::read(&pieces, arguments);

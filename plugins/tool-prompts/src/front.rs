@@ -46,7 +46,7 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
         if line.trim_end() == "---" {
             if end > FRONT_BYTES_MAX {
                 return Err(format!(
-                    "its front matter has {end} bytes, at most {FRONT_BYTES_MAX} are read"
+                    "its front matter has {end} bytes, the limit is {FRONT_BYTES_MAX}"
                 ));
             }
             return Ok((Some(&rest[..end]), rest[end + line.len()..].trim_start_matches('\n')));
@@ -156,7 +156,9 @@ fn read(text: &str) -> Result<Fields, String> {
     let mut events = Parser::new_from_str(text).map(|event| match event {
         Ok((Event::Alias(_), _)) => Err(HAS_ALIAS.to_owned()),
         Ok((event, _)) => Ok(event),
-        Err(error) => Err(format!("its front matter is no YAML: {}", one_line(&error.to_string()))),
+        Err(error) => {
+            Err(format!("its front matter is not valid YAML: {}", one_line(&error.to_string())))
+        }
     });
     let mut next = || events.next().unwrap_or(Ok(Event::StreamEnd));
     let mut fields = Fields::new();
@@ -165,14 +167,14 @@ fn read(text: &str) -> Result<Fields, String> {
             Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
             Event::MappingStart(..) => break,
             Event::StreamEnd | Event::DocumentEnd => return Ok(fields),
-            _ => return Err("its front matter is no list of keys".to_owned()),
+            _ => return Err("its front matter is not a list of keys".to_owned()),
         }
     }
     loop {
         let key = match next()? {
             Event::Scalar(key, ..) => key.into_owned(),
             Event::MappingEnd => return Ok(fields),
-            _ => return Err("a key of its front matter is no text".to_owned()),
+            _ => return Err("a key in its front matter is not a text".to_owned()),
         };
         let field = match next()? {
             Event::Scalar(text, style, ..) => scalar(&text, style),
@@ -184,7 +186,7 @@ fn read(text: &str) -> Result<Fields, String> {
             _ => return Err(format!("the key `{key}` stands for nothing")),
         };
         if fields.contains_key(&key) {
-            return Err(format!("the key `{key}` stands twice in its front matter"));
+            return Err(format!("the key `{key}` appears twice in its front matter"));
         }
         fields.insert(key, field);
     }
@@ -297,10 +299,10 @@ mod tests {
             assert_eq!(why.lines().count(), 1, "{why}");
             why
         };
-        assert!(refused("- a\n- b\n").contains("no list of keys"));
+        assert!(refused("- a\n- b\n").contains("not a list of keys"));
         let laughs = "a: &a\n  - x\nb:\n  - *a\n  - *a\n";
         assert!(refused(laughs).contains("alias"));
-        assert!(refused("? [a]\n: b\n").contains("no text"));
+        assert!(refused("? [a]\n: b\n").contains("not a text"));
         assert!(refused(&"[".repeat(FRONT_BYTES_MAX)).len() < 300);
         // Parsed as a text, because a text may start with a brace.
         assert!(parse(&format!("a: {}", "{a: ".repeat(4000))).is_ok());

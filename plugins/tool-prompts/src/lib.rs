@@ -192,7 +192,7 @@ fn find<'a>(
     let names = library.all().filter(|prompt| may_use(prompt)).map(|it| it.name.as_str());
     let names: Vec<&str> = names.take(NAMES_TOLD_MAX).collect();
     let text = match library.get(name) {
-        Some(_) => format!("`{name}` is not for you to use: its author says so"),
+        Some(_) => format!("the author of `{name}` does not let models use it"),
         None => format!("there is no prompt or skill `{}`", cut(name, 80)),
     };
     let error = Error::new(ErrorKind::NotFound, text);

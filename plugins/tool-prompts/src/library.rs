@@ -215,7 +215,7 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
     let name = match given("name").filter(|name| is_name(name)) {
         Some(name) if found.is_skill => name,
         _ if is_name(&stem) => stem.to_string(),
-        _ => return Err(format!("`{}` is no name that can be typed", one_line(&stem))),
+        _ => return Err(format!("`{}` is not a name that can be typed", one_line(&stem))),
     };
     if found.is_skill {
         odd.extend(rules::broken(&fields, &stem));
@@ -318,7 +318,7 @@ mod tests {
             "none/SKILL.md is left out: it has no description",
             "open/SKILL.md is left out: its front matter has no end",
             "plain/SKILL.md is left out: it has no description",
-            "other/SKILL.md: its name `moon` is not that of its folder, `other`",
+            "other/SKILL.md: its name `moon` is not the name of its folder, `other`",
         ] {
             assert!(told.contains(text), "{text}\n{told}");
         }

@@ -28,11 +28,11 @@ pub fn broken(fields: &Fields, folder: &str) -> Vec<String> {
         Some(Field::Text(text)) => {
             broken.extend(too_long("compatibility", text, COMPATIBILITY_CHARS_MAX));
         }
-        Some(_) => broken.push("its `compatibility` is no text".to_owned()),
+        Some(_) => broken.push("its `compatibility` is not a text".to_owned()),
     }
     let is_map = matches!(fields.get("metadata"), Some(Field::Nested { is_map_of_texts: true }));
     if fields.contains_key("metadata") && !is_map {
-        broken.push("its `metadata` is no map of texts".to_owned());
+        broken.push("its `metadata` is not a map of texts".to_owned());
     }
     broken
 }
@@ -43,20 +43,20 @@ fn broken_by_name(name: &str, folder: &str) -> Vec<String> {
         broken.push(format!("its name `{name}` has capital letters"));
     }
     if name.starts_with('-') || name.ends_with('-') || name.contains("--") {
-        broken.push(format!("its name `{name}` has a `-` at an end, or two beside each other"));
+        broken.push(format!("its name `{name}` has a `-` at an end, or two in a row"));
     }
     if !name.chars().all(|sign| sign.is_alphanumeric() || sign == '-') {
-        broken.push(format!("its name `{name}` has other signs than letters, digits and `-`"));
+        broken.push(format!("its name `{name}` has characters other than letters, digits and `-`"));
     }
     if name != folder {
-        broken.push(format!("its name `{name}` is not that of its folder, `{folder}`"));
+        broken.push(format!("its name `{name}` is not the name of its folder, `{folder}`"));
     }
     broken
 }
 
 fn too_long(key: &str, text: &str, max: usize) -> Option<String> {
     let count = text.chars().count();
-    (count > max).then(|| format!("its `{key}` has {count} characters, the format takes {max}"))
+    (count > max).then(|| format!("its `{key}` has {count} characters, the format allows {max}"))
 }
 
 #[cfg(test)]
@@ -91,11 +91,11 @@ mod tests {
         check("name: a\ndescription:\n", "a", &["no `description`"]);
         check("name: Moon\ndescription: b\n", "Moon", &["capital"]);
         for name in ["-a", "a-", "a--b"] {
-            check(&format!("name: {name}\ndescription: b\n"), name, &["two beside each other"]);
+            check(&format!("name: {name}\ndescription: b\n"), name, &["two in a row"]);
         }
-        check("name: a_b\ndescription: b\n", "a_b", &["other signs"]);
-        check("name: a b\ndescription: b\n", "a b", &["other signs"]);
-        check("name: a\ndescription: b\n", "c", &["not that of its folder"]);
+        check("name: a_b\ndescription: b\n", "a_b", &["characters other"]);
+        check("name: a b\ndescription: b\n", "a b", &["characters other"]);
+        check("name: a\ndescription: b\n", "c", &["not the name of its folder"]);
         check("name: a\ndescription: b\nmetadata: [x]\n", "a", &["`metadata`"]);
         check("name: a\ndescription: b\nmetadata: {x: {y: z}}\n", "a", &["`metadata`"]);
         check("name: a\ndescription: b\ncompatibility: [x]\n", "a", &["`compatibility`"]);

@@ -175,7 +175,7 @@ impl Walk {
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
@@ -183,7 +183,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     if bytes.len() as u64 > bytes_max {
         return Err(format!("it has more than {bytes_max} bytes"));
     }
-    let text = text_of(&bytes).ok_or("it is no text in UTF-8")?;
+    let text = text_of(&bytes).ok_or("it is not UTF-8 text")?;
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     Ok(if text.contains('\n') { text } else { text.replace('\r', "\n") })
 }
@@ -307,7 +307,7 @@ mod tests {
         assert!(read_text(&path, 7).is_ok());
         assert_eq!(read_text(&path, 6).unwrap_err(), "it has more than 6 bytes");
         fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert_eq!(read_text(&path, 6).unwrap_err(), "it is no text in UTF-8");
-        assert_eq!(read_text(Path::new("/dev/zero"), 6).unwrap_err(), "it is no file");
+        assert_eq!(read_text(&path, 6).unwrap_err(), "it is not UTF-8 text");
+        assert_eq!(read_text(Path::new("/dev/zero"), 6).unwrap_err(), "it is not a regular file");
     }
 }

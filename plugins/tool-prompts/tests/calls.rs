@@ -153,7 +153,7 @@ fn who_may_use_it_is_kept_to() {
     let instance = host.create(None).unwrap();
     assert_eq!(host.tools_set().unwrap().instructions, None);
     let error = host.call("use_prompt", json!({ "name": "moon" })).unwrap_err();
-    assert_eq!(error.message, "`moon` is not for you to use: its author says so");
+    assert_eq!(error.message, "the author of `moon` does not let models use it");
     assert!(instance.command("moon", json!({})).is_ok());
     assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
 }
