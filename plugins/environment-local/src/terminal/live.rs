@@ -366,7 +366,7 @@ impl Terminal for LocalTerminal {
 
     async fn signal(&self, signal: Signal) -> Result<()> {
         let sent = self.shared.open()?.signal(system_signal(signal)).map_err(|error| {
-            Error::new(ErrorKind::Failed, format!("cannot signal the foreground: {error}"))
+            Error::new(ErrorKind::Failed, format!("cannot signal the foreground program: {error}"))
         })?;
         // Until it leads a session, the program is the only process on the terminal.
         if sent { Ok(()) } else { self.program.signal(signal).await }

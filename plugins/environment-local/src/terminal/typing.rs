@@ -102,7 +102,7 @@ async fn comes(turn: &Turn<'_>, home: &Home, until: Option<Instant>) -> Result<b
 }
 
 pub(super) fn lost(error: &io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("the terminal is lost: {error}"))
+    Error::new(ErrorKind::Io, format!("lost the terminal: {error}"))
 }
 
 pub(super) fn closed() -> Error {
