@@ -100,7 +100,8 @@ impl Answered<'_> {
             (404, _) => self.not_found(&words),
             (405, _) => CHECK_URL.to_owned(),
             (400, _) if says("user location is not supported") => {
-                "AI Studio does not serve this country; Vertex AI may: set `project`".to_owned()
+                "AI Studio is not available in this country; to use Vertex AI, set `project`"
+                    .to_owned()
             }
             (400, _) if says("function calling is not enabled") => {
                 "choose a model that can use tools, or run without them: `--tools none`".to_owned()
