@@ -203,7 +203,7 @@ impl Run<'_> {
         matcher.mask(logits)?;
         match self.sampler.pick(logits) {
             Some(token) => Ok(Some(token)),
-            None => Err(Error::new(ErrorKind::Provider, "the grammar allows no token at all")),
+            None => Err(Error::new(ErrorKind::Provider, "the grammar allows no token")),
         }
     }
 
