@@ -130,7 +130,7 @@ async fn get_background_task(
             break;
         }
     }
-    let Some(mut answer) = answer else { return Err(Error::failed("the host told nothing")) };
+    let Some(mut answer) = answer else { return Err(Error::failed("the host returned nothing")) };
     cx.state().offsets.lock().insert(read.task_id, answer.offset);
     if let Some(lines) = tail {
         told::keep_last(&mut answer, lines);
@@ -260,7 +260,7 @@ impl State for Background {
             return Ok(Output::text(told::for_people(&cx.tasks().list().await?)));
         }
         let Some(task_id) = arguments["task"].as_str() else {
-            let error = Error::new(ErrorKind::InvalidArguments, "which task is to be ended?");
+            let error = Error::new(ErrorKind::InvalidArguments, "no task id was given");
             return Err(error.with_hint("tasks cancel task_1"));
         };
         let text = match cancel(cx, task_id).await? {
