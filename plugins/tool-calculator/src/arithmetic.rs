@@ -124,5 +124,5 @@ fn bounded(number: BigDecimal) -> Result<BigDecimal, Refused> {
 }
 
 fn too_large() -> Refused {
-    format!("a number of more than {DIGITS_MAX} digits")
+    format!("a number has more than {DIGITS_MAX} digits")
 }

@@ -105,9 +105,10 @@ impl Operand {
         // A floating-point number with this many digits may only be the nearest one to the original
         // text.
         if matches!(self, Self::Number(number) if number.is_f64()) && digits > DIGITS_KEPT {
-            let text = format!("`{text}` may not be the number that you wrote");
+            let text = format!("`{text}` may differ from the number that you wrote");
             let hint = format!(
-                "give a number of more than {DIGITS_KEPT} digits as text, as in \"18446744073709551617\""
+                "give a number with more than {DIGITS_KEPT} digits as text, as in \
+                 \"18446744073709551617\""
             );
             return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
         }

@@ -69,7 +69,7 @@ fn what_cannot_be_calculated_is_said() {
     refused("1 % (1 - 1)", "division by zero");
     refused("0 ** -1", "division by zero");
     refused("2 ** 0.5", "the exponent or the number of places is not a whole number");
-    let too_large = "a number of more than 1000 digits";
+    let too_large = "a number has more than 1000 digits";
     refused("9**9**9**9", too_large);
     refused("1.5**99999999999999", too_large);
     refused("1e999999999", too_large);
