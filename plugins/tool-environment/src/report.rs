@@ -59,7 +59,7 @@ fn of_place(
 fn cwd(facts: &Facts) -> Result<Map<String, Value>, Error> {
     facts.place.elsewhere()?;
     let directory = working_directory(facts).ok_or_else(|| {
-        Error::new(ErrorKind::Unavailable, "the working directory is not known")
+        Error::new(ErrorKind::Unavailable, "the working directory is unknown")
             .with_hint("start jaato in a directory that exists and that you may read")
     })?;
     Ok(Map::from_iter([("cwd".to_owned(), json!(directory))]))
@@ -211,7 +211,7 @@ mod tests {
             Aspect::Cwd,
             facts,
             expect![[r#"
-                unavailable: the working directory is not known
+                unavailable: the working directory is unknown
                 hint: start jaato in a directory that exists and that you may read
             "#]],
         );
