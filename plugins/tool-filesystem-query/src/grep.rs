@@ -275,7 +275,7 @@ fn wrong(error: Error, path: &str) -> Error {
             let text = format!("Invalid regex pattern: {reason}");
             let hint = error.hint.unwrap_or_default();
             Error::new(error.kind, text)
-                .with_hint(format!("for plain text give literal: true; else {hint}"))
+                .with_hint(format!("for plain text, set literal: true; otherwise {hint}"))
         }
         None => told(error, "Path", path),
     }
