@@ -68,7 +68,7 @@ pub fn add(file: &Connection, new: &NewMemory) -> WorkResult<String> {
         index(file, number)?;
         return Ok(id);
     }
-    Err(WorkError::Told(Error::failed("no id is free")))
+    Err(WorkError::Told(Error::failed("cannot find a free id")))
 }
 
 /// Finds memories, ordered by shared tags, then by matching words, then newest first.
