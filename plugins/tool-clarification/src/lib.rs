@@ -88,8 +88,8 @@ fn told(questions: &[Question], answer: &FormAnswer) -> Value {
             return json!({ "responses": responses });
         }
         FormOutcome::Nobody => {
-            let reason = answer.reason.as_deref().unwrap_or("nobody is there");
-            format!("Nobody can answer: {reason}. Decide yourself, and say what you assumed.")
+            let reason = answer.reason.as_deref().unwrap_or("no user is there");
+            format!("No one can answer: {reason}. Decide yourself, and say what you assumed.")
         }
         _ => "User cancelled the clarification request.".to_owned(),
     };
