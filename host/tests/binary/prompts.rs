@@ -134,7 +134,7 @@ fn loops_of_links_and_front_matter_that_lies_cost_no_more_than_their_files() {
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines.len(), 9, "{listed}");
     for (text, count) in [
-        ("a link leads out of the place", 1),
+        ("a link leads out of the folder", 1),
         ("is left out: it has no description", 1),
         ("is left out: its front matter has no end", 1),
         ("is left out: it has an alias", 1),

@@ -183,7 +183,7 @@ fn read(text: &str) -> Result<Fields, String> {
                 skip(&mut next, false)?;
                 Field::Nested { is_map_of_texts: false }
             }
-            _ => return Err(format!("the key `{key}` stands for nothing")),
+            _ => return Err(format!("the key `{key}` refers to nothing")),
         };
         if fields.contains_key(&key) {
             return Err(format!("the key `{key}` appears twice in its front matter"));

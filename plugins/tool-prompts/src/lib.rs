@@ -147,7 +147,7 @@ impl State for Prompts {
                     answer
                         .refused
                         .into_iter()
-                        .map(|it| format!("`/prompt {}` alone uses it: {}", it.name, it.why)),
+                        .map(|it| format!("use it with `/prompt {}`: {}", it.name, it.why)),
                 ),
                 // `use_prompt` and `/prompt` work without them.
                 Err(error) => library.lines.push(error.message),

@@ -171,7 +171,7 @@ impl Library {
     fn tell(&mut self, line: String) {
         match self.lines.len() {
             count if count < LINES_MAX => self.lines.push(one_line(&line)),
-            LINES_MAX => self.lines.push("and more that is not listed".to_owned()),
+            LINES_MAX => self.lines.push("and more".to_owned()),
             _ => {}
         }
     }
@@ -220,7 +220,7 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
     if found.is_skill {
         odd.extend(rules::broken(&fields, &stem));
     } else if given("name").is_some_and(|given| given != name) {
-        odd.push(format!("it is called `{name}` as its file, not as its `name` says"));
+        odd.push(format!("it is named `{name}` like its file, and its `name` is ignored"));
     }
     let says = |key: &str, word: &str| given(key).is_some_and(|it| it.eq_ignore_ascii_case(word));
     let prompt = Prompt {

@@ -106,7 +106,7 @@ fn list(library: &Library) -> String {
     };
     let mut lines: Vec<String> = library.all().map(line).collect();
     if lines.is_empty() {
-        lines.push("there are no prompts and no skills".to_owned());
+        lines.push("no prompts and no skills".to_owned());
     }
     lines.extend(library.lines.iter().map(|line| format!("! {line}")));
     lines.join("\n")

@@ -95,7 +95,7 @@ impl Walk {
         };
         // The user has not trusted the target of a link. The user's own folders may be links.
         if place.source == Source::Project && root != place.folder {
-            return self.tell(&place.folder, "a link leads there");
+            return self.tell(&place.folder, "its path contains a link");
         }
         if root.is_dir() {
             self.below(place, &root, &root, &place.folder, 0);
@@ -111,7 +111,9 @@ impl Walk {
                 self.folders += 1;
                 self.tell(
                     shown,
-                    &format!("more than {FOLDERS_MAX} folders: the others are left out"),
+                    &format!(
+                        "there are more than {FOLDERS_MAX} folders, and the others are skipped"
+                    ),
                 );
             }
             return;
@@ -134,11 +136,14 @@ impl Walk {
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
             let Ok(path) = fs::canonicalize(folder.join(name)) else { continue };
             if !path.starts_with(root) {
-                self.tell(&shown.join(name), "a link leads out of the place");
+                self.tell(&shown.join(name), "a link leads out of the folder");
             } else if path.is_dir() {
                 match depth < DEPTH_MAX {
                     true => self.below(place, root, &path, &shown.join(name), depth + 1),
-                    false => self.tell(&shown.join(name), &format!("deeper than {DEPTH_MAX}")),
+                    false => self.tell(
+                        &shown.join(name),
+                        &format!("nested deeper than {DEPTH_MAX} folders"),
+                    ),
                 }
             } else if place.wanted != Wanted::Skills && name.ends_with(".md") {
                 self.file(place, root, (folder, shown), name);
@@ -150,7 +155,7 @@ impl Walk {
         let shown = shown.join(name);
         match fs::canonicalize(folder.join(name)) {
             Ok(path) if !path.starts_with(root) => {
-                self.tell(&shown, "a link leads out of the place")
+                self.tell(&shown, "a link leads out of the folder")
             }
             Ok(path) if self.seen.insert(path.clone()) => {
                 let is_skill = name.eq_ignore_ascii_case(SKILL_FILE);
@@ -265,7 +270,7 @@ mod tests {
         let walk = walk(&root, Source::User, Wanted::Prompts);
         assert_eq!(names(&walk, &root), ["again/SKILL.md"]);
         assert_eq!(walk.wrong.len(), 3, "{:?}", walk.wrong);
-        assert!(walk.wrong.iter().all(|line| line.ends_with("a link leads out of the place")));
+        assert!(walk.wrong.iter().all(|line| line.ends_with("a link leads out of the folder")));
     }
 
     #[test]
@@ -274,7 +279,7 @@ mod tests {
         write(&root, "real/moon/SKILL.md");
         symlink(root.join("real"), root.join("link")).unwrap();
         let project = walk(&root.join("link"), Source::Project, Wanted::Skills);
-        assert!(project.found.is_empty() && project.wrong[0].ends_with("a link leads there"));
+        assert!(project.found.is_empty() && project.wrong[0].ends_with("its path contains a link"));
         assert_eq!(walk(&root.join("link"), Source::User, Wanted::Skills).found.len(), 1);
     }
 
@@ -285,7 +290,7 @@ mod tests {
         write(&root, "a/b/c/d/e/SKILL.md");
         let deep = walk(&root, Source::User, Wanted::Skills);
         assert_eq!(names(&deep, &root), ["1/2/3/4/SKILL.md"]);
-        assert!(deep.wrong[0].ends_with("a/b/c/d/e: deeper than 4"));
+        assert!(deep.wrong[0].ends_with("a/b/c/d/e: nested deeper than 4 folders"));
 
         let (_folder, root) = folder();
         for number in 0..FOLDERS_MAX {

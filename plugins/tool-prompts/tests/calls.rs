@@ -166,7 +166,7 @@ fn with_nothing_there_nothing_is_offered() {
     assert!(host.tools_set().is_none());
     assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
     let list = instance.command("prompts", json!({})).unwrap();
-    assert_eq!(list.content["result"], "there are no prompts and no skills");
+    assert_eq!(list.content["result"], "no prompts and no skills");
 }
 
 jaato_plugin_testkit::conformance!(tool_prompts: tool);
