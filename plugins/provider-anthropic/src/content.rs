@@ -19,8 +19,8 @@ pub const IMAGE_BYTES_MAX: usize = 5 * 1024 * 1024 / 4 * 3;
 /// The largest file that fits into a request.
 pub const FILE_BYTES_MAX: usize = 22 * 1024 * 1024;
 
-/// The most pixels that a side of an image may have. [`SIDE_MAX_OF_MANY`] applies if a request has
-/// more than [`IMAGES_MANY`] images
+/// The maximum number of pixels that a side of an image may have. [`SIDE_MAX_OF_MANY`] applies if a
+/// request has more than [`IMAGES_MANY`] images
 /// (<https://platform.claude.com/docs/en/build-with-claude/vision>).
 const SIDE_MAX: u32 = 8_000;
 const IMAGES_MANY: u32 = 20;

@@ -34,7 +34,7 @@ pub(crate) struct Facts {
     pub(crate) binds_thoughts: bool,
     /// Whether the tools may change during a conversation.
     pub(crate) changes_tools: bool,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens in an answer.
     pub(crate) output_tokens_max: u32,
     /// The context window in tokens, if known.
     pub(crate) context_limit: Option<u64>,

@@ -13,8 +13,8 @@ use crate::refusal::CHECK_URL;
 /// Models per page. The vendor allows no more.
 pub(crate) const PAGE_MODELS: usize = 1000;
 
-/// The most pages to read. The vendor has one or two, so a server with more pages than this may
-/// never stop.
+/// The maximum number of pages to read. The vendor has one or two, so a server with more pages than
+/// this may never stop.
 pub(crate) const PAGES_MAX: usize = 16;
 
 /// The method with which a model answers.

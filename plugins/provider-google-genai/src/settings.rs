@@ -26,7 +26,7 @@ pub const NAMES: [&str; 10] = [
     "extra_headers",
 ];
 
-/// The most stop sequences.
+/// The maximum number of stop sequences.
 const STOPS_MAX: usize = 5;
 
 /// The media type of an answer with a schema.

@@ -11,7 +11,8 @@ use crate::credentials::{self, variables};
 use crate::endpoint::Backend;
 use crate::habits::Habits;
 
-/// The most servers and models whose requirements are remembered. No one uses more at once.
+/// The maximum number of servers and models whose requirements are remembered. No one uses more at
+/// once.
 const REMEMBERED_MAX: usize = 64;
 
 /// The plugin's state. It remembers refusals, so that a server refuses each request only once. It

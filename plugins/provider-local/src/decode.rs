@@ -39,7 +39,7 @@ pub struct Decoding<'a> {
     pub grammar: &'a CallGrammar,
     /// The tools that the model may call.
     pub format: &'a CallFormat,
-    /// The most tokens to produce.
+    /// The maximum number of tokens to produce.
     pub tokens_max: usize,
     /// Whether the model may make a call.
     pub calls: Calls,

@@ -10,7 +10,7 @@ use crate::cancel::CancelFlag;
 
 /// A loaded model with the cache of one sequence.
 pub trait Engine: Send {
-    /// Returns the most tokens that the cache can contain.
+    /// Returns the maximum number of tokens in the cache.
     fn context_limit(&self) -> usize;
 
     /// Returns the number of tokens in the cache.

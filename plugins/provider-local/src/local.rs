@@ -31,7 +31,7 @@ const GAIN_TOKENS_MIN: usize = 16;
 /// From this number of tokens, reading the prompt takes long enough for a notice.
 const NOTICE_TOKENS_MIN: usize = 200;
 
-/// The most tokens of the prompt to read between two progress reports.
+/// The maximum number of prompt tokens to read between two progress reports.
 const FED_TOKENS: usize = 128;
 
 /// Receives the pieces of a completion in progress.
@@ -108,7 +108,7 @@ impl LocalModel {
         self.engine.state_bytes_per_token()
     }
 
-    /// Returns the most tokens of prompt and answer together.
+    /// Returns the maximum number of tokens in prompt and answer together.
     pub fn context_limit(&self) -> usize {
         self.engine.context_limit()
     }

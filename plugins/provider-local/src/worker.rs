@@ -19,7 +19,7 @@ use crate::local::{LocalModel, Sink, TokenCounter};
 use crate::memory::{self, Kernels};
 use crate::state::{BYTES_MAX, ModelDigest, Store};
 
-/// The most waiting requests. More sessions with one small model are a mistake.
+/// The maximum number of waiting requests. More sessions with one small model are a mistake.
 const WAITING_MAX: usize = 32;
 
 /// The weights for a request, as found by the host.

@@ -17,7 +17,7 @@ pub struct Facts {
     pub window: Option<u64>,
     /// The context size that the model's Modelfile sets.
     pub own_context: Option<u64>,
-    /// The most tokens of an answer that the model's Modelfile sets.
+    /// The maximum number of tokens in an answer, as set by the model's Modelfile.
     pub own_output: Option<u64>,
     /// Whether the model runs on the vendor's machines.
     pub is_remote: bool,

@@ -22,14 +22,15 @@ use crate::{models, request, window};
 /// The provider name in `ollama/MODEL`.
 pub const PROVIDER: &str = "ollama";
 
-/// The most models to query individually. The rest of a longer list is described by the list alone.
+/// The maximum number of models to query individually. The rest of a longer list is described by
+/// the list alone.
 const SHOWN_MAX: usize = 200;
 
 /// The smallest request whose token count is checked, in bytes.
 const CHECKED_BYTES_MIN: usize = 16 * 1024;
 
-/// The most bytes of text per token. If the server counts fewer tokens, it has not read everything.
-/// English has four bytes per token, source code three.
+/// The maximum number of text bytes per token. If the server counts fewer tokens, it has not read
+/// everything. English has four bytes per token, source code three.
 const TOKEN_BYTES_MAX: usize = 8;
 
 /// The provider `ollama`.

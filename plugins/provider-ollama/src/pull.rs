@@ -11,8 +11,8 @@ use crate::refusal;
 /// The longest model name: four parts with the server's own limits.
 const NAME_BYTES_MAX: usize = 350 + 3 * 80;
 
-/// The most files of a model. Models have a dozen, so a server that sends more than this may never
-/// stop.
+/// The maximum number of files in a model. Models have a dozen, so a server that sends more than
+/// this may never stop.
 const FILES_MAX: usize = 4096;
 
 /// The hint for a pull that was interrupted.

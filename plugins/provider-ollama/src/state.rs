@@ -15,7 +15,7 @@ use crate::models::with_tag;
 /// The variable that holds the API key for a server that needs one.
 pub(crate) const KEY: &str = "OLLAMA_API_KEY";
 
-/// The most models to remember. No one uses more at once.
+/// The maximum number of models to remember. No one uses more at once.
 const REMEMBERED_MAX: usize = 256;
 
 /// What the plugin knows about a model on a server.

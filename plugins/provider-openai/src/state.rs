@@ -17,7 +17,7 @@ pub(crate) const KEY: &str = "OPENAI_API_KEY";
 /// The variable that names another server.
 const BASE_URL: &str = "OPENAI_BASE_URL";
 
-/// The most models whose requirements are remembered. No one uses more at once.
+/// The maximum number of models whose requirements are remembered. No one uses more at once.
 const REMEMBERED_MAX: usize = 64;
 
 /// The requirements of models that refused something, by URL and name.

@@ -41,7 +41,7 @@ pub fn read(answer: &TaskReadAnswer) -> Value {
     told
 }
 
-/// The most output to keep for one answer, in bytes. No one reads more than this.
+/// The maximum output to keep for one answer, in bytes. No one reads more than this.
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
 /// Appends the output of a later read.

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive as _, Zero as _};
 
-/// The most digits of a number, before and after the decimal point together.
+/// The maximum number of digits in a number, before and after the decimal point together.
 pub const DIGITS_MAX: u64 = 1000;
 
 /// Significant digits of a quotient whose decimals do not end.

@@ -13,7 +13,7 @@ use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
 use question::Question;
 
-/// The most questions of one call. A form cannot have more fields.
+/// The maximum number of questions in one call. A form cannot have more fields.
 const QUESTIONS_MAX: usize = 20;
 
 /// Ask the user what you cannot find out yourself, all questions at once.

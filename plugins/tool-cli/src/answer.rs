@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
 use jaato_plugin_sdk::serde_json::Map;
 
-/// The most processes to list among those left running.
+/// The maximum number of processes to list among those left running.
 const LEFT_LISTED_MAX: usize = 16;
 
 /// The key of the standard output.

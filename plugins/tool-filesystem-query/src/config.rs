@@ -5,10 +5,10 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-/// The most results that a call may ask for.
+/// The maximum number of results that a call may ask for.
 pub const RESULTS_MAX: usize = 10_000;
 
-/// The most context lines around a match.
+/// The maximum number of context lines around a match.
 pub const CONTEXT_LINES_MAX: usize = 50;
 
 /// The default exclusions outside of git repositories: files that programs build, cache or

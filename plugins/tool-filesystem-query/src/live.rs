@@ -3,10 +3,10 @@
 use jaato_plugin_sdk::Reporter;
 use jaato_plugin_sdk::types::Delta;
 
-/// The most lines to show for one search.
+/// The maximum number of lines to show for one search.
 const LINES_MAX: usize = 200;
 
-/// The most characters to show of a line.
+/// The maximum length of a shown line, in characters.
 const LINE_CHARS_MAX: usize = 200;
 
 /// The live display of a search.

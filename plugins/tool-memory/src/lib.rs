@@ -26,7 +26,8 @@ use scopes::{Gathered, Scopes};
 /// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "Keep what later sessions should know with `store_memory`: decisions, conventions, where things are. Look with `retrieve_memories` before you explore anew.";
 
-/// The most memories that one search returns. More would distract the model from its task.
+/// The maximum number of memories that one search returns. More would distract the model from its
+/// task.
 const RETRIEVED_MAX: u32 = 20;
 
 /// Remember a fact for later sessions.

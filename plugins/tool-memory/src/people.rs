@@ -8,7 +8,7 @@ use crate::scopes::{Gathered, Scopes};
 
 /// The command's name.
 pub const NAME: &str = "memory";
-/// The most memories of each scope in the list.
+/// The maximum number of memories that the list shows for each scope.
 const LISTED_MAX: u32 = 100;
 
 const HELP: &str = "memory list            what is remembered, the newest first

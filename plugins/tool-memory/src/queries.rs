@@ -8,7 +8,8 @@ use crate::file::{WorkError, WorkResult};
 use crate::record::{Memory, NewMemory};
 use crate::words::folded;
 
-/// The most memories of one scope. A search over all of them must take only milliseconds.
+/// The maximum number of memories in one scope. A search over all of them must take only
+/// milliseconds.
 pub const MEMORIES_MAX: u32 = 10_000;
 /// How often another id is drawn if an id is taken.
 const IDS_TRIED: usize = 5;
@@ -20,7 +21,7 @@ pub struct Wanted {
     pub tags: Vec<String>,
     /// The query for the full-text index.
     pub query: String,
-    /// The most memories to return.
+    /// The maximum number of memories to return.
     pub count: u32,
 }
 

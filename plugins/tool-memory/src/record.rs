@@ -12,7 +12,7 @@ pub const CONTENT_BYTES_MAX: usize = 64 * 1024;
 pub const DESCRIPTION_BYTES_MAX: usize = 1024;
 /// The longest evidence in bytes.
 pub const EVIDENCE_BYTES_MAX: usize = 4096;
-/// The most tags of one memory or one search.
+/// The maximum number of tags in one memory or one search.
 pub const TAGS_MAX: usize = 20;
 /// The longest tag in bytes.
 pub const TAG_BYTES_MAX: usize = 100;

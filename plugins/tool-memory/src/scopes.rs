@@ -10,11 +10,11 @@ use crate::queries::{self, Found, Wanted};
 use crate::record::{Memory, NewMemory, Scope};
 use crate::words::{any_of, folded, words, words_of_prompt};
 
-/// The most memories listed before a prompt.
+/// The maximum number of memories listed before a prompt.
 const TITLES_MAX: u32 = 5;
-/// The most bytes of all lines before a prompt, which is about 200 tokens.
+/// The maximum size of all lines before a prompt, in bytes. This is about 200 tokens.
 const TITLES_BYTES_MAX: usize = 800;
-/// The most bytes of one line.
+/// The maximum length of one line, in bytes.
 const TITLE_BYTES_MAX: usize = 240;
 
 /// The files of both scopes, or the errors that prevent their use.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// How much of a prompt is searched, in bytes. A pasted log must not make the user wait.
 const PROMPT_BYTES_MAX: usize = 16 * 1024;
-/// The most words of one search.
+/// The maximum number of words in one search.
 const WORDS_MAX: usize = 64;
 /// Words of at least this length also match longer words that begin with them: `release`,
 /// `releases`.

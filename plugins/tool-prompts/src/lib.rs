@@ -29,10 +29,11 @@ use library::{Library, Prompt};
 /// The approximate number of bytes per token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The most tokens that the setting may allow for names and descriptions. The host accepts 64 KiB.
+/// The maximum number of tokens that the setting may allow for names and descriptions. The host
+/// accepts 64 KiB.
 const CATALOG_TOKENS_MAX: usize = 16_000;
 
-/// The most names in a hint.
+/// The maximum number of names in a hint.
 const NAMES_TOLD_MAX: usize = 20;
 
 /// Get a prompt or skill by name. Follow what it says.

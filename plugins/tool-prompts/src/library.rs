@@ -12,16 +12,18 @@ use crate::scan::{
     Found, PROMPT_BYTES_MAX, Place, SKILL_BYTES_MAX, Source, Walk, Wanted, read_text,
 };
 
-/// The most prompts and skills of a session. Each may be a command, and a plugin may have 200 of
-/// them.
+/// The maximum number of prompts and skills in a session. Each may be a command, and a plugin may
+/// have 200 of them.
 pub const PROMPTS_MAX: usize = 199;
-/// The most bytes of all texts together. They are kept as they were when the session started.
+/// The maximum size of all texts together, in bytes. They are kept as they were when the session
+/// started.
 const TEXTS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// The most lines about problems. A folder of untrusted files may have thousands.
+/// The maximum number of lines about problems. A folder of untrusted files may have thousands.
 const LINES_MAX: usize = 100;
-/// The most characters of a name that can be typed. The format allows fewer, which is reported.
+/// The maximum length of a name that can be typed, in characters. The format allows fewer, which is
+/// reported.
 const NAME_CHARS_MAX: usize = 128;
-/// The most characters of a description in the model's instructions.
+/// The maximum length of a description in the model's instructions, in characters.
 const TOLD_CHARS_MAX: usize = 300;
 
 /// The workspace's folders below its root. The first prompt with a name wins.

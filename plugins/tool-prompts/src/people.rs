@@ -13,7 +13,7 @@ const LIST: &str = "prompts";
 /// Uses a prompt by its name, even if another command has the same name.
 pub const USE: &str = "prompt";
 
-/// The most characters of a description in a list.
+/// The maximum length of a description in a list, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
 /// Returns the commands that always exist.

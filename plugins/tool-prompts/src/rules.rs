@@ -3,11 +3,11 @@
 
 use crate::front::{Field, Fields};
 
-/// The most characters of a name.
+/// The maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
-/// The most characters of a description.
+/// The maximum length of a description, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// The most characters of a compatibility note.
+/// The maximum length of a compatibility note, in characters.
 const COMPATIBILITY_CHARS_MAX: usize = 500;
 
 /// Lists the violations that the format's validator would find in a skill in `folder`.

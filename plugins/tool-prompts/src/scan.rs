@@ -12,7 +12,7 @@ use encoding_rs::UTF_8;
 
 /// The deepest nesting of folders.
 pub const DEPTH_MAX: usize = 4;
-/// The most folders to read in all places together.
+/// The maximum number of folders to read in all places together.
 pub const FOLDERS_MAX: usize = 2000;
 /// The largest file of a prompt, in bytes.
 pub const PROMPT_BYTES_MAX: u64 = 64 * 1024;

@@ -7,7 +7,7 @@
 use jaato_plugin_sdk::types::ToolSpec;
 use serde_json::{Map, Value, json};
 
-/// The most calls to show. Each takes about 30 tokens of every prompt.
+/// The maximum number of calls to show. Each takes about 30 tokens of every prompt.
 const CALLS_MAX: usize = 10;
 
 /// The fewest calls to show, if the tools have enough examples. After a single one, the model

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::tokenizer::Tokenizer;
 
-/// The most tokens of one result. Two cores with AVX2 read them in ten seconds, at 69 tokens per
-/// second.
+/// The maximum number of tokens in one result. Two cores with AVX2 read them in ten seconds, at 69
+/// tokens per second.
 pub const RESULT_TOKENS_MAX: usize = 700;
 
 /// After this many failed calls in a row, the model must say what failed.

@@ -9,7 +9,7 @@ use super::cache::LayerCache;
 use super::weights::{Linear, Weights};
 use crate::gguf::Shape;
 
-/// The most new tokens for which the fused attention is faster than matrix products.
+/// The maximum number of new tokens for which the fused attention is faster than matrix products.
 const FUSED_TOKENS_MAX: usize = 7;
 
 /// The weights of one layer.

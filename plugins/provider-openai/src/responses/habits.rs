@@ -39,7 +39,7 @@ pub enum Wish {
     NoReasoning,
 }
 
-/// The most hashes to keep.
+/// The maximum number of hashes to keep.
 const MARKS_MAX: usize = 4096;
 
 impl Habits {
