@@ -122,7 +122,7 @@ impl Setting for Option<u64> {
 }
 
 impl Setting for Texts {
-    const KIND: &'static str = "a list of texts; a variable gives one";
+    const KIND: &'static str = "a list of strings; a variable holds one";
 
     fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
         let texts = list_of(value)?.iter().map(|item| text_of(&item.value));

@@ -21,11 +21,11 @@ fn row(key: &KeyInfo) -> String {
         Merge::Add => " Layers add up.",
     };
     let workspace = match key.owner {
-        Owner::Anyone => "may say it".to_owned(),
+        Owner::Anyone => "may set it".to_owned(),
         Owner::User => "may not".to_owned(),
-        Owner::UserFirst => "where your own file does not".to_owned(),
-        Owner::Only(value) => format!("may say `{value}`"),
-        Owner::Inside => "a file inside of it".to_owned(),
+        Owner::UserFirst => "may set it if your own file does not".to_owned(),
+        Owner::Only(value) => format!("may set `{value}`"),
+        Owner::Inside => "may set a file inside it".to_owned(),
     };
     format!(
         "| `{}` | {} | `{}` | {} | {option} | {workspace} | {}{adds} |\n",

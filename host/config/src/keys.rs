@@ -342,101 +342,102 @@ const FIRST_TOOLS: [&str; 13] = [
 ];
 
 keys! {
-    /// Model that answers.
+    /// The model that answers.
     model: ModelId = default_model(),
         key("model").variables(&["MODEL_NAME", "JAATO_MODEL"]).option("--model").files_win();
-    /// Provider of a model that is given without one; not set, it is the one whose models or keys
-    /// match.
+    /// Provider of a model that is named without one. If not set, jaato uses the provider whose
+    /// models or keys match.
     provider: String = String::new(),
         key("provider").variables(&["JAATO_PROVIDER"]);
-    /// Models that answer, in this order, where the model fails for good.
+    /// Models to use, in this order, if the model fails permanently.
     fallback: Texts = Texts::default(),
         key("fallback").variables(&["JAATO_FALLBACK"]).owner(Owner::UserFirst);
-    /// Use no network at all.
+    /// Do not use the network.
     offline: bool = false,
         key("offline").variables(&["JAATO_OFFLINE"]).option("--offline").owner(Owner::Only("true"));
-    /// Execution environment: where the session's files lie and its commands run.
+    /// Execution environment: where the session's files are and its commands run.
     environment: String = DEFAULT_ENVIRONMENT.to_owned(),
         key("environment").variables(&["JAATO_ENVIRONMENT"]).option("--environment")
             .owner(Owner::UserFirst);
-    /// More folders with plugins, searched before the user's own.
+    /// More plugin folders, searched before the user's own.
     plugin_dirs: Vec<PathBuf> = Vec::new(),
         key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up()
             .users_own();
-    /// Download the weights of the embedded model when they are missing, without asking.
+    /// Download missing weights of the embedded model without asking.
     local_download: bool = false,
         key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]).owner(Owner::Only("false"));
-    /// Plugins that are not used.
+    /// Plugins that jaato does not load.
     plugins_disabled: Vec<String> = Vec::new(),
         key("plugins.disabled").variables(&["JAATO_PLUGINS_DISABLED"]).adding_up();
-    /// Plugins that run in a worker of their own, whatever they ask for; `*` means all.
+    /// Plugins that always run in a worker of their own; `*` means all.
     plugins_isolated: Vec<String> = Vec::new(),
         key("plugins.isolated").variables(&["JAATO_PLUGINS_ISOLATED"]).adding_up();
-    /// Only these tools are offered, by their names or by beginnings that end with `*`; when empty,
-    /// all are; `none` alone offers no tool.
+    /// Offer only these tools, by name or by a prefix that ends with `*`. An empty list offers all
+    /// tools, `none` alone offers no tools.
     tools_enabled: Vec<String> = Vec::new(),
         key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools")
             .owner(Owner::UserFirst);
-    /// Offer tools to the model at all; `--tools` wins.
+    /// Offer tools to the model. `--tools` overrides this key.
     tools_offered: bool = true,
         key("tools.offered").variables(&["AI_USE_CHAT_FUNCTIONS", "JAATO_TOOLS_OFFERED"]);
-    /// Tools that are not offered, whatever else says so.
+    /// Tools that are never offered, even if another setting enables them.
     tools_disabled: Vec<String> = Vec::new(),
         key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
-    /// Core tools that stand in requests before all others, as far as they fit.
+    /// Core tools that come first in requests, as far as they fit.
     tools_first: Vec<String> = FIRST_TOOLS.map(str::to_owned).to_vec(),
         key("tools.first").variables(&["JAATO_TOOLS_FIRST"]).owner(Owner::UserFirst);
-    /// Most tokens, roughly, of core tools and their plugins' instructions in each request; a model
-    /// may take fewer. What does not fit the model finds when it looks for it.
+    /// Approximate token limit for core tools and their plugins' instructions in each request; a
+    /// model may have a lower limit. The model can still find the tools that do not fit.
     tools_core_tokens_max: u64 = 3_500,
         key("tools.core_tokens_max").variables(&["JAATO_TOOLS_CORE_TOKENS_MAX"])
             .limits(0, 1_000_000);
-    /// Variables that commands are given although they look like secrets.
+    /// Variables that commands get even if they look like secrets.
     tools_cli_pass: Vec<String> = Vec::new(),
         key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up().users_own();
 
     section session: Limits, "The bounds of a session." {
         // An endless tool loop ends here.
-        /// Most requests to the model in one turn.
+        /// Maximum number of requests to the model in one turn.
         steps_max: u32 = 50, row().limits(1, 10_000);
         // One answer must not start thousands of processes.
-        /// Most calls of one answer that are run; the rest gets an error.
+        /// Maximum number of tool calls that run from one answer; the others get an error.
         calls_per_step_max: usize = 32, row().limits(1, 1024);
-        /// Most tool calls that run at the same time.
+        /// Maximum number of tool calls that run at the same time.
         parallel_calls_max: usize = 8, row().limits(1, 64);
         // One careless `cat` must not push the task out of the context window.
-        /// Most bytes of a tool call's output that the model is sent; the whole stays in a file.
+        /// Maximum number of bytes of a tool call's output that the model gets; a file keeps the
+        /// whole output.
         output_bytes_max: usize = 16 * 1024, row().limits(1024, 1024 * 1024);
         // A model that never stops would fill the memory.
-        /// Longest answer of a model, in bytes.
+        /// Maximum length of a model's answer, in bytes.
         answer_bytes_max: usize = 1024 * 1024, row().limits(1024, 64 * 1024 * 1024);
-        /// Most tokens that a model is asked to answer a request with; 0 leaves it to the provider.
+        /// Maximum number of tokens that jaato requests for an answer; 0 leaves it to the provider.
         answer_tokens_max: u32 = 0, row().limits(0, 10_000_000);
         // A second try costs little; more is a loop.
-        /// Most empty answers of a model in one turn.
+        /// Number of empty answers from a model after which a turn fails.
         empty_answers_max: u32 = 2, row().limits(0, 100);
         // A cold model on a slow disk needs its time.
-        /// Longest silence of a provider, without a single byte, before the request fails.
+        /// Longest time that a provider may send no bytes at all before the request fails.
         provider_idle_ms: u64 = 120_000, row().limits(100, 3_600_000);
         // DeepSeek documents ten minutes in its queue; a server that only pings must end all the
         // same.
-        /// Longest time that a provider may keep a request open with bytes that say nothing, such
-        /// as comments.
+        /// Longest time that a provider may keep a request open without content, for example with
+        /// comments only.
         provider_keep_alive_ms: u64 = 900_000, row().limits(100, 86_400_000);
         /// Longest time that one tool call may take.
         call_deadline_ms: u64 = 600_000, row().limits(100, 86_400_000);
-        /// How long a call may keep the turn waiting before it goes on in the background; 0 means
-        /// for ever.
+        /// How long a turn waits for a tool call before the call moves to the background; 0 means
+        /// forever.
         auto_background_threshold_ms: u64 = 10_000, row().limits(0, 86_400_000);
-        /// Most calls that go on in the background at once.
+        /// Maximum number of tool calls in the background at the same time.
         tasks_max: usize = 8, row().limits(0, 64);
-        /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows only how
+        /// Approximate token limit for the objects that the model sees at a time; 0 shows only how
         /// many there are.
         objects_tokens_max: usize = 2_000, row().limits(0, 1_000_000);
-        /// Most attempts for one request to a provider, the first included.
+        /// Maximum number of attempts for one request to a provider, including the first.
         attempts_max: u32 = 5, row().limits(1, 100)
             .variables(&["AI_RETRY_ATTEMPTS", "JAATO_SESSION_ATTEMPTS_MAX"]);
-        /// Longest wait before the second attempt; it doubles with each further one.
+        /// Longest wait before the second attempt; it doubles with each further attempt.
         retry_base_ms: u64 = 1_000, row().limits(1, 600_000)
             .variables(&["AI_RETRY_BASE_DELAY", "JAATO_SESSION_RETRY_BASE_MS"])
             .in_seconds("AI_RETRY_BASE_DELAY");
@@ -444,24 +445,24 @@ keys! {
         retry_wait_ms_max: u64 = 30_000, row().limits(1, 3_600_000)
             .variables(&["AI_RETRY_MAX_DELAY", "JAATO_SESSION_RETRY_WAIT_MS_MAX"])
             .in_seconds("AI_RETRY_MAX_DELAY");
-        /// Do not tell at the terminal when a request is tried again.
+        /// Do not report retries at the terminal.
         retry_silent: bool = false, row()
             .variables(&["AI_RETRY_LOG_SILENT", "JAATO_SESSION_RETRY_SILENT"]);
-        /// Shortest time between the beginnings of two requests of a session to its provider.
+        /// Minimum time between the starts of two requests of a session to its provider.
         request_interval_ms: u64 = 0, row().limits(0, 3_600_000)
             .variables(&["AI_REQUEST_INTERVAL", "JAATO_SESSION_REQUEST_INTERVAL_MS"])
             .in_seconds("AI_REQUEST_INTERVAL");
-        /// Longest wait that a provider may ask for; a longer one fails the request.
+        /// Longest wait that a provider may ask for; if it asks for more, the request fails.
         retry_after_ms_max: u64 = 120_000, row().limits(1, 86_400_000);
-        /// Answers come piece by piece; off for servers that stream badly.
+        /// Stream answers. Turn this off for servers that stream badly.
         streaming: bool = true, row();
-        /// Sampling temperature; 0 is greedy. The provider chooses where it is not set.
+        /// Sampling temperature; 0 is greedy. If not set, the provider decides.
         temperature: Option<Temperature> = None, row();
-        /// How much the model thinks before it answers. The provider chooses where it is not set.
+        /// How much the model thinks before it answers. If not set, the provider decides.
         effort: Option<Effort> = None, row();
-        /// Makes sampling repeatable where the provider can.
+        /// Seed that makes sampling repeatable, if the provider supports it.
         seed: Option<u64> = None, row();
-        /// Texts before which an answer stops.
+        /// Stop sequences: an answer ends before any of these texts.
         stop: Texts = Texts::default(), row();
     }
 
@@ -470,63 +471,67 @@ keys! {
         /// until you agree to a plan, `read-only` denies all changes.
         mode: PermissionMode = PermissionMode::Ask,
             row().option("--mode").owner(Owner::Only("read-only"));
-        /// Longest wait for an answer; then the call is denied. 0 leaves it to the way of asking: a
-        /// person at the terminal has all the time, everybody else 5 minutes.
+        /// Longest wait for an answer to a permission prompt; after that, the call is denied. 0
+        /// uses the default: no limit at the terminal, 5 minutes elsewhere.
         answer_ms: u64 = 0, row().limits(0, 86_400_000).users_own()
             .variables(&["JAATO_PERMISSION_TIMEOUT", "JAATO_PERMISSIONS_ANSWER_MS"])
             .in_seconds("JAATO_PERMISSION_TIMEOUT");
-        /// Where jaato asks: at the terminal, by a webhook, or through files in a folder.
+        /// Where jaato asks for permission: at the terminal, through a webhook, or through files in
+        /// a folder.
         channel: PermissionChannel = PermissionChannel::Terminal, row().users_own();
-        /// The URL of the webhook, or the folder of the files.
+        /// URL of the webhook, or folder for the files.
         endpoint: Option<Endpoint> = None, row().users_own();
     }
 
     section caps: Caps, "What a session may use up as a whole." {
-        /// Most US dollars that a session may cost; it stops before the request that follows.
+        /// Maximum cost of a session in US dollars; at this cost, it stops before the next request.
         cost: Option<Dollars> = None, row().option("--max-cost").owner(Owner::UserFirst);
-        /// Most tokens of all requests and answers of a session.
+        /// Maximum number of tokens in all requests and answers of a session.
         tokens: Option<u64> = None, row().option("--max-tokens").owner(Owner::UserFirst);
-        /// Most requests of a session to its model.
+        /// Maximum number of requests of a session to its model.
         steps: Option<u64> = None, row().option("--max-steps").owner(Owner::UserFirst);
     }
 
     section gc: GcSettings, "When a gc runs, and what it should leave alone." {
-        /// Gc that makes room in a full context: a plugin's name, or its short form `truncate`.
+        /// The gc that makes room in a full context: a plugin's name, or its short form `truncate`.
         plugin: String = "gc-truncate".to_owned(), row();
         /// How full the context window must be, in percent, for the gc to run.
         threshold_percent: Percent = Percent::from(80), row().variables(&["JAATO_GC_THRESHOLD"]).limits(1, 100);
-        /// How full the context should be, in percent, where more than old turns had to go.
+        /// How full the context should be, in percent, after recent turns had to be removed or
+        /// shortened too.
         target_percent: u64 = 60, row().variables(&["JAATO_GC_TARGET"]).limits(1, 100);
-        /// Run the gc by itself; a context that is full, or refused, is helped anyway.
+        /// Run the gc automatically. A context that is full, or that the provider refuses, is made
+        /// smaller in any case.
         auto_trigger: bool = true, row();
-        /// Look before each request whether the gc must run; otherwise when a turn is over.
+        /// Check before each request whether the gc must run. If false, check after each turn.
         check_before_send: bool = true, row();
-        /// Finished turns that the gc keeps.
+        /// Number of recent finished turns that the gc keeps.
         preserve_recent_turns: u64 = 5, row().limits(0, 100_000);
-        /// Turns that the gc always keeps, counted from 0 since the session began.
+        /// Turns that the gc always keeps; the first turn of the session is 0.
         pinned_turn_indices: Vec<u64> = Vec::new(), row();
-        /// Most turns that the model is sent; one more makes the gc run. 0 for no bound.
+        /// Maximum number of turns sent to the model; the gc runs if there are more. 0 means no
+        /// limit.
         max_turns: u64 = 0, row().limits(0, 100_000);
-        /// Let the gc say what it left out.
+        /// Tell the model that turns were removed.
         notify_on_gc: bool = true, row();
-        /// Longest time that the gc may take; after it the turn goes on without.
+        /// Longest time that the gc may take; after that, the turn continues without it.
         deadline_ms: u64 = 10_000, row().limits(100, 600_000);
     }
 
     section ledger: LedgerSettings, "Whether a ledger is kept, and where." {
         /// Keep a ledger of requests, tool calls and decisions.
         enabled: bool = true, row().users_own();
-        /// File of the ledger; without one it is `ledger.jsonl` among your data.
+        /// File of the ledger. The default is `ledger.jsonl` in jaato's data folder.
         path: Option<PathBuf> = None, row().variables(&["LEDGER_PATH"]).users_own();
     }
 
     section terminals: TerminalSettings, "Who may see the terminals of models." {
-        /// Let people of the same user see a model's terminals and type there (`jaato shell`).
+        /// Let the same user see a model's terminals and type into them (`jaato shell`).
         join: bool = true, row().users_own();
     }
 
     section prompt: PromptSettings, "What the prompt is made of." {
-        /// File whose text follows the built-in part of the prompt.
+        /// File whose text follows the built-in part of the system prompt.
         file: Option<PathBuf> = None, row().owner(Owner::Inside);
     }
 }

@@ -63,7 +63,7 @@ fn number_of(value: &Value) -> Option<f64> {
 }
 
 impl Setting for Option<Dollars> {
-    const KIND: &'static str = "a sum in US dollars";
+    const KIND: &'static str = "an amount in US dollars";
 
     fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
         Dollars::new(number_of(value)?).map(Some)

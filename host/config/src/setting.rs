@@ -199,7 +199,7 @@ impl Setting for Option<PathBuf> {
 }
 
 impl Setting for ModelId {
-    const KIND: &'static str = "a model as `provider/model`, or your name for one";
+    const KIND: &'static str = "a model as `provider/model`, or your own name for it";
 
     fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
         parse_model_name(text_of(value)?)

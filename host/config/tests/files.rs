@@ -67,7 +67,7 @@ fn a_wrong_type_tells_both_sides() {
             hint: docs/configuration.md tells what `tools.enabled` takes
             `session` takes a section `[session]`, but is the number `3` (user ROOT/user/config/config.toml:1)
             hint: docs/configuration.md tells what `session` takes
-            `model` takes a model as `provider/model`, or your name for one, but is a section (user ROOT/user/config/config.toml:1)
+            `model` takes a model as `provider/model`, or your own name for it, but is a section (user ROOT/user/config/config.toml:1)
             hint: docs/configuration.md tells what `model` takes"#]],
     );
 }

@@ -265,7 +265,7 @@ fn settings_as_markdown(house: &House) -> String {
         let schema = &plugin["description"]["config_schema"];
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let may = if property["x-jaato-workspace"] == Value::Bool(true) {
-                "may say it"
+                "may set it"
             } else {
                 "may not"
             };
