@@ -21,7 +21,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Keeps so many bytes of each end.
+    /// Keeps this many bytes of each end.
     pub(super) fn new(end_bytes: usize) -> Self {
         Self {
             head: String::new(),
@@ -54,7 +54,7 @@ impl Ends {
         }
     }
 
-    /// Returns the text, and its end if the first is not all of it.
+    /// Returns the text, and its end if the first string is not the whole text.
     pub(super) fn into_texts(mut self) -> (String, Option<String>) {
         let is_all = (self.head.len() + self.tail.len()) as u64 == self.bytes;
         let tail = self.tail.make_contiguous();
@@ -67,8 +67,8 @@ impl Ends {
         }
     }
 
-    /// Takes the last line away, wherever its bytes are: at the end, among those that are not kept,
-    /// at the beginning.
+    /// Removes the last line, wherever its bytes are: in the tail, among the dropped bytes, or in
+    /// the head.
     fn forget_line(&mut self) {
         let line = std::mem::take(&mut self.line_bytes);
         let not_kept = self.bytes - (self.head.len() + self.tail.len()) as u64;
@@ -151,11 +151,11 @@ mod tests {
         }
         long.push("\ndone\n");
         assert_eq!(long.into_texts(), ("begin\n19999 of 20000\ndone\n".to_owned(), None));
-        // A line that reaches from the head over what is not kept to the tail.
+        // A line that reaches from the head over the dropped bytes to the tail.
         let wide = "x".repeat(5 * END_BYTES);
         let wide = ends(&["begin\n", &wide, "\r", "short\n"]);
         assert_eq!(wide.into_texts(), ("begin\nshort\n".to_owned(), None));
-        // One that begins after what is not kept.
+        // A line that begins after the dropped bytes.
         let late = ends(&[&"x".repeat(5 * END_BYTES), "\n10 %\r20 %\n", "yyy"]);
         assert_eq!(late.bytes, 5 * END_BYTES as u64 + 9);
         assert!(late.into_texts().1.unwrap().ends_with("xx\n20 %\nyyy"));

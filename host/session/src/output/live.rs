@@ -1,13 +1,13 @@
-//! Shows the user the output of a running call, as much as a person can read.
+//! Shows the user as much of a running call's output as a human can read.
 //!
-//! Shown text waits in the host for a slow terminal. So it is bounded: a burst, and then a rate.
+//! Shown text waits in the host for a slow terminal, so it is limited: a burst, then a rate.
 
 use std::time::Instant;
 
-/// Bytes that are shown at once.
+/// The bytes that are shown at once.
 const BURST_BYTES: u64 = 64 * 1024;
 
-/// Bytes that are shown a second after that.
+/// The bytes that are shown per second after that.
 const BYTES_PER_SECOND: u64 = 64 * 1024;
 
 /// Limits the text that the user is shown.
@@ -18,7 +18,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Begins.
+    /// Starts with room for a burst.
     pub(super) fn new() -> Self {
         Self { room: BURST_BYTES, since: Instant::now(), skipped: 0 }
     }

@@ -1,9 +1,9 @@
 //! Truncates the output of tool calls for the model. No other code truncates it.
 //!
-//! A tool returns its whole output, or it streams what may be long ([`StreamedOutput`]). If the
-//! result's JSON is larger than `session.output_bytes_max`, the model gets the head and the tail of
-//! each long text. Between them a note says how much is left out and which file has all of it. A
-//! result without a long text is shown as the head and tail of its JSON.
+//! A tool returns its whole output, or it streams output that may be long ([`StreamedOutput`]). If
+//! the result's JSON is larger than `session.output_bytes_max`, the model gets the head and the
+//! tail of each long text. Between them a note says how much is left out and which file has the
+//! whole text. A result without a long text is shown as the head and tail of its JSON.
 //!
 //! Invariant: no result is larger than the limit, and texts are cut between characters.
 
@@ -24,7 +24,7 @@ pub use streamed::StreamedOutput;
 
 use cut::{LongText, Whole, escaped_len};
 
-/// The key of the file with the whole output, in a result that is cut.
+/// The key of the file with the whole output, in a truncated result.
 const OUTPUT_FILE: &str = "output_file";
 
 /// The key of a result that is shown as the head and tail of its JSON.
@@ -80,7 +80,7 @@ pub(crate) async fn keep(
     Ok(file.path())
 }
 
-/// Makes the JSON object by which the model and `jaato call` are told of an error.
+/// Makes the JSON object that describes an error to the model and in `jaato call`.
 pub fn error_content(error: &Error) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("kind".to_owned(), error.kind.name().into());
@@ -91,7 +91,7 @@ pub fn error_content(error: &Error) -> Map<String, Value> {
     Map::from_iter([("error".to_owned(), Value::Object(fields))])
 }
 
-/// The limit of a result, and where the whole goes.
+/// The limit of a result, and where the whole output goes.
 #[derive(Clone, Copy)]
 pub(crate) struct Fitting<'a> {
     pub(crate) call: &'a CallId,
@@ -133,7 +133,7 @@ pub(crate) async fn fit(
     if json.len() <= fitting.bytes_max {
         return content;
     }
-    // A tool may name any file: then its text is not kept there.
+    // A tool may name any file. Its text is kept only in a file of this store.
     let file = content.get(OUTPUT_FILE).and_then(Value::as_str);
     let file = file.filter(|path| fitting.store.has_made(path)).map(str::to_owned);
     let mut texts = Vec::new();
@@ -168,7 +168,8 @@ async fn cut_texts(
     for text in &texts {
         content.insert(text.key.clone(), "".into());
     }
-    // `fit` cuts long texts that the tool returned next to streamed ones later, to their share.
+    // `fit` later truncates long texts that the tool returned next to streamed ones, to their
+    // share.
     let returned = content.iter().filter_map(|(key, value)| Some((key, value.as_str()?)));
     let returned = returned.filter(|(key, text)| is_long(key, text));
     let returned: Vec<usize> = returned.map(|(_, text)| escaped_len(text)).collect();
@@ -193,7 +194,7 @@ async fn cut_texts(
     content
 }
 
-/// Names the file of the first text that was cut.
+/// Names the file of the first truncated text.
 fn note_file(content: &mut Map<String, Value>, whole: &Whole) {
     if let (Some(path), false) = (whole.path(), content.contains_key(OUTPUT_FILE)) {
         content.insert(OUTPUT_FILE.to_owned(), path.into());
@@ -201,7 +202,7 @@ fn note_file(content: &mut Map<String, Value>, whole: &Whole) {
 }
 
 fn json_of(content: &Map<String, Value>) -> String {
-    // A map of JSON values always has a text; an empty one would only skip the cutting.
+    // A map of JSON values always serializes. An empty text would only skip the truncation.
     serde_json::to_string(content).unwrap_or_default()
 }
 

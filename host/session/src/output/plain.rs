@@ -1,17 +1,17 @@
 //! Makes readable text of a program's output.
 //!
-//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`; a `\r` alone,
-//! with which progress bars begin their line again, stays. Bytes that are not valid UTF-8, and all
+//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`. A single `\r`,
+//! with which progress bars restart their line, stays. Bytes that are not valid UTF-8, and all
 //! other control characters, become U+FFFD.
 
 /// Replaces a byte that is not text.
 const NO_TEXT: char = '\u{fffd}';
 
-/// Reads bytes as they come, cut anywhere.
+/// Reads bytes as they arrive, split anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     state: State,
-    /// The beginning of a character.
+    /// The incomplete beginning of a character.
     partial: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl Plain {
         let mut rest = bytes;
         while let Some((&byte, behind)) = rest.split_first() {
             if self.state == State::Text && self.partial.is_empty() {
-                // Most output is plain: a flood must not cost a step for each byte.
+                // Most output is plain, so handle runs of it at once instead of byte by byte.
                 let plain = rest.iter().take_while(|byte| is_plain(**byte)).count();
                 text.extend(std::str::from_utf8(&rest[..plain]));
                 rest = &rest[plain..];
@@ -127,7 +127,7 @@ mod tests {
         let mut whole = Plain::default();
         let text = whole.text(bytes) + whole.finish();
         assert_eq!(text, expected);
-        // Cut between any two bytes it reads the same.
+        // Splitting between any two bytes reads the same.
         let mut cut = Plain::default();
         let mut text = String::new();
         for byte in bytes {
