@@ -1,10 +1,10 @@
-//! Configuration files: what is refused, in which words, and what is only a warning.
+//! Configuration files: what is refused, with which words, and what is only a warning.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::bench::Bench;
 use expect_test::{Expect, expect};
 
-/// Checks what is told of each of these files.
+/// Checks the error of each of these files.
 #[track_caller]
 fn check(texts: &[&str], expected: Expect) {
     let bench = Bench::new();
@@ -328,7 +328,7 @@ fn a_model_has_settings_of_its_own_and_a_name_of_the_persons() {
     ] {
         assert!(shown.contains(line), "{shown}");
     }
-    // A variable, and the command line, give it as well.
+    // A variable, and the command line, also accept it.
     bench.overrides.model = jaato_config::parse_model_name("fast");
     assert_eq!(bench.load().unwrap().model_alias.as_deref(), Some("fast"));
     bench.overrides.model = jaato_config::parse_model_name("slow");

@@ -1,4 +1,5 @@
-//! What the person grants to plugins: by name and content, taken back by name, seen by who runs.
+//! The user's grants to plugins: bound to name and content, revoked by name, noticed by running
+//! hosts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -74,7 +75,7 @@ fn what_an_earlier_file_was_granted_last_is_carried_over_once() {
     assert_eq!(Vec::from_iter(store.carry_over("moon", NEW, NOW).unwrap()), ["ask"]);
     assert!(store.read().unwrap().has("moon", NEW, "ask"));
     assert!(store.carry_over("moon", NEW, NOW).unwrap().is_empty(), "it has it already");
-    // What is taken back is taken from every file, so that no older one brings it back.
+    // A revocation applies to every file, so that no older one brings the grant back.
     store.revoke("moon", &["ask"]).unwrap();
     assert!(store.carry_over("moon", OLD, NOW).unwrap().is_empty());
     assert!(store.read().unwrap().plugins.is_empty());

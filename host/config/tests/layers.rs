@@ -1,4 +1,4 @@
-//! The layers of the configuration: which wins, what is refused, and where a value came from.
+//! The layers of the configuration: precedence, refused values, and the origin of each value.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::bench::Bench;
@@ -307,7 +307,7 @@ fn what_the_user_says_of_a_plugin_is_known_whatever_a_workspace_lays_over_it() {
     assert!(settings.own("plain").is_none());
 }
 
-/// What a workspace says is loaded, and what is told of it.
+/// Checks a workspace's settings, and the warnings about them.
 #[track_caller]
 fn check_workspace(user: &str, workspace: &str, expected: &[&str]) -> jaato_config::Config {
     let mut bench = Bench::new();
@@ -336,7 +336,7 @@ fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
         let name = key.split_once(" =").unwrap().0;
         check_workspace("", key, &[&at(name, yours)]);
     }
-    // Stricter, not looser.
+    // Stricter, but not looser.
     assert!(check_workspace("", "offline = true", &[]).offline);
     assert!(check_workspace("offline = true", "offline = false", &[&at("offline", yours)]).offline);
     assert!(
@@ -347,7 +347,7 @@ fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
         "local.download = true",
         &[&at("local.download", yours)],
     );
-    // Where nobody else chose.
+    // If the user chose nothing.
     assert_eq!(check_workspace("", "environment = 'docker'", &[]).environment, "docker");
     let given = at("environment", "your own configuration says it");
     assert_eq!(

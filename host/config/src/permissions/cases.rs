@@ -19,13 +19,13 @@ pub struct RuleCase {
     pub arguments: Json,
     /// `allow`, `ask` or `deny`.
     pub expected: String,
-    /// The kind of the agent that makes the call; `main` where nothing is said.
+    /// The kind of the agent that makes the call. The default is `main`.
     pub agent_type: String,
     /// The agent's name.
     pub agent_name: String,
 }
 
-/// The tool of a case that names a command alone.
+/// The tool of a case that has only a command.
 const COMMAND_TOOL: &str = "cli_based_tool";
 
 /// Reads the cases of a file: `[[cases]]` with `expect`, and `command`, or `tool` and `arguments`.

@@ -1,4 +1,4 @@
-//! What can be wrong with trust. None of it ever counts as trusted.
+//! Errors about trust. None of them ever counts as trusted.
 
 use std::path::PathBuf;
 
@@ -14,25 +14,25 @@ pub enum TrustError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried: "read", "write".
+        /// The failed action: "read", "write".
         doing: &'static str,
-        /// What the system said.
+        /// The system's message.
         cause: String,
     },
     /// A record is damaged.
     #[error("the {record} `{path}` is damaged: {cause}")]
     Corrupt {
-        /// Which.
+        /// Which record.
         record: RecordKind,
         /// The record.
         path: PathBuf,
-        /// What the parser said.
+        /// The parser's message.
         cause: String,
     },
     /// A record was written by a newer host.
     #[error("the {record} `{path}` has version {has}, this host knows {knows}")]
     Newer {
-        /// Which.
+        /// Which record.
         record: RecordKind,
         /// The record.
         path: PathBuf,
@@ -41,23 +41,23 @@ pub enum TrustError {
         /// The version that this host knows.
         knows: u64,
     },
-    /// Somebody else may have written a record, so that it proves nothing.
+    /// Another user may have written the record, so it proves nothing.
     #[error("the {record} proves nothing: {why}")]
     NotBelieved {
-        /// Which.
+        /// Which record.
         record: RecordKind,
-        /// What is wrong with the file.
+        /// The problem with the file.
         why: PlaceError,
     },
     /// Another process holds the lock on a record.
     #[error("another process is writing the {record} (`{path}`)")]
     Locked {
-        /// Which.
+        /// Which record.
         record: RecordKind,
         /// The lock file.
         path: PathBuf,
     },
-    /// A workspace holds more than is checked.
+    /// A workspace contains more than jaato checks.
     #[error(
         "cannot check the workspace `{root}`: {what} (at most {} files, {} \
          folders deep, {} bytes)",
@@ -68,7 +68,7 @@ pub enum TrustError {
     TooMuch {
         /// The workspace.
         root: PathBuf,
-        /// Which limit was passed.
+        /// Which limit was exceeded.
         what: &'static str,
     },
     /// A path cannot be recorded because it is not UTF-8.
@@ -77,7 +77,7 @@ pub enum TrustError {
         /// The path.
         path: PathBuf,
     },
-    /// A file of a trusted workspace is not what the person trusted.
+    /// A file of a trusted workspace differs from the one that the user trusted.
     #[error("`{path}` is not what was trusted")]
     Changed {
         /// The file.
@@ -86,10 +86,10 @@ pub enum TrustError {
     /// A digest is not 64 hexadecimal digits.
     #[error("a sha-256 digest is 64 hexadecimal digits, this is `{has}`")]
     BadDigest {
-        /// What is there.
+        /// The text.
         has: String,
     },
-    /// A trust command was run by something that a session started.
+    /// A trust command was run by a process that a session started.
     #[error(
         "only a person can trust, and this command was started by a session (`{}` \
          is set, a parent process is jaato, or it bears the mark of a session's children)",
@@ -99,7 +99,7 @@ pub enum TrustError {
 }
 
 impl TrustError {
-    /// Tells whether the record itself is what is wrong: it counts as empty then, and is left as it
+    /// Returns true if the record itself is the problem. It then counts as empty, and is left as it
     /// is.
     pub fn is_of_record(&self) -> bool {
         match self {
@@ -114,7 +114,7 @@ impl TrustError {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } => None,
