@@ -1,4 +1,4 @@
-//! The answer: what to do with a call, the rule that says so, and how to explain it.
+//! A decision: what to do with a call, the rule that decided, and an explanation.
 
 use crate::edits::protected_paths;
 use crate::{Call, Layer, Outcome, PluginSource, RuleId, RuleRef, Written};
@@ -13,12 +13,12 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The decision that a rule makes.
+    /// Makes the decision of a rule.
     pub(crate) fn by(rule: RuleRef) -> Self {
         Self { outcome: rule.id.outcome(), rule }
     }
 
-    /// Says in one line what was decided and by which rule.
+    /// Returns the decision and its rule in one line.
     pub fn explain(&self, call: &Call<'_>) -> String {
         let (tool, plugin) = (call.tool, call.plugin);
         match self.rule.id {
@@ -85,7 +85,7 @@ impl Decision {
         }
     }
 
-    /// Returns a hint about a refusal; `None` for an allowed call.
+    /// Returns a hint about a refusal. Returns `None` for an allowed call.
     pub fn hint(&self, call: &Call<'_>) -> Option<String> {
         match (self.outcome, self.rule.id) {
             (Outcome::Allow, _) | (_, RuleId::SessionNever) => None,
