@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// Made for these tests, and the key of nothing.
+/// A key for these tests only, without any use.
 const KEY: &str = include_str!("throwaway-key.pem");
 
 fn client() -> Client {
     Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
 }
 
-/// A server that answers each request as `answer` says, and keeps what it was asked.
+/// A server that answers each request with `answer`, and records the requests.
 struct Server {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -66,7 +66,7 @@ impl Server {
         Self { address, asked }
     }
 
-    /// A server that gives a token of another number each time.
+    /// Starts a server that gives a token with a new number each time.
     async fn of_tokens() -> Self {
         Self::start(|number| {
             (200, json!({ "access_token": format!("token-{number}"), "expires_in": 3599 }))
@@ -150,7 +150,7 @@ async fn a_persons_login_is_exchanged_once_and_again_when_a_server_refuses_it() 
     assert_eq!(minter.token(&client(), None).await.unwrap(), first);
     let second = minter.token(&client(), Some("token-0")).await.unwrap();
     assert_eq!(second.text, "token-1");
-    // Somebody else has already had it replaced.
+    // Another caller has already replaced it.
     assert_eq!(minter.token(&client(), Some("token-0")).await.unwrap(), second);
     let asked = server.asked();
     assert_eq!(asked.len(), 2);
