@@ -157,7 +157,7 @@ pub struct RequestArgs {
 type JsonObject = serde_json::Map<String, Value>;
 
 impl RequestArgs {
-    /// Makes the options of a request.
+    /// Builds the options of a request.
     ///
     /// # Errors
     /// When the schema cannot be read, or is not valid.

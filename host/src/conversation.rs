@@ -62,7 +62,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Makes the observers for the user at the terminal.
+    /// Creates the observers for the user at the terminal.
     pub fn at_terminal(view: &Arc<View>, stage: &Arc<Stage>) -> Self {
         let asker = TerminalAsker::new(Arc::clone(view), Arc::clone(stage));
         Self { events: Arc::clone(view) as _, asker: Arc::new(asker) }

@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a hunk of lines that begin with their sign.
+    /// Creates a hunk of lines that begin with their sign.
     fn hunk(old_start: u64, new_start: u64, text: &str) -> FileHunk {
         let line = |line: &str| {
             let (sign, text) = line.split_at(1);

@@ -152,7 +152,7 @@ pub async fn exec(
     }
 }
 
-/// Makes the process: a single word is a line for the shell, as with `ssh`. Several are a program
+/// Builds the process: a single word is a line for the shell, as with `ssh`. Several are a program
 /// and its arguments.
 fn spawn_of(command: &[String]) -> Spawn {
     match command {

@@ -78,12 +78,12 @@ pub struct Failure {
 pub type Outcome = Result<Exit, Failure>;
 
 impl Failure {
-    /// Makes a failure without a hint.
+    /// Creates a failure without a hint.
     pub fn new(exit: Exit, message: impl fmt::Display) -> Self {
         Self { exit, message: message.to_string(), hint: None }
     }
 
-    /// Makes the failure for an unknown name of a `what` (plugin, tool), with the most similar
+    /// Returns the failure for an unknown name of a `what` (plugin, tool), with the most similar
     /// known name.
     pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let failure = Self::new(Exit::Usage, format!("there is no {what} `{name}`"));

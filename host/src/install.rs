@@ -148,7 +148,7 @@ pub fn remove(global: Global, name: &str) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Makes the failure for an unknown plugin name, with the most similar known name.
+/// Returns the failure for an unknown plugin name, with the most similar known name.
 pub fn unknown(name: &str, all: &[PlacedPlugin]) -> Failure {
     Failure::unknown("plugin", name, all.iter().map(|plugin| plugin.manifest.name.as_str()))
 }

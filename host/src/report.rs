@@ -127,7 +127,7 @@ fn written(written: io::Result<()>) -> Result<(), Failure> {
     written.map_err(|error| unwritable(error).unwrap_or_else(|| Failure::new(Exit::Failed, "")))
 }
 
-/// Makes the failure for an unwritable standard output. Returns `None` if its reader is closed,
+/// Returns the failure for an unwritable standard output. Returns `None` if its reader is closed,
 /// which is not a failure.
 pub fn unwritable(error: io::Error) -> Option<Failure> {
     (error.kind() != io::ErrorKind::BrokenPipe)

@@ -54,7 +54,7 @@ struct Drawing {
 }
 
 impl Words {
-    /// Makes it, on the runtime of the caller.
+    /// Creates it, on the runtime of the caller.
     pub fn new(completer: WordCompleter) -> Self {
         Self { completer, runtime: Handle::current(), drawing: Arc::default() }
     }

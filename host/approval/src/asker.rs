@@ -38,7 +38,7 @@ pub struct NoAnswer {
 }
 
 impl NoAnswer {
-    /// Makes it with this reason.
+    /// Creates it with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
     }

@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
 use jaato_types::files::ResolvedPath;
 
-/// Decides about calls. A program that embeds jaato can replace [`RulesGate`] by its own; jaato
-/// trusts it as it trusts the program.
+/// Decides about calls. A program that embeds jaato can replace [`RulesGate`] with its own, which
+/// jaato trusts like the program itself.
 ///
 /// ```
 /// use jaato_approval::{Gate, RulesGate};

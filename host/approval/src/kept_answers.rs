@@ -22,7 +22,7 @@ pub struct KeptAnswers {
 }
 
 impl KeptAnswers {
-    /// Makes it for the folder with the user's configuration, without accessing it.
+    /// Creates it for the folder with the user's configuration, without accessing it.
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }

@@ -31,7 +31,7 @@ pub struct SessionRules {
 pub type SharedRules = Arc<SessionRules>;
 
 impl SessionRules {
-    /// Makes them from rules.
+    /// Creates them from rules.
     pub fn new(rules: Rules) -> Self {
         Self { rules: Mutex::new(rules), ..Self::default() }
     }

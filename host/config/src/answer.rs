@@ -37,7 +37,7 @@ impl Temperature {
     /// The largest temperature.
     const MAX: f64 = 2.0;
 
-    /// Makes a temperature. Returns `None` if the number is not from 0 to 2.
+    /// Creates a temperature. Returns `None` if the number is not from 0 to 2.
     pub fn new(number: f64) -> Option<Self> {
         let is_one = (0.0..=Self::MAX).contains(&number);
         // In range, so at most 2,000.

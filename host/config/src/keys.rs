@@ -33,7 +33,7 @@ pub struct KeyInfo {
     pub path: &'static str,
     /// The kind of value, for users.
     pub kind: &'static str,
-    /// Writes the built-in value as a configuration file would.
+    /// Formats the built-in value as a configuration file would have it.
     pub default: fn() -> String,
     /// Variables that set it. A later one takes precedence.
     pub variables: &'static [&'static str],

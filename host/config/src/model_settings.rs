@@ -227,7 +227,7 @@ pub(crate) fn is_key(name: &str) -> bool {
     KEYS.contains(&name)
 }
 
-/// Makes the error for an unknown key of a model.
+/// Returns the error for an unknown key of a model.
 pub(crate) fn unknown(origin: Box<Origin>, key: String, name: &str) -> ConfigError {
     let nearest = nearest(name, KEYS.into_iter()).map(str::to_owned);
     ConfigError::UnknownKey { origin, key, nearest, known: KEYS.map(str::to_owned).to_vec() }

@@ -17,13 +17,13 @@ impl Dollars {
     /// The largest sum.
     const MAX: f64 = 1_000_000_000.0;
 
-    /// Makes a sum of dollars. Returns `None` if the number is not from 0 to a billion.
+    /// Creates a sum of dollars. Returns `None` if the number is not from 0 to a billion.
     pub fn new(dollars: f64) -> Option<Self> {
         // In range, so at most 10^15.
         (0.0..=Self::MAX).contains(&dollars).then(|| Self((dollars * 1e6).round() as u64))
     }
 
-    /// Makes a sum of millionths.
+    /// Creates a sum of millionths.
     pub fn of_micros(micros: u64) -> Self {
         Self(micros)
     }

@@ -14,7 +14,7 @@ pub struct Percent(u64);
 const HUNDREDTHS: u64 = 100;
 
 impl Percent {
-    /// Makes a percentage. Returns `None` if the number is negative or more than a million.
+    /// Creates a percentage. Returns `None` if the number is negative or more than a million.
     pub fn new(number: f64) -> Option<Self> {
         // In range, so only digits after the second decimal are lost.
         (0.0..=1e6).contains(&number).then(|| Self((number * 100.0).round() as u64))

@@ -22,13 +22,13 @@ pub(crate) trait Setting: Sized {
     /// The kind of value, for errors and documentation.
     const KIND: &'static str;
 
-    /// Reads a value of a configuration file.
+    /// Parses a value of a configuration file.
     fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self>;
 
-    /// Reads a variable.
+    /// Parses a variable.
     fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self>;
 
-    /// Writes the value as a configuration file would.
+    /// Formats the value as a configuration file would have it.
     fn show(&self) -> String;
 
     /// Returns true if a number is in its range.

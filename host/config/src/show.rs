@@ -90,7 +90,7 @@ fn shown(name: &str, value: &Json) -> String {
 }
 
 impl Entry {
-    /// Makes the entry of a plugin's setting.
+    /// Creates the entry of a plugin's setting.
     pub fn of_plugin(plugin: &str, name: &str, value: &Json, origin: Origin) -> Self {
         Self::new(&format!("{PLUGINS}.{plugin}.{name}"), shown(name, value), &[origin])
     }

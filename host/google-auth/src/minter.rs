@@ -37,7 +37,7 @@ impl fmt::Debug for Minter {
 }
 
 impl Minter {
-    /// Makes a minter, without reading or requesting anything.
+    /// Creates a minter, without reading or requesting anything.
     pub fn new(places: Places) -> Self {
         Self { places, kept: Mutex::default() }
     }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Makes an archive of files with these paths. Their content is not a plugin, so the error shows
+/// Creates an archive of files with these paths. Their content is not a plugin, so the error shows
 /// which of them was read.
 fn archive(paths: &[&str]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());

@@ -114,7 +114,7 @@ impl State {
 }
 
 impl Log {
-    /// Makes a log in a folder. Without a folder it records nothing.
+    /// Creates a log in a folder. Without a folder it records nothing.
     pub fn in_folder(folder: Option<&Path>) -> Self {
         let path = folder.map(|folder| folder.join("jaato.log"));
         Self(Arc::new(Inner { path, state: Mutex::default() }))

@@ -15,8 +15,8 @@ const PRIVATE: u32 = 0o700;
 /// Mode bits that give others any access.
 pub(crate) const OTHERS: u32 = 0o077;
 
-/// Makes a folder of jaato and the missing ones above it, private to this user, and checks that it
-/// is believed. An existing folder that others could access becomes private.
+/// Creates a folder of jaato and the missing ones above it, private to this user, and checks that
+/// it is believed. An existing folder that others could access becomes private.
 ///
 /// # Errors
 /// The problem that prevents using it.
@@ -37,7 +37,7 @@ pub fn make(folder: &Path) -> Result<(), PlaceError> {
     check_mode(&end.path, &end.metadata)
 }
 
-/// Makes a folder and the missing ones above it, each private to this user whatever the umask,
+/// Creates a folder and the missing ones above it, each private to this user whatever the umask,
 /// without any check. For a path that the user named, or one below a folder that [`make`] made.
 ///
 /// # Errors
@@ -55,7 +55,8 @@ pub fn make_missing(folder: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Makes one folder, private to this user whatever the umask, if it is missing, without any check.
+/// Creates one folder, private to this user whatever the umask, if it is missing, without any
+/// check.
 ///
 /// # Errors
 /// When the system refuses, or the folder above it is missing.

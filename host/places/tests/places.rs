@@ -26,7 +26,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Makes a folder that others can enter, like `/home`.
+/// Creates a folder that others can enter, like `/home`.
 fn root() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     set_mode(root.path(), 0o755);

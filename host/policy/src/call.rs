@@ -51,8 +51,8 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Makes a model's call of a tool without any other known facts: by the main agent, of a plugin
-    /// that is not shipped and has no annotations, in an untrusted workspace.
+    /// Creates a model's call of a tool without any other known facts: by the main agent, of a
+    /// plugin that is not shipped and has no annotations, in an untrusted workspace.
     pub fn new(tool: &'a ToolName, plugin: &'a PluginName, arguments: &'a Value) -> Self {
         Self {
             tool,

@@ -13,7 +13,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Makes the decision of a rule.
+    /// Creates the decision of a rule.
     pub(crate) fn by(rule: RuleRef) -> Self {
         Self { outcome: rule.id.outcome(), rule }
     }

@@ -41,7 +41,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Makes the pattern that holds for exactly this call.
+    /// Creates the pattern that holds for exactly this call.
     pub fn exactly(call: &Call<'_>) -> Self {
         Self::exactly_of(&Facts::of(call))
     }

@@ -10,7 +10,7 @@ use crate::coverage::{covers_whole, needs_trust};
 use crate::facts::Facts;
 use crate::{Call, Conditions, Mode, Outcome, Pattern, PluginSource, RuleFile, ToolDefinition};
 
-/// Rules as data. Created once for each session; [`Rules::remember`] adds the user's answers.
+/// Rules as data. Created once for each session. [`Rules::remember`] adds the user's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// `[tools] disabled`.
@@ -115,7 +115,7 @@ impl AnswerPlace {
 }
 
 impl SessionRule {
-    /// Makes the rule of an answer to this call, for later calls that the pattern covers.
+    /// Creates the rule of an answer to this call, for later calls that the pattern covers.
     pub fn new(call: &Call<'_>, decision: PermissionDecision, pattern: Pattern) -> Self {
         let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
         let (definition, place) = (call.definition, AnswerPlace::of(call));
@@ -180,7 +180,7 @@ impl SessionRule {
 }
 
 impl Rules {
-    /// Makes rules of files only, in order of precedence.
+    /// Creates rules of files only, in order of precedence.
     pub fn of_files(files: Vec<RuleFile>) -> Self {
         Self { files, ..Self::default() }
     }

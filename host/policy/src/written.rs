@@ -65,7 +65,7 @@ impl std::fmt::Display for Rule {
 }
 
 impl RuleRef {
-    /// Makes a reference to a rule that is not from a file.
+    /// Creates a reference to a rule that is not from a file.
     pub(crate) fn unwritten(id: RuleId) -> Self {
         Self { id, layer: id.layer(), written: None }
     }

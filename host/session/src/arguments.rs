@@ -37,7 +37,7 @@ impl Clone for ArgumentChecks {
 }
 
 impl ArgumentChecks {
-    /// Makes an empty cache.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }

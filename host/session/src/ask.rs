@@ -149,7 +149,7 @@ pub enum SecretAnswer {
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Makes an empty secret. Its memory is allocated once, so that growing it leaves no copy
+    /// Creates an empty secret. Its memory is allocated once, so that growing it leaves no copy
     /// behind.
     pub fn with_capacity(bytes: usize) -> Self {
         Self(Zeroizing::new(Vec::with_capacity(bytes)))

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::future::{FutureExt, select_all};
 use tokio::sync::Notify;
 
-/// A token that is cancelled at most once. Clones are the same token.
+/// A token that is cancelled at most once. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Cancel {
-    /// The token's own flag first, then those of its ancestors; never empty.
+    /// The token's own flag first, then those of its ancestors. Never empty.
     flags: Vec<Arc<Flag>>,
 }
 
@@ -41,12 +41,12 @@ impl Flag {
 }
 
 impl Cancel {
-    /// Makes a token that is not cancelled.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self { flags: vec![Arc::default()] }
     }
 
-    /// Makes a token that is cancelled together with this one, and can be cancelled alone.
+    /// Creates a token that is cancelled together with this one, and can be cancelled alone.
     #[must_use]
     pub fn child(&self) -> Self {
         let mut flags = Vec::with_capacity(self.flags.len() + 1);

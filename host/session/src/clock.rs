@@ -32,7 +32,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// Makes a clock that counts from this moment.
+    /// Creates a clock that counts from this moment.
     pub fn new() -> Self {
         Self { start: Instant::now() }
     }

@@ -20,7 +20,7 @@ struct Inner {
 pub struct Held(Hold);
 
 impl Hold {
-    /// Makes one for a call that another call waits for. Holding it holds that one too.
+    /// Creates one for a call that another call waits for. Holding it holds that one too.
     pub fn within(outer: &Self) -> Self {
         Self(Arc::new(Inner { outer: Some(outer.clone()), ..Inner::default() }))
     }

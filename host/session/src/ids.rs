@@ -8,10 +8,10 @@ use crate::{Clock, Random};
 
 /// Generates unique ids.
 pub trait Ids: Send + Sync {
-    /// Makes a session id. It is safe as a file name, and later ids sort after earlier ones.
+    /// Creates a session id. It is safe as a file name, and later ids sort after earlier ones.
     fn session(&self) -> SessionId;
 
-    /// Makes an id for a tool call whose provider gave none, or gave one that is already in use.
+    /// Creates an id for a tool call whose provider gave none, or gave one that is already in use.
     fn call(&self) -> CallId;
 }
 
@@ -22,7 +22,7 @@ pub struct RandomIds {
 }
 
 impl RandomIds {
-    /// Makes ids from this clock and this source of random numbers.
+    /// Creates ids from this clock and this source of random numbers.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
         Self { clock, random }
     }

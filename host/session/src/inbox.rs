@@ -43,7 +43,7 @@ struct Inner {
 #[derive(Default)]
 struct Messages {
     waiting: VecDeque<Waiting>,
-    /// Messages that have a place and are being announced.
+    /// The number of messages that have a place and are being announced.
     promised: usize,
 }
 

@@ -52,7 +52,7 @@ pub fn tools_that_find() -> [ToolSpec; 2] {
     tools().map(|tool| tool.spec)
 }
 
-/// Makes the two tools.
+/// Creates the two tools.
 pub(crate) fn tools() -> [KnownTool; 2] {
     let words: Vec<&str> = CATEGORIES.iter().chain([&NO_CATEGORY]).map(|it| it.0).collect();
     // Every request carries them, so nothing repeats what the names already say.

@@ -172,7 +172,7 @@ pub fn own_tools() -> Vec<ToolSpec> {
     introspection::tools().into_iter().chain([view_tool()]).map(KnownTool::into_spec).collect()
 }
 
-/// Makes the tool.
+/// Creates the tool.
 pub(crate) fn view_tool() -> KnownTool {
     let text = |about: &str, reason: &str| json!({ "type": "string", "description": about, KEYWORD: { "text": reason } });
     let number = |about: &str| json!({ "type": "integer", "minimum": 0, "description": about });

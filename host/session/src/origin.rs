@@ -21,7 +21,7 @@ pub struct CallOrigin {
 }
 
 impl CallOrigin {
-    /// Makes the origin of a call that a plugin makes outside of its own calls.
+    /// Creates the origin of a call that a plugin makes outside of its own calls.
     pub fn of(plugin: PluginName) -> Self {
         Self { plugin, parent: None, depth: 1, hold: Hold::default() }
     }

@@ -111,7 +111,7 @@ fn mode_prompt(mode: Mode) -> Option<&'static str> {
 }
 
 impl PromptPart {
-    /// Makes a part.
+    /// Creates a part.
     pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
         Self { label: label.into(), text: text.into() }
     }

@@ -37,7 +37,7 @@ pub trait Provider: Send + Sync {
     }
 }
 
-/// Takes a provider's deltas, from any thread. Clones are the same sink.
+/// Takes a provider's deltas, from any thread. Clones share the sink.
 #[derive(Clone)]
 pub struct DeltaSink(Arc<Inner>);
 

@@ -125,7 +125,7 @@ impl std::fmt::Debug for Objects {
 }
 
 impl SessionSetup {
-    /// Makes the setup of a new session with default values.
+    /// Creates the setup of a new session with default values.
     pub fn new(model: ModelId, context_limit: u64, system: SystemPrompt) -> Self {
         Self {
             id: None,

@@ -68,7 +68,7 @@ pub(crate) fn priced(price: Option<&Price>, usage: Usage) -> Usage {
     Usage { cost_micro_usd, cost_is_estimate: true, ..usage }
 }
 
-/// Makes the error for a cap on cost that cannot be enforced.
+/// Returns the error for a cap on cost that cannot be enforced.
 pub(crate) fn unknown_cost(model: &ModelId) -> Error {
     let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
     let hint = format!(

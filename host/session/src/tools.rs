@@ -147,7 +147,7 @@ pub enum ToolState {
 }
 
 impl KnownTool {
-    /// Makes a tool that is in requests.
+    /// Creates a tool that is in requests.
     pub fn new(mut spec: ToolSpec, plugin: PluginName, shipped: bool) -> Self {
         let as_written = spec.parameters.clone();
         let declared = touches::strip(&mut spec.parameters).then_some(as_written);
@@ -223,7 +223,7 @@ impl OutputSink {
         Self::made(emitter, call, source, false)
     }
 
-    /// Makes the sink of a call that is, or may become, a task. Its output is kept.
+    /// Creates the sink of a call that is, or may become, a task. Its output is kept.
     pub(crate) fn keeping(emitter: Emitter, call: CallId, source: &str) -> Self {
         Self::made(emitter, call, source, true)
     }

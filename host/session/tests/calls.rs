@@ -502,7 +502,7 @@ async fn a_call_runs_while_the_next_of_the_answer_is_being_decided() {
     assert_eq!(ended, [true], "the first ran to its end, the second never began");
 }
 
-/// Makes a file that denies a path.
+/// Creates a file that denies a path.
 fn denying(path: &str) -> RuleFile {
     let path = PathPattern { written: path.to_owned(), path: path.into() };
     let when = Conditions { path: Some(path), ..Conditions::default() };

@@ -15,7 +15,7 @@ use jaato_types::{
 };
 use serde_json::{Map, Value, json};
 
-/// Makes a tool that adds objects under its name, or removes all of them.
+/// Creates a tool that adds objects under its name, or removes all of them.
 fn changer(name: &'static str) -> Tool {
     Tool::new(name, move |call, scope| async move {
         let count = call.arguments["count"].as_u64().unwrap_or(1);

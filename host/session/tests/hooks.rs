@@ -16,7 +16,7 @@ use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is}
 use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
 use serde_json::{Value, json};
 
-/// Makes a tool that takes a text and needs permission.
+/// Creates a tool that takes a text and needs permission.
 fn write() -> Tool {
     Tool::echo("write").writing().schema(json!({
         "type": "object",

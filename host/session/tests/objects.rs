@@ -12,7 +12,7 @@ fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// Makes a tool that finds as many objects of the collection `of` as its argument `rows` says.
+/// Creates a tool that finds as many objects of the collection `of` as its argument `rows` says.
 fn finder() -> Tool {
     Tool::new("query", |call, scope| async move {
         let of = call.arguments["of"].clone();
@@ -26,7 +26,7 @@ fn finder() -> Tool {
     })
 }
 
-/// Makes a tool that changes objects without an event.
+/// Creates a tool that changes objects without an event.
 fn remover() -> Tool {
     Tool::new("forget", |_, scope| async move {
         scope.objects.with(|objects| objects.remove("query", None))?;

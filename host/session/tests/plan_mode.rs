@@ -7,7 +7,7 @@ use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is,
 use jaato_types::{Error, ErrorKind, Event};
 use serde_json::json;
 
-/// Makes a plan tool of the shipped plugin.
+/// Creates a plan tool of the shipped plugin.
 fn planning(name: &str) -> Tool {
     let mut tool = Tool::echo(name).writing();
     tool.known.plugin = "tool-todo".into();

@@ -17,7 +17,7 @@ use jaato_types::tasks::TaskStart;
 use jaato_types::{Condition, Event, ToolName};
 use serde_json::{Value, json};
 
-/// Makes a user's file that denies access to `/etc`, and denies everything to an agent called
+/// Creates a user's file that denies access to `/etc`, and denies everything to an agent called
 /// Scout.
 fn rules() -> RuleFile {
     let deny = |when, line| Rule { outcome: Wanted::Deny, when, line, why: None };

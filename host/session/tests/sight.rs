@@ -14,7 +14,7 @@ use jaato_types::{
 };
 use serde_json::json;
 
-/// Makes the setup of a provider whose description says that its models accept images.
+/// Creates the setup of a provider whose description says that its models accept images.
 fn setup() -> SessionSetup {
     let media_types = vec!["image/*".to_owned()];
     let mut setup = Stage::setup();
@@ -39,7 +39,7 @@ impl Media for Known {
     }
 }
 
-/// Makes a stage with an image `00` of this many pixels a side.
+/// Creates a stage with an image `00` of this many pixels a side.
 fn stage_with(side: u32) -> Stage {
     let facts = MediaFacts { bytes: 10, sides: Some((side, 1)), damage: None };
     let media = Arc::new(Known(BTreeMap::from([("00", facts)])));

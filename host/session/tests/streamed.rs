@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The streamed keys and pieces.
 type Pieces = Vec<(&'static str, Vec<u8>)>;
 
-/// Makes a tool that streams these pieces and returns a code.
+/// Creates a tool that streams these pieces and returns a code.
 fn tool(pieces: Pieces) -> Tool {
     Tool::new("prints", move |_, scope| {
         let pieces = pieces.clone();

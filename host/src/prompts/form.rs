@@ -144,7 +144,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog
     }
 }
 
-/// Makes the row that replaces an answered field. Returns `None` if the user goes back.
+/// Builds the row that replaces an answered field. Returns `None` if the user goes back.
 fn folded(asked: &FormQuestion<'_>, field: &FormField, given: &Given) -> Option<Text> {
     let text = if field.text.is_empty() { &field.name } else { &field.text };
     let answer = match given {

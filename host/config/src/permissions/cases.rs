@@ -31,7 +31,7 @@ const COMMAND_TOOL: &str = "cli_based_tool";
 /// Reads the cases of a file: `[[cases]]` with `expect`, and `command`, or `tool` and `arguments`.
 ///
 /// # Errors
-/// When the file cannot be read, or a case is not understood.
+/// When the file cannot be read, or a case is not valid.
 pub fn read_cases(path: &Path) -> Result<Vec<RuleCase>, ConfigError> {
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
     let text = read_text(path)?.ok_or_else(|| failed("there is no such file".to_owned()))?;

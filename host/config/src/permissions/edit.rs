@@ -106,7 +106,7 @@ fn read(text: &str) -> Result<DocumentMut, String> {
     text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())
 }
 
-/// Returns true if two rules say the same, however they are written.
+/// Returns true if two rules mean the same, however they are written.
 fn same(one: &Table, other: &Table) -> bool {
     fn keys(table: &Table) -> Vec<(String, String)> {
         let mut keys: Vec<(String, String)> = Vec::new();

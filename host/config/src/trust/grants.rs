@@ -88,7 +88,7 @@ impl Grants {
 }
 
 impl GrantStore {
-    /// Makes the record in a folder, which the first write creates.
+    /// Returns the record in a folder, which the first write creates.
     pub fn in_folder(folder: &Path) -> Self {
         Self { file: RecordFile::new(folder, RecordKind::Grants) }
     }

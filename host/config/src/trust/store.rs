@@ -85,7 +85,7 @@ impl Trust {
 }
 
 impl TrustStore {
-    /// Makes the record in a folder, which the first write creates.
+    /// Returns the record in a folder, which the first write creates.
     pub fn in_folder(folder: &Path) -> Self {
         Self { file: RecordFile::new(folder, RecordKind::Trust) }
     }

@@ -25,14 +25,14 @@ pub struct Workspace {
 pub enum WorkspaceState {
     /// There is nothing to trust.
     Nothing,
-    /// Trusted, and unchanged since.
+    /// Trusted and unchanged.
     Trusted(TrustedWorkspace),
     /// Never trusted.
     Untrusted {
         /// The names of its files.
         found: Vec<String>,
     },
-    /// Trusted once, and changed since: not trusted.
+    /// Trusted before, but changed since, so no longer trusted.
     Changed {
         /// The changes.
         files: Vec<FileChange>,
@@ -223,7 +223,7 @@ fn has_mark(folder: &Path) -> bool {
     has_git || own.is_ok_and(|own| Owners::own().include(own.uid()))
 }
 
-/// Returns true if every user can make files in a folder.
+/// Returns true if every user can create files in a folder.
 fn is_writable_by_all(folder: &Path) -> bool {
     const WRITE_BY_OTHERS: u32 = 0o002;
     folder.metadata().is_ok_and(|metadata| metadata.mode() & WRITE_BY_OTHERS != 0)

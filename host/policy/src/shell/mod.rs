@@ -180,7 +180,7 @@ const PIECES_MAX: usize = 8;
 const MORE_PIECES: &str = "…";
 
 impl Doubt {
-    /// Makes a doubt about the whole line, until it names parts.
+    /// Creates a doubt about the whole line, until it names parts.
     fn of_line(reason: impl Into<Reason>, kind: DoubtKind) -> Self {
         let Reason { what, cause } = reason.into();
         Self { what: what.to_owned(), cause, kind, pieces: Vec::new() }
@@ -317,7 +317,7 @@ fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     vec![Doubt::of_line("shells may read this in different ways", DoubtKind::Hidden)]
 }
 
-/// Makes doubts of the point where the strict reader stopped, and of later points where it would
+/// Creates doubts of the point where the strict reader stopped, and of later points where it would
 /// have stopped.
 fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -> Vec<Doubt> {
     let plain::NotPlain { reason, kind, at } = not_plain;

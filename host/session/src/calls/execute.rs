@@ -316,7 +316,7 @@ fn result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
     ToolResult::new(call_id, name, content)
 }
 
-/// Makes the result of a call that did not run.
+/// Returns the result of a call that did not run.
 pub(crate) fn failed(call: &ToolCall, error: &Error) -> ToolResult {
     ToolResult { is_error: true, ..result(call, error_content(error)) }
 }

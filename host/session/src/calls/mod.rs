@@ -92,7 +92,7 @@ struct Admitted<'a> {
 }
 
 impl<'a> Admitted<'a> {
-    /// Makes an admission that ends before any plugin sees the call.
+    /// Creates an admission that ends before any plugin sees the call.
     fn without_tool(call: &'a ToolCall, fate: Fate) -> Self {
         Self { call, changed: None, tool: None, fate, is_permitted: false, note: None }
     }

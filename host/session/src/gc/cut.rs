@@ -78,8 +78,8 @@ impl Session {
         parts.filter(|part| can_be_shorter(part)).map(json_bytes).collect()
     }
 
-    /// Makes a truncated message to send in place of one. Returns `None` if no part is larger than
-    /// `most`.
+    /// Creates a truncated message to send in place of one. Returns `None` if no part is larger
+    /// than `most`.
     async fn shorter(
         &self,
         at: usize,

@@ -43,7 +43,7 @@ pub trait Gc: Send + Sync {
         true
     }
 
-    /// Makes a plan. On cancel and at its deadline the session sets the flag and drops the future
+    /// Creates a plan. On cancel and at its deadline the session sets the flag and drops the future
     /// without waiting. After an error or a bad plan, only this collection is skipped.
     fn plan<'a>(&'a self, request: &'a GcRequest, cancel: Cancel) -> BoxFuture<'a, Result<GcPlan>>;
 }

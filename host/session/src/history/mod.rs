@@ -76,7 +76,7 @@ pub(crate) enum Next {
 }
 
 impl History {
-    /// Makes an empty record.
+    /// Creates an empty record.
     pub fn new() -> Self {
         Self::default()
     }

@@ -40,7 +40,7 @@ impl Whole {
         }
     }
 
-    /// Says where the whole output is.
+    /// Describes where the whole output is.
     pub(crate) fn told(&self) -> String {
         match self {
             Self::In(path) => format!("the whole output: {path}"),

@@ -1,7 +1,7 @@
-//! Keeps the two ends of a text that comes piece by piece.
+//! Keeps the two ends of a text that arrives piece by piece.
 //!
-//! If a program begins a line again with `\r`, as progress bars do, only the last state of the line
-//! is kept: a model reads what a terminal would show at the end.
+//! If a program restarts a line with `\r`, as progress bars do, only the last state of the line is
+//! kept, so that a model reads what a terminal would finally show.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Ends {
     head: String,
-    /// UTF-8; its first character may have lost its beginning.
+    /// UTF-8 whose first character may be incomplete.
     tail: VecDeque<u8>,
-    /// Bytes of all lines in their last state.
+    /// Bytes of all lines, each in its last state.
     bytes: u64,
     end_bytes: usize,
     /// Bytes of the last line so far.
     line_bytes: u64,
-    /// A `\r` came last: what comes next ends the line, or replaces it.
+    /// Whether a `\r` came last. The next character ends the line, or replaces it.
     is_at_return: bool,
 }
 
@@ -33,7 +33,7 @@ impl Ends {
         }
     }
 
-    /// Takes a piece.
+    /// Adds a piece.
     pub(super) fn push(&mut self, text: &str) {
         for piece in text.split_inclusive(['\n', '\r']) {
             let body = piece.trim_end_matches(['\n', '\r']);

@@ -21,7 +21,7 @@ pub(crate) struct MadeOutputs {
 }
 
 impl MadeOutputs {
-    /// Makes the files in this store.
+    /// Creates the files in `store`.
     pub(crate) fn new(store: Arc<dyn OutputStore>) -> Self {
         Self { store, paths: Mutex::default() }
     }

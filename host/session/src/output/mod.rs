@@ -30,21 +30,21 @@ const OUTPUT_FILE: &str = "output_file";
 /// The key of a result that is shown as the head and tail of its JSON.
 const JSON_KEY: &str = "json";
 
-/// Texts shorter than this, as JSON, are never cut.
+/// Texts shorter than this, as JSON, are never truncated.
 const SHORT_BYTES: usize = 512;
 
-/// Keeps output that is too long for the model.
+/// Stores output that is too long for the model.
 pub trait OutputStore: Send + Sync {
-    /// Makes a file of the session. `label` tells two files of one call apart: `output` is the file
-    /// of streamed output.
+    /// Creates a file of the session. `label` distinguishes two files of one call: `output` is the
+    /// file of streamed output.
     fn create<'a>(
         &'a self,
         call: &'a CallId,
         label: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>>;
 
-    /// Returns whether the session made a file at this path. The session itself remembers its
-    /// paths; a store need not.
+    /// Returns true if the session made a file at this path. The session itself remembers its
+    /// paths, so a store need not.
     fn has_made(&self, _path: &str) -> bool {
         false
     }
@@ -52,20 +52,21 @@ pub trait OutputStore: Send + Sync {
 
 /// A file of a call's output, written piece by piece.
 pub trait OutputWriter: Send {
-    /// Returns the path by which the session's tools read it.
+    /// Returns the path with which the session's tools read it.
     fn path(&self) -> String;
 
     /// Returns the number of bytes in it.
     fn bytes(&self) -> u64;
 
-    /// Appends a piece, whole.
+    /// Appends a whole piece.
     ///
     /// # Errors
-    /// When the file would be too large, and then nothing is added; or when it cannot be written.
+    /// When the file would be too large, in which case nothing is added, or when it cannot be
+    /// written.
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>>;
 }
 
-/// Writes a whole file; returns its path.
+/// Writes a whole file. Returns its path.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -80,7 +81,7 @@ pub(crate) async fn keep(
     Ok(file.path())
 }
 
-/// Makes the JSON object that describes an error to the model and in `jaato call`.
+/// Returns the JSON object that describes an error to the model and in `jaato call`.
 pub fn error_content(error: &Error) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("kind".to_owned(), error.kind.name().into());
@@ -99,8 +100,8 @@ pub(crate) struct Fitting<'a> {
     pub(crate) store: &'a dyn OutputStore,
 }
 
-/// Makes an output one JSON object within its limit; raw bytes go to a file. The caller places the
-/// attachments next to that object.
+/// Turns an output into one JSON object within its limit. Raw bytes go to a file. The caller places
+/// the attachments next to that object.
 pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String, Value> {
     let Output { mut content, bytes, .. } = output;
     if !bytes.is_empty() {
@@ -114,7 +115,7 @@ pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String,
 }
 
 /// Adds a note about the raw bytes next to an output: under `bytes`, or, if the tool uses that key
-/// itself, under the first of `raw_bytes`, `raw_bytes_2` … that is free.
+/// itself, under the first free key of `raw_bytes`, `raw_bytes_2` …
 pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
     let numbered = (2..).map(|number| format!("raw_bytes_{number}"));
     let mut keys = ["bytes", "raw_bytes"].map(str::to_owned).into_iter().chain(numbered);
@@ -124,7 +125,7 @@ pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
     content.insert(free, note);
 }
 
-/// Returns the content itself if it fits, else as much of it as the limit allows.
+/// Returns the content itself if it fits, or as much of it as the limit allows.
 pub(crate) async fn fit(
     mut content: Map<String, Value>,
     fitting: Fitting<'_>,
@@ -159,7 +160,7 @@ fn is_long(key: &str, text: &str) -> bool {
     key != OUTPUT_FILE && escaped_len(text) > SHORT_BYTES
 }
 
-/// Puts texts into a result. Long texts get the room that short ones do not need.
+/// Adds texts to a result. Long texts get the room that short ones do not need.
 async fn cut_texts(
     mut content: Map<String, Value>,
     mut texts: Vec<LongText>,

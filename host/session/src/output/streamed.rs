@@ -14,13 +14,13 @@ use super::live::Live;
 use super::plain::Plain;
 use super::{Fitting, OutputStore, OutputWriter, cut_texts, json_of, note_file};
 
-/// The key of a text that is streamed without one.
+/// The key of a text that is streamed without a key.
 const DEFAULT_KEY: &str = "output";
 
 /// The maximum number of texts that one call may stream.
 const STREAMS_MAX: usize = 16;
 
-/// Longest key of a streamed text. Keys are shown whole and must leave room for the texts.
+/// The longest key of a streamed text. Keys are shown whole and must leave room for the texts.
 const KEY_BYTES_MAX: usize = 64;
 
 /// How many bytes wait before they are written to the file, so that a command that prints line by
@@ -67,7 +67,7 @@ enum File {
 }
 
 impl StreamedOutput {
-    /// Makes the output of a call whose result has at most this many bytes of JSON.
+    /// Creates the output of a call whose result has at most this many bytes of JSON.
     pub(crate) fn new(
         call: CallId,
         store: Arc<dyn OutputStore>,
@@ -84,8 +84,8 @@ impl StreamedOutput {
         Self(Arc::new(Inner { call, store, show, bytes_max, state: Mutex::new(state) }))
     }
 
-    /// Takes a piece of one text; returns how many bytes the call has streamed. Waits for the disk.
-    /// A file that cannot be written does not stop the call: the result says so.
+    /// Takes a piece of one text. Returns how many bytes the call has streamed. Waits for the disk.
+    /// A file that cannot be written does not stop the call, but the result says so.
     ///
     /// # Errors
     /// `limit_reached` for too many texts, `invalid_arguments` for a key that is too long.

@@ -53,7 +53,7 @@ impl fmt::Debug for AnsweringModel {
 }
 
 impl ModelSetup {
-    /// Makes the setup of a model with a configured window and no other known facts.
+    /// Creates the setup of a model with a configured window and no other known facts.
     pub fn new(id: ModelId, context_limit: u64) -> Self {
         Self {
             id,

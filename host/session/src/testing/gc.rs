@@ -25,12 +25,12 @@ pub enum GcBeat {
 }
 
 impl GcBeat {
-    /// Makes a plan that drops these messages.
+    /// Creates a plan that drops these messages.
     pub fn dropping(drop: impl IntoIterator<Item = usize>) -> Self {
         Self::Plan(GcPlan { v: 1, drop: drop.into_iter().collect(), ..GcPlan::default() })
     }
 
-    /// Makes a plan from the request.
+    /// Creates a plan from the request.
     pub fn plan_of(planner: impl Fn(&GcRequest) -> GcPlan + Send + Sync + 'static) -> Self {
         Self::PlanOf(Arc::new(planner))
     }

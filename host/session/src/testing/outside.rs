@@ -17,7 +17,7 @@ impl SimulatedClock {
     /// Wall time at the start, in milliseconds since 1970.
     pub const START_MS: u64 = 1_700_000_000_000;
 
-    /// Makes a clock that starts at this moment.
+    /// Creates a clock that starts at this moment.
     pub fn new() -> Self {
         Self::default()
     }

@@ -45,12 +45,12 @@ pub enum Beat {
 }
 
 impl Beat {
-    /// Makes a text beat.
+    /// Creates a text beat.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
-    /// Makes a call beat.
+    /// Creates a call beat.
     pub fn call(id: &str, name: &str, arguments: Value) -> Self {
         Self::Call(ToolCall::new(id, name, arguments))
     }

@@ -36,7 +36,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Makes a stage with these tools, within a tokio runtime, preferably with a paused clock.
+    /// Creates a stage with these tools, within a tokio runtime, preferably with a paused clock.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
         Self {
             provider: Arc::default(),

@@ -49,7 +49,7 @@ pub struct Seat {
 }
 
 impl Tool {
-    /// Makes a shipped, active, read-only tool that takes any object and does what the closure
+    /// Creates a shipped, active, read-only tool that takes any object and does what the closure
     /// does.
     pub fn new<F, B>(name: &str, behaviour: B) -> Self
     where
@@ -85,7 +85,7 @@ impl Tool {
         Self { known, behaviour, condition: None, preview: None }
     }
 
-    /// Makes a tool that returns its arguments, under `echo`.
+    /// Creates a tool that returns its arguments, under `echo`.
     pub fn echo(name: &str) -> Self {
         Self::new(
             name,
@@ -93,7 +93,7 @@ impl Tool {
         )
     }
 
-    /// Makes a tool that takes as long as its argument `ms`.
+    /// Creates a tool that takes as long as its argument `ms`.
     pub fn sleeper(name: &str) -> Self {
         Self::new(name, |call, _| async move {
             let ms = call.arguments.get("ms").and_then(Value::as_u64).unwrap_or_default();
@@ -191,7 +191,7 @@ struct Seats {
 }
 
 impl ScriptedTools {
-    /// Makes a set of these tools, in their order.
+    /// Creates a set of these tools, in their order.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
         let tools = Mutex::new(tools.into_iter().collect());
         Self { tools, ..Self::default() }

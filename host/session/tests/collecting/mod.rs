@@ -5,7 +5,7 @@ use jaato_session::testing::{Beat, Stage};
 use jaato_session::{Cancel, GcSettings, Session, SessionSetup, TurnReport};
 use jaato_types::{Error, ErrorKind, Event, Message, Outcome, Request, Usage};
 
-/// Makes a provider's token count.
+/// Creates a provider's token count.
 pub fn used(prompt_tokens: u64) -> Beat {
     Beat::Usage(Usage { prompt_tokens, output_tokens: 10, ..Usage::default() })
 }

@@ -43,7 +43,7 @@ pub fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Makes a few answers of a user, who is then silent. Some were not offered.
+/// Creates a few answers of a user, who is then silent. Some were not offered.
 pub fn answers(random: &SeededRandom) -> Vec<Result<PermissionAnswer, NoAnswer>> {
     const ALLOW: [Is; 4] = [Is::AllowOnce, Is::AllowInTurn, Is::AllowInSession, Is::AllowAlways];
     const DENY: [Is; 4] = [Is::Deny, Is::DenyInTurn, Is::DenyInSession, Is::DenyAlways];
@@ -63,7 +63,7 @@ pub fn answers(random: &SeededRandom) -> Vec<Result<PermissionAnswer, NoAnswer>>
     (0..random.below(12) as usize).map(one).collect()
 }
 
-/// Makes the beats of one answer, often valid, sometimes arbitrary.
+/// Creates the beats of one answer, often valid, sometimes arbitrary.
 pub fn beats(random: &SeededRandom) -> Vec<Beat> {
     let mut beats: Vec<Beat> = (0..random.below(7)).map(|_| beat(random)).collect();
     match random.below(24) {
@@ -76,7 +76,7 @@ pub fn beats(random: &SeededRandom) -> Vec<Beat> {
     beats
 }
 
-/// Makes a gc that is often sensible and sometimes arbitrary, but always the same for a seed.
+/// Creates a gc that is often sensible and sometimes arbitrary, but always the same for a seed.
 pub fn gc_beats(seed: u64) -> Vec<GcBeat> {
     let random = SeededRandom::new(seed);
     let mut beats = vec![];
@@ -99,7 +99,7 @@ pub fn gc_beats(seed: u64) -> Vec<GcBeat> {
     beats
 }
 
-/// Makes an arbitrary plan.
+/// Creates an arbitrary plan.
 pub fn any_plan(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     let count = request.messages.len();
     let mut drop: Vec<usize> = (0..random.below(8)).map(|_| index(random, count + 2)).collect();
@@ -115,7 +115,7 @@ pub fn any_plan(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     GcPlan { v: 1, drop, summary, note: None }
 }
 
-/// Makes a plan that drops some of the first turns completely.
+/// Creates a plan that drops some of the first turns completely.
 fn whole_turns(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     let is_prompt = |at: &usize| request.messages[*at].is_prompt();
     let starts: Vec<usize> = (0..request.messages.len()).filter(is_prompt).collect();
@@ -125,7 +125,7 @@ fn whole_turns(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     GcPlan { v: 1, drop, summary, note: Some("cleaned".to_owned()) }
 }
 
-/// Makes random gc settings.
+/// Creates random gc settings.
 pub fn gc_settings(random: &SeededRandom) -> GcSettings {
     GcSettings {
         threshold_percent: (20 + random.below(80)).into(),

@@ -208,7 +208,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
-/// Makes a folder that is private to this user, because it will contain conversations.
+/// Creates a folder that is private to this user, because it will contain conversations.
 fn make_folder(folder: &Path) -> Result<(), Failure> {
     make_private_folder(folder).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
 }

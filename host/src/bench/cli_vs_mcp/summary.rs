@@ -42,7 +42,7 @@ pub struct Averages {
 }
 
 impl Measured {
-    /// Makes a result from the totals of a run's ledger.
+    /// Creates a result from the totals of a run's ledger.
     pub fn new(ledger: &Path, totals: Totals, error: Option<String>) -> Self {
         Self { ledger: ledger.to_owned(), totals, turns: totals.requests, error }
     }

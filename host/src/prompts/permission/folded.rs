@@ -9,7 +9,7 @@ use crate::terminal::{self, Text, exact_line};
 /// The least columns for the call. The rest of the row is shortened first.
 const CALL_COLUMNS_MIN: usize = 12;
 
-/// Makes the row.
+/// Builds the row.
 pub fn row(prompt: &PermissionPrompt, answer: &PermissionAnswer) -> Text {
     row_of(prompt, answer, terminal::size().1)
 }

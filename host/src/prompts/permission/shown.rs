@@ -36,7 +36,7 @@ pub fn answers_of(prompt: &PermissionPrompt) -> Vec<Cow<'_, AllowedAnswer>> {
     answers
 }
 
-/// Makes the question.
+/// Builds the question.
 pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Dialog {
     let (mut subject, mut values) = (String::new(), Vec::new());
     match &prompt.subject {
