@@ -63,12 +63,12 @@ fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, St
     let plugins =
         document.as_table_mut().entry("plugins").or_insert_with(|| Item::Table(Table::new()));
     let plugins: &mut dyn TableLike =
-        plugins.as_table_like_mut().ok_or("`plugins` is no section")?;
+        plugins.as_table_like_mut().ok_or("`plugins` is not a section")?;
     if listing == Listing::Out && !plugins.contains_key("disabled") {
         return Ok(None);
     }
     let disabled = plugins.entry("disabled").or_insert_with(|| Item::Value(Array::new().into()));
-    let disabled = disabled.as_array_mut().ok_or("`plugins.disabled` is no list")?;
+    let disabled = disabled.as_array_mut().ok_or("`plugins.disabled` is not a list")?;
     let before = disabled.len();
     let at = disabled.iter().position(|value| value.as_str() == Some(name));
     match (listing, at) {

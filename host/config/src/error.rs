@@ -90,9 +90,7 @@ impl ConfigError {
             Self::UnknownKey { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
             Self::UnknownKey { known, .. } if known.is_empty() => None,
             Self::UnknownKey { known, .. } => Some(format!("known here: `{}`", known.join("`, `"))),
-            Self::WrongValue { key, .. } => {
-                Some(format!("docs/configuration.md tells what `{key}` takes"))
-            }
+            Self::WrongValue { key, .. } => Some(format!("see `{key}` in docs/configuration.md")),
             Self::Version { .. } => {
                 Some(format!("write `version = {}`, or leave it out", crate::CONFIG_VERSION))
             }

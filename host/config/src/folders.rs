@@ -22,7 +22,7 @@ struct Places {
 
 /// A folder is needed, but the system has no home folder for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cannot tell where the user\'s files lie: the system names no home folder")]
+#[error("cannot find the user\'s folders: the system has no home folder for this user")]
 pub struct NoHome;
 
 impl Folders {

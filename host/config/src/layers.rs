@@ -216,8 +216,7 @@ impl<'a> Layers<'a> {
         let near = documented_variables()
             .find(|known| strsim::damerau_levenshtein(name, known) <= TYPO_LETTERS_MAX);
         if let Some(known) = near {
-            let text =
-                format!("variable `{name}` ({place}) means nothing; did you mean `{known}`?");
+            let text = format!("variable `{name}` ({place}) is unknown; did you mean `{known}`?");
             self.warnings.push(Warning { text });
         }
     }
@@ -385,15 +384,15 @@ fn refusal(
         Owner::User => true,
         Owner::UserFirst => {
             let is_given = user.is_some_and(|file| file.values.contains_key(key.path));
-            return is_given.then_some("your own configuration says it");
+            return is_given.then_some("your own configuration sets it");
         }
         Owner::Only(value) => said != value,
         Owner::Inside => {
-            let why = "a workspace may only name a file inside of it";
+            let why = "a workspace may name only files inside it";
             return (!is_inside(Path::new(said), workspace)).then_some(why);
         }
     };
-    is_refused.then_some("only you say it, in your own configuration or a variable")
+    is_refused.then_some("only your own configuration or a variable can set it")
 }
 
 /// Returns true if a path, absolute or relative to the folder, does not lead out of it. Ignores

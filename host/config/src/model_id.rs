@@ -10,7 +10,7 @@ pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
 
 /// A text that does not name a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{has}` is no model: wants `provider/model`, as `{}`", default_model())]
+#[error("`{has}` is not a model: write `provider/model`, for example `{}`", default_model())]
 pub struct BadModelId {
     has: String,
 }
@@ -60,7 +60,7 @@ mod tests {
         for text in ["", "model", "/model", "provider/", "a b/c", "a/b c", "a/ "] {
             let error = parse_model_id(text).unwrap_err();
             let expected = format!(
-                "`{text}` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b`"
+                "`{text}` is not a model: write `provider/model`, for example `local/qwen2.5-coder-1.5b`"
             );
             assert_eq!(error.to_string(), expected);
         }

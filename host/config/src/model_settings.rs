@@ -145,7 +145,7 @@ impl ModelSettings {
             "service_tier" => self.service_tier = Some(read(value, bases)?),
             "extra_body" => {
                 let Some(Json::Object(body)) = value.to_json() else {
-                    return Err("a section of what is laid over the body of requests".to_owned());
+                    return Err("a section that is merged into the body of requests".to_owned());
                 };
                 self.extra_body = Some(body);
             }
@@ -195,7 +195,7 @@ pub(crate) fn lay(
             if file.layer == Layer::Workspace && PERSONS.contains(&key) {
                 let place = file.origin(node.line);
                 let text = format!(
-                    "`{key}` of `{model}` is not used ({place}): only you say it, in your own config.toml"
+                    "`{key}` of `{model}` is ignored ({place}): only your own config.toml can set it"
                 );
                 warnings.push(Warning { text });
                 continue;

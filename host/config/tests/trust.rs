@@ -112,7 +112,7 @@ fn a_damaged_record_trusts_nothing_and_is_not_overwritten() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of trust `ROOT/user/data/trust.json` is damaged: EOF while parsing an object at line 1 column 1
-            hint: nothing is trusted meanwhile: `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, and trust again what you need"#]],
+            hint: nothing is trusted until this is fixed: `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, then trust again what you need"#]],
     );
 }
 
@@ -128,7 +128,7 @@ fn a_record_of_a_newer_host_is_left_alone() {
         &store.trust_plugin(SHA, "p", Path::new("/p"), NOW).unwrap_err(),
         expect![[r#"
             the record of trust `ROOT/user/data/trust.json` has version 2, this host knows 1
-            hint: nothing is trusted meanwhile: update jaato"#]],
+            hint: nothing is trusted until this is fixed: update jaato"#]],
     );
     assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
 }
@@ -174,7 +174,7 @@ fn record_and_folder_are_their_owners_alone() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of trust proves nothing: `ROOT/user/data/trust.json` is not used: others than its owner can write to it (mode 660)
-            hint: nothing is trusted meanwhile: look whether anybody changed it; chmod go-w 'ROOT/user/data/trust.json'"#]],
+            hint: nothing is trusted until this is fixed: check whether another user changed it; chmod go-w 'ROOT/user/data/trust.json'"#]],
     );
 }
 
@@ -412,7 +412,7 @@ fn only_trusted_content_is_read() {
         &bench,
         &workspace.read(".env").unwrap_err(),
         expect![[r#"
-            `ROOT/work/.env` is not what was trusted
+            `ROOT/work/.env` has changed since it was trusted
             hint: look at it, then run `jaato trust`"#]],
     );
     fs::remove_file(bench.work().join(".env")).unwrap();

@@ -180,7 +180,7 @@ fn without_a_home_what_is_shipped_works() {
     expect![[r#"
         exit 3
         --- stderr
-        error: cannot tell where the user's files lie: the system names no home folder
+        error: cannot find the user's folders: the system has no home folder for this user
         hint: set `HOME` to a folder that you can write
     "#]]
     .assert_eq(&output.to_string());

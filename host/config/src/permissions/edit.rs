@@ -80,7 +80,7 @@ pub fn remove_rule(text: &str, number: usize) -> Result<String, String> {
     let rules = document.get_mut("rules").and_then(Item::as_array_of_tables_mut);
     let rules = rules.ok_or("it has no rules")?;
     if number == 0 || number > rules.len() {
-        return Err(format!("it has {} rules, and none of number {number}", rules.len()));
+        return Err(format!("it has {} rules, but no rule {number}", rules.len()));
     }
     rules.remove(number - 1);
     Ok(document.to_string())

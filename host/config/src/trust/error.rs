@@ -78,7 +78,7 @@ pub enum TrustError {
         path: PathBuf,
     },
     /// A file of a trusted workspace differs from the one that the user trusted.
-    #[error("`{path}` is not what was trusted")]
+    #[error("`{path}` has changed since it was trusted")]
     Changed {
         /// The file.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum TrustError {
     },
     /// A trust command was run by a process that a session started.
     #[error(
-        "only a person can trust, and this command was started by a session (`{}` \
+        "only a user can trust, but a session started this command (`{}` \
          is set, a parent process is jaato, or it bears the mark of a session's children)",
         SESSION_MARKER
     )]
@@ -119,7 +119,7 @@ impl TrustError {
         match self {
             Self::Io { .. } => None,
             Self::Corrupt { record, path, .. } => Some(format!(
-                "{1}: `mv {0} {0}.broken`, and {2} again what you need",
+                "{1}: `mv {0} {0}.broken`, then {2} again what you need",
                 path.display(),
                 record.nothing_meanwhile(),
                 record.again(),
@@ -131,14 +131,14 @@ impl TrustError {
                 let meanwhile = record.nothing_meanwhile();
                 Some(match why.hint() {
                     Some(hint) => {
-                        format!("{meanwhile}: look whether anybody changed it; {hint}")
+                        format!("{meanwhile}: check whether another user changed it; {hint}")
                     }
                     None => meanwhile.to_owned(),
                 })
             }
             Self::Locked { .. } => Some("try again when the other command has ended".to_owned()),
             Self::TooMuch { .. } => {
-                Some("move what does not belong there out of `.jaato`".to_owned())
+                Some("move files that do not belong there out of `.jaato`".to_owned())
             }
             Self::NotUtf8 { .. } => Some("rename it".to_owned()),
             Self::Changed { .. } => Some("look at it, then run `jaato trust`".to_owned()),

@@ -51,8 +51,8 @@ impl RecordKind {
     /// Returns what does not hold while the record cannot be read.
     pub(super) fn nothing_meanwhile(self) -> &'static str {
         match self {
-            Self::Trust => "nothing is trusted meanwhile",
-            Self::Grants => "nothing is granted meanwhile",
+            Self::Trust => "nothing is trusted until this is fixed",
+            Self::Grants => "nothing is granted until this is fixed",
         }
     }
 
