@@ -91,7 +91,7 @@ pub(crate) async fn in_the_name_of(
 fn post(url: &str) -> Result<Request, Error> {
     let mut request = Request::new(Method::POST, url).map_err(|error| unusable(&error))?;
     if request.url.scheme() != "https" && !is_loopback(&request.url) {
-        return Err(unusable(&"it names a server that is reached without encryption"));
+        return Err(unusable(&"it names a server without encryption"));
     }
     request.redirects = Redirects::Refuse;
     request.limits = Limits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
@@ -107,7 +107,7 @@ fn unusable(what: &dyn std::fmt::Display) -> Error {
 /// in case the server repeats them.
 async fn send(client: &Client, request: Request, secrets: &[&str]) -> Result<Vec<u8>, Error> {
     let failed = |error: jaato_http::HttpError| {
-        let text = format!("no token for Google's servers came: {error}");
+        let text = format!("cannot get a token for Google's servers: {error}");
         Error::new(ErrorKind::Provider, text).temporary()
     };
     let server = request.url.host_str().unwrap_or_default().to_owned();
@@ -136,15 +136,15 @@ fn refused(server: &str, status: u16, body: &[u8]) -> Error {
     };
     let about = cut(&about, TOLD_CHARS_MAX);
     let about = if about.is_empty() { about } else { format!(": {about}") };
-    let text = format!("`{server}` gives no token for Google's servers ({word}){about}");
+    let text = format!("`{server}` refused a token for Google's servers ({word}){about}");
     let error = Error::new(ErrorKind::Configuration, text);
     match (word.as_str(), status) {
         ("invalid_grant" | "invalid_rapt", _) => error.with_hint(
-            "the login was taken back or is too old, or this machine's clock is wrong: run `gcloud \
+            "the login was revoked or has expired, or this machine's clock is wrong: run `gcloud \
              auth application-default login`",
         ),
         ("PERMISSION_DENIED", _) => error.with_hint(
-            "to act in another account's name takes the role `roles/iam.serviceAccountTokenCreator`",
+            "impersonating an account needs the role `roles/iam.serviceAccountTokenCreator`",
         ),
         (_, 429 | 500..) => error.temporary(),
         _ => error,
@@ -153,9 +153,8 @@ fn refused(server: &str, status: u16, body: &[u8]) -> Error {
 
 /// Parses an answer. Errors do not contain its content.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|_| {
-        Error::new(ErrorKind::Provider, "a server of tokens answered in a form that is none")
-    })
+    serde_json::from_slice(body)
+        .map_err(|_| Error::new(ErrorKind::Provider, "the token server sent an invalid answer"))
 }
 
 #[cfg(test)]

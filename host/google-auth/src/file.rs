@@ -68,8 +68,8 @@ pub(crate) fn read(text: &[u8], named: &Named) -> Result<Credentials, Error> {
     serde_json::from_slice(text).map_err(|error| {
         // Serde's own message may repeat a value.
         let what = match error.classify() {
-            serde_json::error::Category::Data => "lacks what a file of credentials has",
-            _ => "is no JSON",
+            serde_json::error::Category::Data => "lacks a field of a credentials file",
+            _ => "is not valid JSON",
         };
         let (path, place) = (named.path.display(), &named.place);
         let text = format!("`{path}` ({place}) {what} (line {})", error.line());

@@ -26,7 +26,7 @@ pub(crate) fn sign(account: &ServiceAccount, scope: &str, now_s: u64) -> Result<
     let wrong = || {
         let text = format!("the private key of `{}` cannot be read", account.client_email);
         Error::new(ErrorKind::Configuration, text)
-            .with_hint("it is RSA, in PKCS#8: download the file once more")
+            .with_hint("it must be an RSA key in PKCS#8: download the file again")
     };
     let der = PrivatePkcs8KeyDer::from_pem_slice(account.private_key.as_bytes());
     let der = der.map_err(|_| wrong())?;

@@ -112,14 +112,13 @@ async fn of_file(named: &Named, scope: &str, client: &Client) -> Result<Minted, 
     let about = tokio::fs::metadata(&named.path).await;
     let about = about.map_err(|error| wrong(&format!("cannot be read: {error}")))?;
     if !about.is_file() || about.len() > FILE_BYTES_MAX {
-        return Err(wrong(&"is no file of credentials"));
+        return Err(wrong(&"is not a credentials file"));
     }
     let text = tokio::fs::read(&named.path).await;
     let text = text.map_err(|error| wrong(&format!("cannot be read: {error}")))?;
     let not_yet = || {
-        wrong(&"holds credentials of a kind that jaato cannot use yet").with_hint(
-            "it takes service accounts and what `gcloud auth application-default login` leaves",
-        )
+        wrong(&"contains credentials of a type that jaato does not support")
+            .with_hint("use a service account, or run `gcloud auth application-default login`")
     };
     match file::read(&text, named)? {
         Credentials::ServiceAccount(account) => of_service_account(account, scope).await,

@@ -240,7 +240,7 @@ async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_wha
         assert!(!format!("{error:?}").contains("hidden"), "{error:?}");
     };
     check(folder.0.path().join("none.json"), "cannot be read").await;
-    check(folder.0.path().to_owned(), "is no file of credentials").await;
+    check(folder.0.path().to_owned(), "is not a credentials file").await;
     check(folder.file(&json!("hidden")), "lacks what").await;
     check(
         folder.file(&json!({ "type": "authorized_user", "client_id": 5, "x": "hidden" })),
@@ -251,12 +251,12 @@ async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_wha
     broken["private_key"] = json!("hidden");
     check(folder.file(&broken), "the private key of `bot@p.iam.gserviceaccount.com`").await;
     for kind in ["external_account", "external_account_authorized_user", "gdch_service_account"] {
-        check(folder.file(&json!({ "type": kind, "x": "hidden" })), "cannot use yet").await;
+        check(folder.file(&json!({ "type": kind, "x": "hidden" })), "does not support").await;
     }
     let far = user("http://h.example/token");
     check(folder.file(&far), "without encryption").await;
     std::fs::write(folder.0.path().join("credentials.json"), "{hidden").unwrap();
-    check(folder.0.path().join("credentials.json"), "is no JSON").await;
+    check(folder.0.path().join("credentials.json"), "is not valid JSON").await;
     assert_eq!(server.asked().len(), 0);
 }
 

@@ -70,7 +70,7 @@ pub fn unpack(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
         Some(Form::Gzip) => unpack_tar(GzDecoder::new(file), folder.path()),
         Some(Form::Tar) => unpack_tar(file, folder.path()),
         Some(Form::Zip) => Err(io::Error::other("it is a zip")),
-        None => Err(io::Error::other("it is no archive")),
+        None => Err(io::Error::other("it is not an archive")),
     }
     .map_err(failed)?;
     Ok(folder)

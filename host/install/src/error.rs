@@ -12,7 +12,7 @@ use crate::system::target_triple;
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The source is an address.
-    #[error("`{0}` is an address; what is installed must lie on this machine")]
+    #[error("`{0}` is an address; jaato installs only files of this machine")]
     Address(String),
     /// The source cannot be read.
     #[error("cannot read `{}`: {error}", .0.display(), error = .1)]
@@ -46,7 +46,7 @@ pub enum InstallError {
     #[error("cannot unpack `{}`: {error}", .0.display(), error = .1)]
     Archive(PathBuf, String),
     /// There is something else at the plugin's path.
-    #[error("plugin `{name}` belongs at `{}`, where something else lies", path.display())]
+    #[error("plugin `{name}` belongs at `{}`, but something else is there", path.display())]
     Taken {
         /// The path.
         path: PathBuf,
@@ -62,16 +62,16 @@ impl InstallError {
     /// Returns a hint on how to fix it, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Address(_) => Some(
-                "download it, look at where it comes from, then `jaato plugin install FILE`".into(),
-            ),
+            Self::Address(_) => {
+                Some("download it, check its source, then run `jaato plugin install FILE`".into())
+            }
             Self::File(error) => error.problem.hint(),
             Self::Crate(path) => Some(format!(
                 "`cargo build --release` in `{}`, then install the library below `target/release`",
                 path.display()
             )),
             Self::NoLibrary(_) => Some(format!(
-                "one library, at the top or in `lib/{}`, is what is looked for",
+                "jaato looks for one library, at the top level or in `lib/{}`",
                 target_triple()
             )),
             Self::Several(..) => Some("install them one by one, by their files".into()),

@@ -104,15 +104,15 @@ impl fmt::Display for PlaceError {
             Why::Owner(user) => write!(f, "`{path}` is not used: user {user} owns it"),
             Why::Writable(mode) => write!(
                 f,
-                "`{path}` is not used: others than its owner can write to it (mode {mode:o})"
+                "`{path}` is not used: users other than its owner can write to it (mode {mode:o})"
             ),
-            Why::NotAFolder => write!(f, "`{path}` is not used: it is no folder"),
-            Why::NotAFile => write!(f, "`{path}` is not used: it is no regular file"),
+            Why::NotAFolder => write!(f, "`{path}` is not used: it is not a folder"),
+            Why::NotAFile => write!(f, "`{path}` is not used: it is not a regular file"),
             Why::TooLarge(bytes_max) => {
                 write!(f, "`{path}` is not used: it has more than {bytes_max} bytes")
             }
             Why::TooManyLinks => {
-                write!(f, "`{path}` is not used: too many links follow each other")
+                write!(f, "`{path}` is not used: it has too many consecutive links")
             }
             Why::System(error) => write!(f, "`{path}` cannot be used: {error}"),
         }

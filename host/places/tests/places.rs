@@ -99,8 +99,9 @@ fn a_folder_above_that_others_can_write_to_is_enough() {
     for mode in [0o775, 0o757] {
         set_mode(&root.path().join("share"), mode);
         let has = wrong(&folder, root.path());
-        let wants =
-            format!("`…/share` is not used: others than its owner can write to it (mode {mode:o})");
+        let wants = format!(
+            "`…/share` is not used: users other than its owner can write to it (mode {mode:o})"
+        );
         assert_eq!(has, wants);
     }
     // Sticky, so our files below it stay ours.
@@ -128,14 +129,17 @@ fn links_are_walked_as_the_system_does() {
     let chained = through("chained", "relative".into());
     for link in [&relative, &absolute, &chained] {
         let has = wrong(link, root.path());
-        assert_eq!(has, "`…/open` is not used: others than its owner can write to it (mode 777)");
+        assert_eq!(
+            has,
+            "`…/open` is not used: users other than its owner can write to it (mode 777)"
+        );
     }
     set_mode(&open, 0o755);
     for link in [relative, absolute, chained] {
         check_folder(&link, &Owners::own()).unwrap();
     }
     let circle = through("circle", "circle".into());
-    assert!(wrong(&circle, root.path()).ends_with("too many links follow each other"));
+    assert!(wrong(&circle, root.path()).ends_with("it has too many consecutive links"));
 }
 
 #[test]
@@ -199,7 +203,7 @@ fn what_is_no_file_or_too_large_is_not_read() {
     let fifo = root.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
         .unwrap();
-    assert!(read(&fifo, 10).unwrap_err().to_string().ends_with("it is no regular file"));
+    assert!(read(&fifo, 10).unwrap_err().to_string().ends_with("it is not a regular file"));
     assert!(check_file(root.path(), &Owners::own()).is_err());
     assert!(check_folder(&fifo, &Owners::own()).is_err());
     let file = root.path().join("file");
@@ -207,7 +211,7 @@ fn what_is_no_file_or_too_large_is_not_read() {
     assert_eq!(read(&file, 5).unwrap().unwrap().len(), 5);
     assert!(read(&file, 4).unwrap_err().to_string().ends_with("it has more than 4 bytes"));
     assert_eq!(read(&root.path().join("none"), 4).unwrap(), None);
-    assert!(make(&file).unwrap_err().to_string().ends_with("it is no folder"));
+    assert!(make(&file).unwrap_err().to_string().ends_with("it is not a folder"));
     assert!(make_missing(&file.join("below")).is_err());
 }
 

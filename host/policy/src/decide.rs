@@ -194,7 +194,7 @@ impl RuleFile {
     }
 
     fn broken_rule(&self) -> RuleRef {
-        let rule = "deny everything, as the file cannot be understood".to_owned();
+        let rule = "deny everything, because the file cannot be used".to_owned();
         let (line, why) = self.broken.clone().unwrap_or_default();
         let (file, why) = (self.path.clone(), Some(why));
         let written = Written { rule, file, line, why, about: None };

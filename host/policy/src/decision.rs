@@ -24,9 +24,7 @@ impl Decision {
         match self.rule.id {
             RuleId::Disabled => format!("tool `{tool}` is disabled by `[tools] disabled`"),
             RuleId::SessionNever => {
-                format!(
-                    "the user said that calls of `{tool}` like this one must not run in this session"
-                )
+                format!("the user denied calls of `{tool}` like this one for this session")
             }
             RuleId::ModeReadOnly => format!(
                 "this session only reads (mode `read-only`), and tool `{tool}` may change something"
@@ -62,7 +60,7 @@ impl Decision {
                 None => format!("tool `{tool}` needs a permission"),
                 Some(path) => {
                     let is_inside = call.directory.is_some_and(|it| path.starts_with(it));
-                    let what = if is_inside { "protected" } else { "outside of this folder" };
+                    let what = if is_inside { "protected" } else { "outside this folder" };
                     format!(
                         "tool `{tool}` needs a permission: `{}` is {what}, and mode \
                          `accept-edits` does not cover that",
@@ -90,12 +88,12 @@ impl Decision {
         match (self.outcome, self.rule.id) {
             (Outcome::Allow, _) | (_, RuleId::SessionNever) => None,
             (_, RuleId::Disabled) => Some(format!(
-                "take `{}` out of `[tools] disabled`; `jaato config show` shows where it is set",
+                "remove `{}` from `[tools] disabled`; `jaato config show` shows where it is set",
                 call.tool
             )),
             (_, RuleId::ModeReadOnly) => Some("choose another mode for the session".to_owned()),
             (_, RuleId::ModePlan) => Some(
-                "find out what you need by reading, write the plan with `createPlan`, then call \
+                "read what you need, write the plan with `createPlan`, then call \
                  `startPlan`: the user decides"
                     .to_owned(),
             ),
@@ -104,8 +102,7 @@ impl Decision {
                 Some("fix the file: `jaato permission list` says what is wrong".to_owned())
             }
             (Outcome::Deny, _) => Some(
-                "`jaato permission explain` shows every rule that was tried; respect the rule: do \
-                 not try the same in another way"
+                "`jaato permission explain` shows every rule that was tried; respect the rule: do not try to bypass it"
                     .to_owned(),
             ),
             (Outcome::Ask, RuleId::FileUnclear) => Some(

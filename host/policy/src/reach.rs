@@ -29,7 +29,7 @@ pub(crate) fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
 /// Matches unknown words of the command line, or unknown values of the arguments.
 pub(crate) fn unclear(facts: &Facts<'_>) -> Matched {
     if facts.call.may_be_anywhere() {
-        return Matched::Perhaps("more paths than are looked at".to_owned());
+        return Matched::Perhaps("it has more paths than jaato checks".to_owned());
     }
     facts.unclear_names.clone().map_or_else(|| unread_lines(facts), Matched::Perhaps)
 }

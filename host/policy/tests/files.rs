@@ -629,7 +629,7 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
         format!("tool `updateFile` needs a permission: {what}, {end}")
     };
     assert_eq!(told(".env"), explained("`/project/.env` is protected"));
-    assert_eq!(told("../x"), explained("`/x` is outside of this folder"));
+    assert_eq!(told("../x"), explained("`/x` is outside this folder"));
     assert_eq!(
         told("src/a.rs"),
         "this session may change files in the workspace (mode `accept-edits`)"

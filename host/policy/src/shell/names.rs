@@ -79,7 +79,7 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
             || is_bundle && known.reads_names(name, &format!("-{}", word.text))
     });
     if reads_names {
-        return Some("it reads names of files from a file");
+        return Some("it reads file names from a file");
     }
     if known.follows_links(name, command.words.get(1..).unwrap_or_default()) {
         return Some("it follows links in folders");
@@ -95,7 +95,7 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
             && ["cwd", "root", "fd", "task", "map_files", "exe"].into_iter().any(has)
     };
     let names_process = command.words.iter().any(is_own);
-    names_process.then_some("it names files by a process that has them open")
+    names_process.then_some("it names files through a process that has them open")
 }
 
 impl SimpleCommand {
