@@ -1,4 +1,4 @@
-//! `jaato doctor`: what is found, what is missing, what to do.
+//! `jaato doctor`: checks the installation and suggests fixes.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome, exit_of};
 use crate::{grant, mcp, report, start};
 
-/// Memory that loading the default model wants, in bytes.
+/// The memory needed to load the default model, in bytes.
 const MEMORY_WANTED_BYTES: u64 = 6 << 30;
 
-/// Longest wait for a model's server: somebody sits and waits, and a server that works is faster.
+/// The longest wait for a model's server. The user is waiting, and a working server is faster.
 const SERVER_WAIT: Duration = Duration::from_secs(5);
 
-/// Tells what is found and what is missing; fails when the configured model could not do a task.
+/// Reports what is found and what is missing. Fails if the configured model could not do a task.
 pub async fn doctor(global: Global) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     report::line(&format!("jaato {} (plugin-api {API_VERSION})", env!("CARGO_PKG_VERSION")))?;
@@ -47,7 +47,7 @@ pub async fn doctor(global: Global) -> Outcome {
             failure.hint("in a checkout, `cargo xtask build-plugins` builds the shipped plugins")
         );
     }
-    // What cannot be asked would fail a task with the same exit code.
+    // A model that cannot be asked would fail a task with the same exit code.
     let exit = match exit_of(error.kind) {
         Exit::Failed => Exit::Provider,
         other => other,
@@ -101,7 +101,7 @@ fn plugins(runtime: &Runtime) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists the models, and tells whether the configured one can be used.
+/// Lists the models, and checks whether the configured one can be used.
 async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
     let default = &runtime.model();
     let (checked, (models, problems)) =
@@ -144,7 +144,7 @@ fn programs() -> Result<(), Failure> {
 }
 
 fn memory() -> Result<(), Failure> {
-    // Only Linux tells it in a file; elsewhere the model's own check has to do.
+    // Only Linux reports it in a file. Elsewhere the model's own check must be enough.
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return Ok(()) };
     let available = text
         .lines()

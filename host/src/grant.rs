@@ -1,4 +1,4 @@
-//! `jaato plugin grant` and `revoke`: what plugins may do in the person's name.
+//! `jaato plugin grant` and `revoke`: what plugins may do on the user's behalf.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{find, report, start, trust};
 
-/// Grants a plugin services that it asks for; all of them where none is named.
+/// Grants a plugin requested services, or all of them if none are named.
 pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
@@ -49,7 +49,8 @@ pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Takes services back from a plugin, which need not be there any more; all where none is named.
+/// Revokes a plugin's services, or all of them if none are named. The plugin need not exist any
+/// longer.
 pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let setup = runtime.setup();
@@ -76,7 +77,7 @@ pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome 
     Ok(Exit::Done)
 }
 
-/// Gives a file that the person trusts what an earlier one of its name was granted, and says so.
+/// Gives a trusted file the grants of an earlier one with the same name, and reports them.
 pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), Failure> {
     let carried = GrantStore::in_folder(data).carry_over(name, digest, SystemTime::now());
     let carried: BTreeSet<String> = carried.map_err(trust::failed)?;
@@ -88,7 +89,7 @@ pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), Failure> 
     report::line(&format!("to take that back:\n  jaato plugin revoke {name}"))
 }
 
-/// Prints what a plugin asks for, in `plugin show`.
+/// Prints the services that a plugin requests, in `plugin show`.
 pub fn print(runtime: &Runtime, entry: &PluginEntry) -> Result<(), Failure> {
     for (name, standing) in runtime.setup().grants.asked(entry) {
         let allows = allows(name);
@@ -100,7 +101,7 @@ pub fn print(runtime: &Runtime, entry: &PluginEntry) -> Result<(), Failure> {
     }
 }
 
-/// Says what a plugin asks for, for programs.
+/// Returns the services that a plugin requests as JSON.
 pub fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
     let asked = runtime.setup().grants.asked(entry).into_iter();
     let asked = asked.map(|(name, standing)| {
@@ -113,7 +114,8 @@ pub fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
     asked.collect()
 }
 
-/// Says in one line what a plugin asks for and was not granted; `None` where that is nothing.
+/// Lists in one line the requested services that a plugin was not granted. Returns `None` if there
+/// are none.
 pub fn lacking(setup: &Setup, entry: &PluginEntry) -> Option<String> {
     let asked = setup.grants.asked(entry).into_iter();
     let lacking = asked.filter(|(_, standing)| *standing == GrantStanding::NotGranted);
@@ -121,7 +123,7 @@ pub fn lacking(setup: &Setup, entry: &PluginEntry) -> Option<String> {
     (!lacking.is_empty()).then(|| format!("not granted {}", lacking.join(", ")))
 }
 
-/// Checks which services are meant: a plugin is granted nothing that it does not ask for.
+/// Checks which services are meant. A plugin is granted nothing that it does not request.
 fn wanted<'a>(
     entry: &PluginEntry,
     asked: &[(&'a str, GrantStanding)],
@@ -147,7 +149,7 @@ fn wanted<'a>(
     services.iter().map(find).collect()
 }
 
-/// Refuses what is the name of no grant.
+/// Refuses a name that is not a grant.
 fn known(service: &str) -> Result<(), Failure> {
     if grant_named(service).is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `jaato model`: models, and the weights of those that run on this machine.
+//! `jaato model`: models, and the weights of local ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 /// Fetches a model's weights, or lets its provider's server fetch them.
 pub async fn pull(global: Global, model: Option<String>) -> Outcome {
     let mut setup = start::setup(start::arguments(global))?;
-    // That is what was asked for.
+    // The command asks for exactly that.
     setup.config.local_download = true;
     let runtime = start::runtime_of(setup).await;
     let wanted = model.map_or_else(|| runtime.model(), ModelId::new);
@@ -134,7 +134,7 @@ async fn fetch(runtime: Runtime, asset: Asset) -> Outcome {
     }
 }
 
-/// Takes weights from a file.
+/// Imports weights from a file.
 pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (declared, assets) = (runtime.declared_assets(), assets(&runtime)?.clone());
@@ -165,7 +165,7 @@ pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcom
     Ok(Exit::Done)
 }
 
-/// The size tells which declared file is meant; the digest decides.
+/// Imports a declared file. The size determines which one is meant, and the digest decides.
 fn import_declared(
     assets: &Assets,
     file: &Path,
@@ -177,7 +177,7 @@ fn import_declared(
     if let Some(asset) = known {
         return Ok((asset.id.clone(), assets.import(file, asset, report)?));
     }
-    // Whatever is wrong with the path itself is said by the import.
+    // The import reports any problem with the path itself.
     if let Some(asset) = declared.first().filter(|_| bytes == 0) {
         return Ok((asset.id.clone(), assets.import(file, asset, report)?));
     }
@@ -209,13 +209,13 @@ fn no_weights(wanted: &ModelId, declared: &[Asset]) -> Failure {
     }
 }
 
-/// Shows what a fetch or an import tells as it would be shown within a session.
+/// Shows the events of a fetch or an import as a session would.
 fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
     let tell = teller(view);
     Arc::new(move |event| tell(delta_of(&event)))
 }
 
-/// Shows what comes while models are fetched.
+/// Shows deltas while models are fetched.
 fn teller(view: &Arc<View>) -> Tell {
     let view = Arc::clone(view);
     Arc::new(move |delta| {

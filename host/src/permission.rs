@@ -51,7 +51,7 @@ pub struct ExplainArgs {
     pub output: OutputForm,
 }
 
-/// Lists the rules of all files, from the file that binds most.
+/// Lists the rules of all files, highest precedence first.
 pub fn list(global: Global, as_json: bool, shipped: bool) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let RuleFiles { files, warnings, .. } = rule_files(&setup);
@@ -321,7 +321,7 @@ fn layer(layer: Layer) -> &'static str {
     layer.name()
 }
 
-/// Runs the cases of a file against the rules, and prints each that is decided otherwise.
+/// Runs the cases of a file against the rules, and prints those with an unexpected decision.
 pub async fn test(global: Global, file: &Path) -> Outcome {
     let failed = |error| Failure::new(Exit::Configuration, format!("{error}"));
     let cases = read_cases(file).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! `jaato trust`: the user trusts the workspace as it is.
+//! `jaato trust`: the user trusts the workspace in its current state.
 
 use std::io;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::prompts::trust::{Brings, TrustAnswer};
 use crate::terminal::{self, Reply};
 use crate::{prompts, report, signals, start};
 
-/// What the question calls the names of the files.
+/// The label of the file names in the question.
 const FILES: &str = "it brings";
 
-/// Takes the trust in the workspace back.
+/// Revokes the trust in the workspace.
 pub fn remove(global: Global) -> Outcome {
     let (setup, store) = opened(global)?;
     let was_trusted = store.untrust_workspace(&setup.workspace).map_err(failed)?;
@@ -29,7 +29,7 @@ pub fn remove(global: Global) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Trusts the workspace as it is, and says what that enables.
+/// Trusts the workspace in its current state, and lists what that enables.
 pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     let (setup, store) = opened(global)?;
     let root = root(&setup);
@@ -78,9 +78,9 @@ fn root(setup: &Setup) -> String {
     visible::name(&setup.workspace.root().display().to_string()).into_owned()
 }
 
-/// Asks the user at the terminal whether a workspace is trusted that never was, or that changed
-/// since; returns true if it is trusted then. Without a terminal, or after a no to the same files,
-/// nothing is asked.
+/// Asks the user at the terminal whether to trust a workspace that never was trusted, or that has
+/// changed. Returns true if it is trusted then. Asks nothing without a terminal, or after the user
+/// declined the same files.
 pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     let Ok(data) = setup.folders.data() else { return Ok(false) };
     let store = TrustStore::in_folder(data);
@@ -89,7 +89,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
         return Ok(false);
     }
     let look = || store.look_at(&setup.workspace);
-    // `declined` is what a remembered no is about.
+    // `declined` are the files that a remembered refusal covers.
     let (seen, declined, what, items) = match &setup.workspace_state {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => return Ok(false),
         WorkspaceState::Untrusted { found } => (None, found.clone(), FILES, found.clone()),
@@ -104,7 +104,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     match store.is_declined(&setup.workspace, &declined) {
         Ok(false) => {}
         Ok(true) => return Ok(false),
-        // A yes could not be recorded; what is wrong is told with what else cannot be used.
+        // Trust could not be recorded. The problem is reported with the others.
         Err(error) if error.is_of_record() => return Ok(false),
         Err(error) => return Err(failed(error)),
     }
@@ -113,7 +113,8 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     brings.push(Brings { what: what.to_owned(), items });
     let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));
     let root = setup.workspace.root().display().to_string();
-    // Nothing runs yet that a signal could cancel; killed, jaato would leave the terminal raw.
+    // No work is running that a signal could cancel. If it were killed, jaato would leave the
+    // terminal raw.
     let ending = signals::end_on_signals();
     let answer = prompts::trust::ask(&root, &brings).await.map_err(said)?;
     drop(ending);
@@ -132,7 +133,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     }
 }
 
-/// Says what trust in the files of a workspace enables, besides instructions for the model.
+/// Lists what trust in the files of a workspace enables, besides instructions for the model.
 fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
     let entries = seen.mcp_entries();
     let named = |text: fn(&Value) -> Option<String>| -> Vec<String> {
@@ -156,7 +157,7 @@ fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
     parts.map(|(what, items)| Brings { what: what.to_owned(), items }).collect()
 }
 
-/// Returns the variables that MCP servers of the workspace would be sent.
+/// Returns the variables that would be sent to MCP servers of the workspace.
 fn variables_of(seen: &Candidate) -> Vec<AgreedVariables> {
     let all = seen.mcp_entries().into_iter().map(|entry| entry.variables());
     all.filter(|agreed| !agreed.variables.is_empty()).collect()

@@ -1,4 +1,4 @@
-//! Writes kept answers into the user's `permissions.toml`, each for the workspace in which the user
+//! Saves kept answers in the user's `permissions.toml`, each for the workspace in which the user
 //! gave it.
 
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use jaato_types::{Error, ErrorKind};
 
 use crate::KeepAnswers;
 
-/// Longest wait for the file's lock. Another process holds it only while it writes.
+/// The longest wait for the file's lock. Another process holds it only while it writes.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// Writes into the user's file.
+/// Saves answers in the user's file.
 pub struct KeptAnswers {
     /// The folder with `config.toml`.
     folder: PathBuf,
 }
 
 impl KeptAnswers {
-    /// Creates it for the folder with the user's configuration; touches nothing yet.
+    /// Creates it for the folder with the user's configuration, without accessing it.
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -59,7 +59,7 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
     let tool = [("tool", rule.tool().to_string()), ("plugin", rule.plugin().to_string())];
     let mut keys: Vec<(String, String)> =
         tool.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-    // Stars in a name would be a pattern.
+    // A star in a name would make it a pattern.
     if keys.iter().any(|(_, text)| has_stars(text)) {
         return Err(cannot("its tool"));
     }
@@ -123,8 +123,8 @@ mod tests {
 
     const ROOT: &str = "/project";
 
-    /// Decides about a call of a tool by rules of files in a folder, after the user allowed one
-    /// for good by this pattern.
+    /// Decides about a call of a tool by the rules in a folder, after the user permanently allowed
+    /// such a call with this pattern.
     fn decided(kept: &Value, pattern: usize, call: &Value) -> Outcome {
         decided_in(kept, pattern, call, (ROOT, WorkspaceTrust::Trusted))
     }
@@ -149,7 +149,7 @@ mod tests {
         let pattern = proposals(&Rules::default(), &call_of(kept)).swap_remove(pattern);
         let rule = SessionRule::new(&call_of(kept), PermissionDecision::AllowAlways, pattern);
         let keeper = KeptAnswers::in_folder(place.clone());
-        // Twice is once.
+        // Saving twice has no further effect.
         for _ in 0..2 {
             let said = keeper.keep(&rule).unwrap();
             assert!(said.ends_with("jaato/permissions.toml` for this workspace"), "{said}");

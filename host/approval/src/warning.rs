@@ -1,16 +1,16 @@
-//! The one line of warning in a prompt for a command line: the worst of what the rules found.
+//! The warning line in a prompt for a command line: the worst problem that the rules found.
 
 use jaato_policy::shell::{Analysis, Doubt, DoubtCause, DoubtKind};
 use jaato_types::text::cut;
 
-/// Programs that fetch what another program may run.
+/// Programs that download something that another program may run.
 const FETCH: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
 
-/// Longest piece of a command line in a warning, in letters.
+/// The longest part of a command line in a warning, in letters.
 const PIECE_LETTERS_MAX: usize = 40;
 
-/// The warning for each cause of a doubt; `PIECE` is replaced by the part of the line. The worst
-/// comes first.
+/// The warning for each cause of a doubt, the worst first. `PIECE` is replaced with the part of the
+/// line.
 const WARNINGS: [(DoubtCause, &str); 11] = [
     (DoubtCause::InvisibleLetter, "Contains invisible characters."),
     (DoubtCause::UnusualLetter, "Contains a lookalike character: PIECE."),
@@ -25,7 +25,7 @@ const WARNINGS: [(DoubtCause, &str); 11] = [
     (DoubtCause::Writes, "Writes files."),
 ];
 
-/// Returns the warning about a command line; `None` if there is none.
+/// Returns the warning about a command line, if there is one.
 pub(crate) fn warning(analysis: &Analysis) -> Option<String> {
     if let Some(text) = downloaded_script(analysis) {
         return Some(text.to_owned());
@@ -58,7 +58,7 @@ fn written(warning: &str, doubt: &Doubt) -> String {
     let Some(piece) = doubt.pieces.first().filter(|piece| !piece.is_empty()) else {
         return warning.replace("PIECE", "A part").replace(": A part.", ".");
     };
-    // Lookalike letters differ only in their number.
+    // Lookalike letters differ only in their code point.
     let is_unusual = doubt.cause == DoubtCause::UnusualLetter;
     let letter = piece.chars().find(|letter| !letter.is_ascii()).filter(|_| is_unusual);
     let number = letter.map(|letter| format!(" (U+{:04X})", u32::from(letter)));

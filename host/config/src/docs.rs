@@ -1,8 +1,8 @@
-//! The table of keys in `docs/configuration.md`, made from the table of keys in the code.
+//! Generates the table of keys in `docs/configuration.md` from the table in the code.
 
 use crate::keys::{KEYS, KeyInfo, Merge, Owner};
 
-/// The known keys as a Markdown table.
+/// Returns the known keys as a Markdown table.
 pub fn keys_as_markdown() -> String {
     let mut table = String::from(
         "| key | takes | built-in | variable | option | a trusted workspace | what it does |\n|---|---|---|---|---|---|---|\n",

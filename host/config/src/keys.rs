@@ -1,8 +1,8 @@
-//! The table of known keys: the one place from which [`Config`], [`Overrides`], the check for
-//! unknown keys, `config show` and the table in `docs/configuration.md` all come.
+//! The table of known keys, which is the single source of [`Config`], [`Overrides`], the check for
+//! unknown keys, `config show` and the table in `docs/configuration.md`.
 //!
-//! A new key is one row of [`keys!`]. A section is a struct that its user takes whole: the session
-//! reads [`Limits`] and [`GcSettings`] as they stand here, so no crate lists their keys again.
+//! A new key is one row of [`keys!`]. A section is a struct that its consumer takes as a whole: the
+//! session reads [`Limits`] and [`GcSettings`] directly, so no crate lists their keys again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,52 +23,53 @@ use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::Entry;
 
-/// The execution environment unless another is configured: this machine.
+/// The default execution environment: this machine.
 pub const DEFAULT_ENVIRONMENT: &str = "local";
 
-/// What is known about a key.
+/// The facts about a key.
 #[derive(Debug, Clone)]
 pub struct KeyInfo {
     /// The key with its section, dotted.
     pub path: &'static str,
-    /// What it takes, for people.
+    /// The kind of value, for users.
     pub kind: &'static str,
-    /// Writes the built-in value as a configuration file would.
+    /// Formats the built-in value as a configuration file would have it.
     pub default: fn() -> String,
-    /// Variables that set it; a later one wins.
+    /// Variables that set it. A later one takes precedence.
     pub variables: &'static [&'static str],
-    /// The one of them that counts seconds, with a fraction, where the key counts milliseconds.
+    /// The variable that counts seconds, with a fraction, if the key counts milliseconds.
     pub in_seconds: Option<&'static str>,
-    /// Option of the command line that sets it.
+    /// The command-line option that sets it.
     pub option: Option<&'static str>,
-    /// Least and largest number.
+    /// The smallest and largest number.
     pub limits: Option<(u64, u64)>,
     /// What happens when two layers set it.
     pub merge: Merge,
-    /// How files and variables rank.
+    /// The precedence of files and variables.
     pub precedence: Precedence,
     /// Who may set it.
     pub owner: Owner,
-    /// What it does, for people.
+    /// A description for users.
     pub doc: &'static str,
 }
 
 /// What happens when two layers set the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// The later layer wins.
+    /// The later layer takes precedence.
     Replace,
-    /// The lists add up, the later layer's items first. Used for lists that switch something off,
-    /// so that no layer silently switches it on again.
+    /// The lists are joined, with the later layer's items first. Used for lists that disable
+    /// something, so that no layer silently enables it again.
     Add,
 }
 
-/// How configuration files and variables rank for a key.
+/// The precedence of configuration files and variables for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precedence {
-    /// A variable wins over a file.
+    /// A variable overrides a file.
     VariablesWin,
-    /// A file wins over a variable. For `model`: `MODEL_NAME` is often set for other programs.
+    /// A file overrides a variable. Used for `model`, because `MODEL_NAME` is often set for other
+    /// programs.
     FilesWin,
 }
 
@@ -77,19 +78,19 @@ pub enum Precedence {
 pub enum Owner {
     /// Any layer.
     Anyone,
-    /// The person: their own file, a variable, the command line. No file of a workspace, even if
-    /// that is trusted.
+    /// The user: their own file, a variable, the command line. No file of a workspace, even a
+    /// trusted one.
     User,
-    /// Any layer, but a workspace only if the person's own configuration does not set it.
+    /// Any layer, but a workspace only if the user's own configuration does not set it.
     UserFirst,
-    /// Any layer, but a workspace only to this value, the stricter one.
+    /// Any layer, but a workspace only to this stricter value.
     Only(&'static str),
     /// Any layer, but a workspace only to a path inside itself.
     Inside,
 }
 
 impl KeyInfo {
-    /// What the key takes, with its range.
+    /// Returns the kind of value that the key takes, with its range.
     pub fn wants(&self) -> String {
         match self.limits {
             Some((least, most)) => format!("{} from {least} to {most}", self.kind),
@@ -162,14 +163,14 @@ const fn key(path: &'static str) -> KeyInfo {
     }
 }
 
-/// The row of a key in a section; its path and its variable follow from the section's name and its
+/// A row of a key in a section. Its path and its variable follow from the section's name and its
 /// own.
 const fn row() -> KeyInfo {
     key("")
 }
 
-/// The path of a key in a section with the variable that gives it unless the row names others:
-/// `JAATO_`, the section and the key.
+/// The path of a key in a section, and its variable unless the row names others: `JAATO_`, the
+/// section and the key.
 macro_rules! in_section {
     ($section:ident, $field:ident, $info:expr) => {{
         const PATH: &str = concat!(stringify!($section), ".", stringify!($field));
@@ -193,7 +194,7 @@ const fn uppercase<const N: usize>(text: &str) -> [u8; N] {
     upper
 }
 
-/// Makes of the rows [`Config`], one struct for each section, [`Overrides`] and [`KEYS`].
+/// Generates [`Config`], one struct for each section, [`Overrides`] and [`KEYS`] from the rows.
 macro_rules! keys {
     (
         $( $(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr, $info:expr; )+
@@ -202,21 +203,22 @@ macro_rules! keys {
             $row:ident: $row_type:ty = $row_default:expr, $row_info:expr; )+
         } )+
     ) => {
-        /// The configuration: every known key with its type, the settings of the plugins, and
-        /// where each value came from.
+        /// The configuration: every known key with its type, the plugins' settings, and the origin
+        /// of each value.
         #[derive(Debug, Clone)]
         pub struct Config {
             $( $(#[doc = $doc])+ pub $field: $type, )+
             $( #[doc = $section_doc] pub $section: $settings, )+
-            /// `[plugins.NAME]`, by name, as written: each plugin's own schema checks its own.
+            /// `[plugins.NAME]`, by name, as written. Each plugin checks its own settings against
+            /// its schema.
             pub plugin_settings: BTreeMap<String, PluginSettings>,
             /// `[providers.NAME]`, by name, as written: providers under names of their own.
             pub provider_settings: BTreeMap<String, PluginSettings>,
-            /// `[models."provider/model"]` and `[models.NAME]`, by what stands there.
+            /// `[models."provider/model"]` and `[models.NAME]`, by the name in the file.
             pub model_settings: BTreeMap<String, ModelSettings>,
-            /// The person's name for the model, where it was given by one.
+            /// The user's name for the model, if the model was given by one.
             pub model_alias: Option<String>,
-            /// What a person should know about the files and variables that were read.
+            /// Warnings about the files and variables that were read.
             pub warnings: Vec<Warning>,
             pub(crate) origins: BTreeMap<&'static str, Vec<Origin>>,
             pub(crate) env_file: EnvFile,
@@ -237,13 +239,13 @@ macro_rules! keys {
             }
         )+
 
-        /// Values given on the command line; they win over every other layer.
+        /// Values from the command line, which override every other layer.
         #[derive(Debug, Clone, Default)]
         pub struct Overrides {
             $( $(#[doc = $doc])+ pub $field: Option<$type>, )+
         }
 
-        /// Every known key, in the order in which people are shown them.
+        /// Every known key, in display order.
         pub static KEYS: &[KeyInfo] = &[
             $( KeyInfo {
                 kind: <$type as Setting>::KIND,
@@ -260,7 +262,7 @@ macro_rules! keys {
         ];
 
         impl Default for Config {
-            /// The built-in values alone.
+            /// Returns the built-in values.
             fn default() -> Self {
                 Self {
                     $( $field: $default, )+
@@ -323,7 +325,7 @@ macro_rules! keys {
     };
 }
 
-/// Core tools of the plugins that are shipped, the most useful first: a small model has room for
+/// Core tools of the shipped plugins, the most useful first, because a small model has room for
 /// few.
 const FIRST_TOOLS: [&str; 13] = [
     "cli_based_tool",
@@ -396,8 +398,8 @@ keys! {
         key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up().users_own();
 
     section session: Limits, "The bounds of a session." {
-        // An endless tool loop ends here.
-        /// Maximum number of requests to the model in one turn.
+        // Limits an endless tool loop.
+        /// Most requests to the model in one turn.
         steps_max: u32 = 50, row().limits(1, 10_000);
         // One answer must not start thousands of processes.
         /// Maximum number of tool calls that run from one answer; the others get an error.
@@ -413,16 +415,15 @@ keys! {
         answer_bytes_max: usize = 1024 * 1024, row().limits(1024, 64 * 1024 * 1024);
         /// Maximum number of tokens that jaato requests for an answer; 0 leaves it to the provider.
         answer_tokens_max: u32 = 0, row().limits(0, 10_000_000);
-        // A second try costs little; more is a loop.
-        /// Number of empty answers from a model after which a turn fails.
+        // A second try costs little, but more would be a loop.
+        /// Most empty answers of a model in one turn.
         empty_answers_max: u32 = 2, row().limits(0, 100);
-        // A cold model on a slow disk needs its time.
-        /// Longest time that a provider may send no bytes at all before the request fails.
+        // A cold model on a slow disk needs time.
+        /// Longest silence of a provider, without a single byte, before the request fails.
         provider_idle_ms: u64 = 120_000, row().limits(100, 3_600_000);
-        // DeepSeek documents ten minutes in its queue; a server that only pings must end all the
-        // same.
-        /// Longest time that a provider may keep a request open without content, for example with
-        /// comments only.
+        // DeepSeek documents ten minutes in its queue. A server that only pings must still end.
+        /// Longest time that a provider may keep a request open with bytes that say nothing, such
+        /// as comments.
         provider_keep_alive_ms: u64 = 900_000, row().limits(100, 86_400_000);
         /// Longest time that one tool call may take.
         call_deadline_ms: u64 = 600_000, row().limits(100, 86_400_000);
@@ -537,7 +538,7 @@ keys! {
 }
 
 impl Config {
-    /// Returns where a key's value came from: one place, or several for lists that add up. An
+    /// Returns the origin of a key's value: one place, or several for lists that are joined. An
     /// unknown key counts as built-in.
     pub fn origins(&self, key: &str) -> &[Origin] {
         self.origins.get(key).map_or(&[Origin::BuiltIn], Vec::as_slice)
@@ -553,7 +554,7 @@ impl Config {
     }
 
     /// Returns a variable of the variables file by its name. Only for names that a plugin's
-    /// description lists: the other variables belong to other programs.
+    /// description lists, because the other variables belong to other programs.
     pub fn env_file_variable(&self, name: &str) -> Option<EnvFileVariable<'_>> {
         self.env_file.get(name)
     }

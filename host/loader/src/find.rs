@@ -269,7 +269,9 @@ mod tests {
         let [problem] = &found.problems[..] else { unreachable!("{found:?}") };
         let theirs = theirs.canonicalize().unwrap();
         assert!(
-            problem.to_string().starts_with(&format!("`{}` is not used: others", theirs.display()))
+            problem
+                .to_string()
+                .starts_with(&format!("`{}` is not used: users other", theirs.display()))
         );
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         assert!(find(&[place]).files.is_empty());

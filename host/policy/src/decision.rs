@@ -1,4 +1,4 @@
-//! The answer: what to do with a call, the rule that says so, and how to explain it.
+//! A decision: what to do with a call, the rule that decided, and an explanation.
 
 use crate::edits::protected_paths;
 use crate::{Call, Layer, Outcome, PluginSource, RuleId, RuleRef, Written};
@@ -13,20 +13,18 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The decision that a rule makes.
+    /// Creates the decision of a rule.
     pub(crate) fn by(rule: RuleRef) -> Self {
         Self { outcome: rule.id.outcome(), rule }
     }
 
-    /// Says in one line what was decided and by which rule.
+    /// Returns the decision and its rule in one line.
     pub fn explain(&self, call: &Call<'_>) -> String {
         let (tool, plugin) = (call.tool, call.plugin);
         match self.rule.id {
             RuleId::Disabled => format!("tool `{tool}` is disabled by `[tools] disabled`"),
             RuleId::SessionNever => {
-                format!(
-                    "the user said that calls of `{tool}` like this one must not run in this session"
-                )
+                format!("the user denied calls of `{tool}` like this one for this session")
             }
             RuleId::ModeReadOnly => format!(
                 "this session only reads (mode `read-only`), and tool `{tool}` may change something"
@@ -62,7 +60,7 @@ impl Decision {
                 None => format!("tool `{tool}` needs a permission"),
                 Some(path) => {
                     let is_inside = call.directory.is_some_and(|it| path.starts_with(it));
-                    let what = if is_inside { "protected" } else { "outside of this folder" };
+                    let what = if is_inside { "protected" } else { "outside this folder" };
                     format!(
                         "tool `{tool}` needs a permission: `{}` is {what}, and mode \
                          `accept-edits` does not cover that",
@@ -85,17 +83,17 @@ impl Decision {
         }
     }
 
-    /// Returns a hint about a refusal; `None` for an allowed call.
+    /// Returns a hint about a refusal. Returns `None` for an allowed call.
     pub fn hint(&self, call: &Call<'_>) -> Option<String> {
         match (self.outcome, self.rule.id) {
             (Outcome::Allow, _) | (_, RuleId::SessionNever) => None,
             (_, RuleId::Disabled) => Some(format!(
-                "take `{}` out of `[tools] disabled`; `jaato config show` shows where it is set",
+                "remove `{}` from `[tools] disabled`; `jaato config show` shows where it is set",
                 call.tool
             )),
             (_, RuleId::ModeReadOnly) => Some("choose another mode for the session".to_owned()),
             (_, RuleId::ModePlan) => Some(
-                "find out what you need by reading, write the plan with `createPlan`, then call \
+                "read what you need, write the plan with `createPlan`, then call \
                  `startPlan`: the user decides"
                     .to_owned(),
             ),
@@ -104,8 +102,7 @@ impl Decision {
                 Some("fix the file: `jaato permission list` says what is wrong".to_owned())
             }
             (Outcome::Deny, _) => Some(
-                "`jaato permission explain` shows every rule that was tried; respect the rule: do \
-                 not try the same in another way"
+                "`jaato permission explain` shows every rule that was tried; respect the rule: do not try to bypass it"
                     .to_owned(),
             ),
             (Outcome::Ask, RuleId::FileUnclear) => Some(

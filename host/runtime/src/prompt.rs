@@ -56,7 +56,7 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
     };
     let file = opened.map_err(|error| match &error.why {
         Why::System(error) => wrong(error.to_string()),
-        Why::NotAFile => wrong("it is no regular file".to_owned()),
+        Why::NotAFile => wrong("it is not a regular file".to_owned()),
         _ => wrong(error.to_string()),
     })?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());

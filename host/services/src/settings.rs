@@ -97,9 +97,7 @@ fn allowed(
         is_hosts(key) || workspace_may(description.config_schema.as_ref(), key)
     });
     let told = dropped.into_iter().map(|(key, place)| {
-        format!(
-            "`{key}` of `{section}` is not used ({place}): only you say it, in your own config.toml"
-        )
+        format!("`{key}` of `{section}` is ignored ({place}): only your own config.toml can set it")
     });
     let told = told.collect();
     Some((settings, told))

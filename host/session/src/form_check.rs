@@ -1,6 +1,6 @@
-//! What makes a form, and an answer that fits it.
+//! Checks forms and their answers.
 //!
-//! Pure: whoever shows forms and whoever offers them checks the same way.
+//! Pure, so that front ends and plugins check the same way.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn invalid(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidArguments, text.into())
 }
 
-/// Checks what a plugin wants to ask.
+/// Checks a plugin's form.
 pub(crate) fn check_form(form: &Form) -> Result<()> {
     let count = form.fields.len();
     if !(1..=FORM_FIELDS_MAX).contains(&count) {
@@ -78,7 +78,7 @@ fn check_field(field: &FormField) -> Result<()> {
     if fits { Ok(()) } else { Err(invalid(format!("the default of `{name}` is no answer to it"))) }
 }
 
-/// Returns true if a value is an answer to a field.
+/// Returns true if a value is a valid answer to a field.
 fn fits(field: &FormField, value: &Value) -> bool {
     let is_option = |value: &Value| {
         value.as_str().is_some_and(|value| field.options.iter().any(|it| it.value == value))
@@ -93,7 +93,7 @@ fn fits(field: &FormField, value: &Value) -> bool {
     }
 }
 
-/// Checks what whoever shows the form answers: a client may be anybody's.
+/// Checks a front end's answer, because any client may have sent it.
 pub(crate) fn check_answer(form: &Form, answer: &FormAnswer) -> Result<()> {
     if answer.outcome != FormOutcome::Answered {
         return if answer.values.is_empty() { Ok(()) } else { Err(invalid("values unasked for")) };

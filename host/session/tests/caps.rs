@@ -1,4 +1,4 @@
-//! Caps on what a session uses up, and what its answers cost.
+//! Caps on a session's usage, and the cost of its answers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn used(prompt_tokens: u64, output_tokens: u64) -> Beat {
 }
 
 fn setup(caps: Caps) -> SessionSetup {
-    // A dollar a token, so that sums are seen.
+    // A dollar per token, so that sums are visible.
     let price = Price { input: 1e6, output: 1e6, ..Price::default() };
     priced(caps, Some(price), false)
 }

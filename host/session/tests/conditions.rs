@@ -15,7 +15,7 @@ use jaato_types::{
 };
 use serde_json::{Map, Value, json};
 
-/// Adds so many objects under its name, or takes all away.
+/// Creates a tool that adds objects under its name, or removes all of them.
 fn changer(name: &'static str) -> Tool {
     Tool::new(name, move |call, scope| async move {
         let count = call.arguments["count"].as_u64().unwrap_or(1);
@@ -42,7 +42,7 @@ fn names(request: &Request) -> Vec<&str> {
     names.filter(|name| !own.contains(name)).collect()
 }
 
-/// What the last message of a request tells of tools that ran by themselves.
+/// Returns the data in a request's last message about tools that ran by themselves.
 fn ran(request: &Request) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
@@ -102,7 +102,7 @@ async fn a_tool_is_offered_while_its_condition_holds_and_says_why_not_before() {
         "the tool `fry` is not available from here on",
     ];
     assert_eq!(notices(&stage), expected);
-    // A person may call it at any time.
+    // A user may call it at any time.
     let done = session.call(&"fry".into(), json!({}), &Cancel::new()).await.unwrap();
     assert_eq!(Value::Object(done.content), json!({ "echo": {} }));
 }
@@ -229,7 +229,7 @@ async fn where_nobody_can_be_asked_the_turn_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_that_wait_for_each_other_do_not_go_on_for_ever() {
-    // Each is a reason for the other to run again; by itself it is none.
+    // Each is a reason for the other to run again, but not for itself.
     let stage = Stage::new([
         changer("ping").run_if(Condition::no_objects_of("x")),
         changer("pong").run_if(Condition::no_objects_of("x")),

@@ -1,5 +1,4 @@
-//! Plugins that are asked beside their own calls: what they may change, and what becomes of those
-//! that fail.
+//! Plugins with hooks: what they may change, and what happens if they fail.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is}
 use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
 use serde_json::{Value, json};
 
-/// A tool that takes a text, and is asked for.
+/// Creates a tool that takes a text and needs permission.
 fn write() -> Tool {
     Tool::echo("write").writing().schema(json!({
         "type": "object",
@@ -34,7 +33,7 @@ fn allowing() -> SessionSetup {
     setup
 }
 
-/// Plays a turn that calls `write` once and ends; returns the result as JSON.
+/// Runs a turn that calls `write` once and ends. Returns the result as JSON.
 async fn call_write(stage: &Stage, session: &mut Session, id: &str) -> (Value, TurnReport) {
     stage.provider.then([Beat::call(id, "write", json!({ "text": "a" }))]);
     stage.provider.then([Beat::text("done")]);
@@ -50,7 +49,7 @@ async fn check_call(stage: &Stage, expected: Expect) {
     expected.assert_eq(&format!("{result}\n{}", happened(stage)));
 }
 
-/// The events of calls and what a person was told, a line each.
+/// Lists call events and notices to the user, one per line.
 fn happened(stage: &Stage) -> String {
     let lines = stage.events.events().into_iter().filter_map(|event| match event {
         Event::ToolCallChanged { source, arguments, .. } => {
@@ -76,7 +75,7 @@ fn happened(stage: &Stage) -> String {
     lines.collect()
 }
 
-/// The data of the newest message of a request.
+/// Returns the data in a request's newest message.
 fn data(request: &Request) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
@@ -155,7 +154,7 @@ async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
     let ask = json!({ "decision": "ask", "reason": "it is Friday" });
     stage.hooks.says("a", Hook::BeforeTool, ask);
     let mut session = stage.start(allowing()).unwrap();
-    // Each such call is asked: no answer for later ones is offered.
+    // Each such call gets a permission prompt, which offers no answer for later ones.
     let once = PermissionAnswer::once;
     stage.person.answers([once(Is::AllowOnce), once(Is::Deny)]);
     let (result, _) = call_write(&stage, &mut session, "0").await;
@@ -395,7 +394,7 @@ async fn text_before_a_prompt_is_a_part_of_its_message_that_names_the_plugin() {
         let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
         assert_eq!(parts, &[Part::json(added), Part::text(prompt)]);
     }
-    // What the model has seen stays as it was.
+    // What the model has seen stays the same.
     assert_eq!(requests[0].system, requests[1].system);
     assert_eq!(requests[0].messages, requests[1].messages[..1]);
     let line = "notes adds 2 before the prompt, cut false\n";
@@ -416,7 +415,7 @@ async fn what_is_added_to_a_prompt_is_bounded_for_each_plugin_and_in_all() {
     let all = tokens(session.additions_to("x", &Cancel::new()).await);
     assert_eq!(all, [ADDITION_TOKENS_MAX, 2_000, 2_000, 2_000, 0, 0]);
     assert_eq!(all.iter().sum::<u64>(), ADDITIONS_TOKENS_MAX);
-    // No more than a quarter of a small window.
+    // At most a quarter of a small window.
     session = stage.start(Stage::setup_of(4_000)).unwrap();
     assert_eq!(tokens(session.additions_to("x", &Cancel::new()).await).iter().sum::<u64>(), 1_000);
 }
@@ -430,7 +429,7 @@ async fn a_plugin_that_is_slow_before_a_prompt_holds_it_up_for_its_deadline_alon
     stage.provider.then([Beat::text("done")]);
     let before_ms = stage.clock.monotonic_ms();
     session.turn("x", &Cancel::new()).await;
-    // Side by side.
+    // In parallel.
     assert_eq!(stage.clock.monotonic_ms() - before_ms, 200);
     let expected = expect![[r#"
         plugin `a` is passed over: `before_prompt`: it did not answer within 200 ms
@@ -509,7 +508,7 @@ async fn a_message_that_was_sent_before_is_not_added_to() {
     let stage = Stage::new([]);
     stage.hooks.says("a", Hook::BeforeRequest, json!({ "text": "again" }));
     let mut session = stage.start(Stage::setup()).unwrap();
-    // The model says nothing, and is asked again.
+    // The model gives an empty answer, so the session asks again.
     stage.provider.then([]).then([Beat::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let requests = stage.provider.requests();
@@ -588,7 +587,7 @@ async fn what_nobody_is_asked_about_is_not_previewed() {
     let stage = Stage::new([shows]);
     let mut session = stage.start(allowing()).unwrap();
     call_write(&stage, &mut session, "0").await;
-    // Nobody is there.
+    // No user is present.
     let mut session = stage.start(Stage::setup()).unwrap();
     call_write(&stage, &mut session, "1").await;
     assert_eq!(asked.load(Ordering::Relaxed), 0);

@@ -1,4 +1,4 @@
-//! Tools that stand in no request are found, shown and activated by the host's own two tools.
+//! The host's own two tools find, show and activate tools that are not in requests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;
@@ -14,7 +14,7 @@ fn stage() -> Stage {
     Stage::new([Tool::echo("clock"), tide, off])
 }
 
-/// Lets the model make one call and answer; returns what the call gave.
+/// Lets the model make one call and answer. Returns the call's result.
 async fn ask(stage: &Stage, session: &mut Session, name: &str, arguments: Value) -> String {
     stage.provider.then([Beat::call("1", name, arguments)]);
     stage.provider.then([Beat::text("done")]);

@@ -1,5 +1,5 @@
-//! Another model in a conversation that goes on: because a person wants it, or because the first
-//! fails for good.
+//! Switching the model of a conversation: because the user wants it, or because the first model
+//! fails permanently.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;

@@ -88,7 +88,7 @@ fn can_allow(command: &str, options: Option<&str>) -> bool {
     CommandPattern::parse(command, rest).is_some_and(|pattern| pattern.can_allow())
 }
 
-/// Refuses a command line in the place of a tool's name.
+/// Refuses a command line in place of a tool's name.
 fn check_tool(tool: &str) -> Result<(), Failure> {
     let letters = tool.replace(['*', '?'], "x");
     if ToolName::from(letters.as_str()).is_valid() {
@@ -132,10 +132,10 @@ fn new_rule(decision: &str, args: &RuleArgs) -> Result<NewRule, Failure> {
     Ok(NewRule { decision: decision.to_owned(), keys })
 }
 
-/// The file that is changed.
+/// The file to change.
 struct Place {
     path: PathBuf,
-    /// The file's name from the workspace's root, where it is the workspace's.
+    /// The file's name from the workspace's root, if it is the workspace's.
     of_workspace: Option<String>,
     root: PathBuf,
 }
@@ -152,7 +152,7 @@ impl Place {
         Ok(Self { path: root.join(&name), of_workspace: Some(name), root })
     }
 
-    /// Changes the file; a trusted workspace stays trusted with it.
+    /// Changes the file. A trusted workspace stays trusted.
     fn edit(
         &self,
         setup: &Setup,

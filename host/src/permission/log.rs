@@ -11,7 +11,7 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start};
 
-/// Shows the latest decisions, the oldest of them first.
+/// Shows the latest decisions, oldest first.
 pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let path = ledger_path(&setup)?;

@@ -131,7 +131,9 @@ fn a_cache_that_is_a_folder_costs_one_line_and_its_hint() {
     assert!(output.stdout.contains("get_environment"), "{output}");
     assert_eq!(output.stderr.lines().count(), 2, "{output}");
     assert!(
-        output.stderr.contains("descriptions.json` is not used: it is no regular file\nhint: move"),
+        output
+            .stderr
+            .contains("descriptions.json` is not used: it is not a regular file\nhint: move"),
         "{output}"
     );
 }

@@ -38,11 +38,11 @@ fn what_is_wrong_is_told_with_its_place_and_with_what_is_wanted() {
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
             hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
             error: `offline` takes true or false, but is the text `yes please` (user $HOUSE/home/.config/jaato/config.toml:1)
-            hint: docs/configuration.md tells what `offline` takes
+            hint: see `offline` in docs/configuration.md
             error: `tools.disabled` takes a list of names, but is the number `3` (user $HOUSE/home/.config/jaato/config.toml:3)
-            hint: docs/configuration.md tells what `tools.disabled` takes
+            hint: see `tools.disabled` in docs/configuration.md
             error: `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user $HOUSE/home/.config/jaato/config.toml:2)
-            hint: docs/configuration.md tells what `session.steps_max` takes
+            hint: see `session.steps_max` in docs/configuration.md
             error: `$HOUSE/home/.config/jaato/config.toml:1:9` is not valid toml: string values must be quoted, expected literal string
         "#]],
     );
@@ -333,7 +333,7 @@ fn a_variable_that_is_nearly_one_of_ours_is_told() {
     let house = house!();
     let output = house.command(&["tool", "list"]).variable("JAATO_MODLE", "x/y").run().code(0);
     expect![[r#"
-        note: variable `JAATO_MODLE` (the process) means nothing; did you mean `JAATO_MODEL`?
+        note: variable `JAATO_MODLE` (the process) is unknown; did you mean `JAATO_MODEL`?
     "#]]
     .assert_eq(&house.clean(&output.stderr));
 }

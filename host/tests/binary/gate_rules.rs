@@ -157,14 +157,14 @@ fn a_session_changes_no_rule() {
         &["permission", "remove", "1"],
     ] {
         let refused = house.command(words).variable("JAATO_SESSION_ID", "s1").run().code(3);
-        assert!(refused.stderr.contains("only a person"), "{refused}");
+        assert!(refused.stderr.contains("only a user can trust"), "{refused}");
     }
     // Nor does the model's own shell, with the person's `--yes`.
     let line = format!("'{}' permission allow --command rm", house.binary().display());
     let call = json!({ "call": { "name": "cli_based_tool", "arguments": { "command": line } } });
     house.script(&answers(&[call]));
     let output = house.run(&["run", "--yes", "go"]).code(0);
-    assert!(output.stderr.contains("only a person"), "{output}");
+    assert!(output.stderr.contains("only a user can trust"), "{output}");
     let after = std::fs::read(house.path().join("home/.config/jaato/permissions.toml")).unwrap();
     assert_eq!(before, after);
     assert!(!house.path().join("workspace/.jaato/permissions.toml").exists());

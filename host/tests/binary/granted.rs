@@ -174,7 +174,7 @@ fn a_session_cannot_grant() {
     house.drop_in(&fixture("wants"));
     for words in [["plugin", "grant", "fixture-wants"], ["plugin", "revoke", "fixture-wants"]] {
         let refused = house.command(&words).variable("JAATO_SESSION_ID", "s1").run().code(3);
-        assert!(refused.stderr.contains("only a person can trust"), "{refused}");
+        assert!(refused.stderr.contains("only a user can trust"), "{refused}");
     }
     assert!(!record(&house).exists());
 }
@@ -187,7 +187,7 @@ fn a_damaged_record_grants_nothing_and_is_left_as_it_is() {
     let nothing_is_granted = |why: &str| {
         let denied = set_secret(&house).code(6);
         assert!(denied.stderr.contains(why), "{denied}");
-        assert!(denied.stderr.contains("nothing is granted meanwhile"), "{denied}");
+        assert!(denied.stderr.contains("nothing is granted until this is fixed"), "{denied}");
         let list = house.run(&["plugin", "list"]).code(0);
         assert!(list.stderr.contains(why), "{list}");
         let before = fs::read(record(&house)).unwrap();

@@ -158,8 +158,8 @@ fn what_cannot_be_used_is_refused_with_the_line_of_check() {
         "https://example.org/moon.so",
         2,
         expect![[r#"
-        error: `https://example.org/moon.so` is an address; what is installed must lie on this machine
-        hint: download it, look at where it comes from, then `jaato plugin install FILE`
+        error: `https://example.org/moon.so` is an address; jaato installs only files of this machine
+        hint: download it, check its source, then run `jaato plugin install FILE`
     "#]],
     );
     house.give("crate/Cargo.toml", b"[package]");
@@ -208,7 +208,7 @@ fn the_name_of_a_shipped_plugin_and_a_strangers_place_are_not_taken() {
     fs::rename(&place, echo_place(&house)).unwrap();
     fs::remove_file(house.shipped().join(library_name("fixture_echo"))).unwrap();
     let output = house.run(&["plugin", "install", &text(&fixture("echo"))]).code(4);
-    assert!(output.stderr.contains("where something else lies"), "{output}");
+    assert!(output.stderr.contains("but something else is there"), "{output}");
     assert_eq!(fs::read(echo_place(&house)).unwrap(), fs::read(fixture("probe")).unwrap());
 }
 

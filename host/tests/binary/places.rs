@@ -20,7 +20,7 @@ fn a_shipped_folder_that_others_can_write_to_is_not_used() {
         --- stdout
         no plugins
         --- stderr
-        note: `$HOUSE/plugins` is not used: others than its owner can write to it (mode 775)
+        note: `$HOUSE/plugins` is not used: users other than its owner can write to it (mode 775)
         hint: chmod go-w '$HOUSE/plugins'
     "#]]
     .assert_eq(&output.to_string());
@@ -41,7 +41,7 @@ fn a_shipped_file_that_others_can_write_to_is_not_used() {
         PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
         tool-environment  0.1.0    shipped  active  inside jaato  get_environment
         --- stderr
-        note: `$HOUSE/plugins/probe.so` is not used: others than its owner can write to it (mode 757)
+        note: `$HOUSE/plugins/probe.so` is not used: users other than its owner can write to it (mode 757)
         hint: chmod go-w '$HOUSE/plugins/probe.so'
     "#]]
     .assert_eq(&output.to_string());
@@ -180,7 +180,7 @@ fn without_a_home_what_is_shipped_works() {
     expect![[r#"
         exit 3
         --- stderr
-        error: cannot tell where the user's files lie: the system names no home folder
+        error: cannot find the user's folders: the system has no home folder for this user
         hint: set `HOME` to a folder that you can write
     "#]]
     .assert_eq(&output.to_string());

@@ -127,7 +127,7 @@ fn a_model_that_is_no_model_id_is_a_slip() {
     expect![[r#"
         exit 2
         --- stderr
-        error: `` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b`
+        error: `` is not a model: write `provider/model`, for example `local/qwen2.5-coder-1.5b`
     "#]]
     .assert_eq(&output.to_string());
 }

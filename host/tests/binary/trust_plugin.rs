@@ -194,7 +194,7 @@ fn a_session_cannot_trust() {
     expect![[r#"
         exit 3
         --- stderr
-        error: only a person can trust, and this command was started by a session (`JAATO_SESSION_ID` is set, a parent process is jaato, or it bears the mark of a session's children)
+        error: only a user can trust, but a session started this command (`JAATO_SESSION_ID` is set, a parent process is jaato, or it bears the mark of a session's children)
         hint: run it in a terminal of your own
     "#]].assert_eq(&refused.to_string());
     let workspace = house.command(&["trust"]).variable("JAATO_SESSION_ID", "s1").run().code(3);
@@ -232,7 +232,7 @@ fn a_record_that_others_can_write_proves_nothing() {
         for command in [&["plugin", "list"][..], &["doctor"], &["tool", "list"]] {
             let output = house.run(command);
             assert!(output.stderr.contains(why), "{output}");
-            assert!(output.stderr.contains("nothing is trusted meanwhile"), "{output}");
+            assert!(output.stderr.contains("nothing is trusted until this is fixed"), "{output}");
         }
         // Only a person mends it: nothing is written over it.
         let before = fs::read(&record).unwrap();

@@ -62,7 +62,7 @@ fn a_prompt_file_of_a_workspace_lies_inside_of_it() {
     fs::remove_file(house.workspace().join(".env")).unwrap();
     house.configure_more("[prompt]\nfile = \"/dev/zero\"\n");
     let output = house.run(&["run", "--show-prompt", "hello"]).code(3);
-    assert!(output.stderr.contains("it is no regular file"), "{output}");
+    assert!(output.stderr.contains("it is not a regular file"), "{output}");
 }
 
 #[test]

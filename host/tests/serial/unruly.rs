@@ -247,7 +247,7 @@ fn a_command_cannot_trust_by_another_name_without_variables_or_parents() {
     let output = house.run(&["run", "--yes", "go"]);
     let said =
         format!("{output}{}", fs::read_to_string(house.path().join("told")).unwrap_or_default());
-    assert!(said.contains("only a person can trust"), "{said}");
+    assert!(said.contains("only a user can trust"), "{said}");
     assert!(!house.home().join(".local/share/jaato/trust.json").exists(), "{said}");
     house.nothing_lives();
 }

@@ -82,7 +82,7 @@ fn make(folder: &Path) -> io::Result<()> {
 fn check(folder: &Path) -> io::Result<()> {
     let found = folder.symlink_metadata()?;
     if !found.is_dir() {
-        return Err(io::Error::other("it is no folder"));
+        return Err(io::Error::other("it is not a folder"));
     }
     if found.uid() != own_user() {
         return Err(io::Error::other(format!("it is user {}'s", found.uid())));
@@ -142,11 +142,11 @@ mod tests {
         let own = root.path().join(format!("jaato-{}", own_user()));
         symlink(&elsewhere, &own).unwrap();
         let door = Door::in_places(None, root.path());
-        assert!(door.make().unwrap_err().to_string().contains("it is no folder"));
+        assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
         assert_eq!(door.existing(), Vec::<&Path>::new());
         fs::remove_file(&own).unwrap();
         fs::write(&own, "").unwrap();
-        assert!(door.make().unwrap_err().to_string().contains("it is no folder"));
+        assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         fs::create_dir(&open).unwrap();
         mode(&open, 0o777);
         let door = Door::in_places(None, &open);
-        assert!(door.make().unwrap_err().to_string().contains("/open` is not used: others"));
+        assert!(door.make().unwrap_err().to_string().contains("/open` is not used: users other"));
         mode(&open, 0o1777);
         assert!(door.make().is_ok());
     }

@@ -1,4 +1,4 @@
-//! The kinds of questions on screens of 40, 80 and 120 columns.
+//! The kinds of prompts on screens of 40, 80 and 120 columns.
 
 use expect_test::{Expect, expect, expect_file};
 use jaato_runtime::types::file_change::{FileHunk, HunkLine, HunkLineKind};
@@ -53,7 +53,7 @@ fn edit(changes: Vec<FileChange>, title: &str) -> PermissionPrompt {
     prompt
 }
 
-/// The question at three widths, as a user sees it without colours.
+/// Shows the prompt at three widths, as a user sees it without colours.
 fn screens(prompt: &PermissionPrompt) -> String {
     let at = |columns: usize| {
         let question = question_of(prompt, Form::Full);
