@@ -399,7 +399,7 @@ keys! {
 
     section session: Limits, "The bounds of a session." {
         // Limits an endless tool loop.
-        /// Most requests to the model in one turn.
+        /// Maximum number of requests to the model in one turn.
         steps_max: u32 = 50, row().limits(1, 10_000);
         // One answer must not start thousands of processes.
         /// Maximum number of tool calls that run from one answer; the others get an error.
@@ -416,14 +416,14 @@ keys! {
         /// Maximum number of tokens that jaato requests for an answer; 0 leaves it to the provider.
         answer_tokens_max: u32 = 0, row().limits(0, 10_000_000);
         // A second try costs little, but more would be a loop.
-        /// Most empty answers of a model in one turn.
+        /// Number of empty answers from a model after which a turn fails.
         empty_answers_max: u32 = 2, row().limits(0, 100);
         // A cold model on a slow disk needs time.
-        /// Longest silence of a provider, without a single byte, before the request fails.
+        /// Longest time that a provider may send no bytes at all before the request fails.
         provider_idle_ms: u64 = 120_000, row().limits(100, 3_600_000);
         // DeepSeek documents ten minutes in its queue. A server that only pings must still end.
-        /// Longest time that a provider may keep a request open with bytes that say nothing, such
-        /// as comments.
+        /// Longest time that a provider may keep a request open without content, for example with
+        /// comments only.
         provider_keep_alive_ms: u64 = 900_000, row().limits(100, 86_400_000);
         /// Longest time that one tool call may take.
         call_deadline_ms: u64 = 600_000, row().limits(100, 86_400_000);
