@@ -28,57 +28,55 @@ const SHELL_TIMEOUT: f64 = 300.0;
 pub struct Settings {
     /// The image that a container is made from, such as `debian:12`.
     pub image: Option<String>,
-    /// Id or name of a container that runs already, instead of an image. It is never stopped or
-    /// removed.
+    /// ID or name of a running container to use instead of an image. jaato never stops or removes
+    /// it.
     pub container_id: Option<String>,
-    /// Where the workspace appears in a container that is made; of one that is there, its mounts
-    /// tell.
+    /// Where the workspace appears in a new container. For a running container, its mounts decide.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub container_workdir: Option<PathBuf>,
-    /// The folder of this machine that the container has as its workspace; a relative one starts at
-    /// the workspace, which is the default.
+    /// The folder on this machine that the container gets as its workspace. A relative path starts
+    /// at the workspace, which is the default.
     #[schemars(extend("x-jaato-path" = "home"))]
     pub mount_dir: Option<PathBuf>,
-    /// More folders of this machine that a container which is made shall have, each
-    /// `FOLDER:FOLDER_IN_CONTAINER`, with `:ro` behind it to be read only. Files in them may be
-    /// touched as those of the workspace.
+    /// More folders on this machine to mount in a new container, each
+    /// `FOLDER:FOLDER_IN_CONTAINER`, with `:ro` at the end for read-only. Files in them are
+    /// accessible like those of the workspace.
     #[schemars(extend("x-jaato-path" = "home"))]
     pub mounts: Vec<String>,
-    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By
-    /// default whoever runs jaato, so that files stay theirs.
+    /// The user that commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own
+    /// user. The default is the user who runs jaato, who then owns the files.
     pub user: Option<String>,
-    /// The network of a container that is made, such as `none`; by default the engine's own
-    /// default.
+    /// The network of a new container, such as `none`. The default is the engine's default.
     pub network: Option<String>,
-    /// Whether a container that was made is removed at the end.
+    /// Whether to remove a created container at the end.
     pub cleanup_on_exit: bool,
-    /// Whether an image that is missing is fetched from its registry.
+    /// Whether to pull a missing image from its registry.
     pub pull: Pull,
-    /// Address of the engine; by default `DOCKER_HOST`, then the known sockets.
+    /// Address of the engine. The default is `DOCKER_HOST`, then the known sockets.
     pub engine: Option<String>,
-    /// Longest wait for an answer of the engine, in milliseconds.
+    /// Longest wait for an answer from the engine, in milliseconds.
     #[schemars(range(min = 1, max = 3_600_000))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub engine_deadline_ms: u64,
-    /// Seconds that a command may take which says nothing itself. Programs that outlive their call,
-    /// and terminals, have no such bound.
+    /// Time limit in seconds for a command that sets none itself. It does not apply to terminals
+    /// and to programs that outlive their call.
     #[schemars(range(min = 0.1, max = 86400.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
-    /// The folder on this machine in which the temporary folder is made.
+    /// The folder on this machine in which jaato creates the temporary folder.
     #[schemars(extend("x-jaato-path" = "file"))]
     pub tmp_base_dir: Option<PathBuf>,
 }
 
-/// Whether an image that is missing is fetched.
+/// Whether to pull a missing image.
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Pull {
-    /// The user fetches images.
+    /// The user pulls images.
     #[default]
     Never,
-    /// Fetched where it is missing.
+    /// Pull an image if it is missing.
     Missing,
 }
 

@@ -13,24 +13,23 @@ const SHELL_TIMEOUT: f64 = 300.0;
 #[derive(Debug)]
 #[serde(default)]
 pub struct Config {
-    /// Folders in which files may be touched; a relative one starts at the working directory. The
-    /// workspace (the nearest folder upwards with `.jaato` or `.git`) if there is none.
+    /// Folders whose files are accessible. A relative path starts at the working directory. The
+    /// default is the workspace (the nearest folder upwards with `.jaato` or `.git`).
     #[schemars(extend("x-jaato-path" = "home"))]
     pub allowed_paths: Vec<PathBuf>,
-    /// Where relative paths and commands begin, and always allowed; the working directory where
-    /// nothing is said.
+    /// Where relative paths and commands start; always accessible. The default is the working
+    /// directory.
     #[schemars(extend("x-jaato-path" = "home"))]
     pub default_path: Option<PathBuf>,
-    /// Seconds that a command may take which says nothing itself. Programs that outlive their call,
-    /// and terminals, have no such bound.
+    /// Time limit in seconds for a command that sets none itself. It does not apply to terminals
+    /// and to programs that outlive their call.
     #[schemars(range(min = 0.1, max = 86400.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
-    /// Whether there is a temporary folder, which goes with the session.
+    /// Whether to create a temporary folder, which is removed with the session.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub enable_tmp_dir: bool,
-    /// Where the temporary folder is made; the system's folder for such things where nothing is
-    /// said.
+    /// Where to create the temporary folder. The default is the system's temporary folder.
     #[schemars(extend("x-jaato-path" = "file"))]
     pub tmp_base_dir: Option<PathBuf>,
 }

@@ -23,7 +23,7 @@ const BASE_URL: &str = "ANTHROPIC_BASE_URL";
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 pub struct Config {
-    /// Where the server is, without `/v1`. `ANTHROPIC_BASE_URL` wins.
+    /// The server's base URL, without `/v1`. `ANTHROPIC_BASE_URL` overrides it.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub base_url: String,
 }

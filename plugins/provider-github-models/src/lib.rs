@@ -61,16 +61,16 @@ const MISTRAL: Quirks = Quirks {
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 struct Config {
-    /// Where the server is, up to and with `/inference`. `JAATO_GITHUB_ENDPOINT` wins.
+    /// The server's base URL, including `/inference`. `JAATO_GITHUB_ENDPOINT` overrides it.
     #[schemars(extend("x-jaato-workspace" = true))]
     base_url: String,
-    /// The organization to which requests are attributed: it pays, and its policy counts.
+    /// The organization to which requests are attributed: it pays, and its policy applies.
     #[schemars(extend(
         "x-jaato-workspace" = true,
         "x-jaato-variables" = ["JAATO_GITHUB_ORGANIZATION"]
     ))]
     organization: String,
-    /// The enterprise of the organization, which errors name: its policy counts as well.
+    /// The enterprise of the organization, which errors name: its policy applies too.
     #[schemars(extend(
         "x-jaato-workspace" = true,
         "x-jaato-variables" = ["JAATO_GITHUB_ENTERPRISE"]

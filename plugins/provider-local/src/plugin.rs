@@ -21,12 +21,12 @@ const STATE_FOLDER: &str = "prefix-states";
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 pub struct Config {
-    /// Most tokens of a conversation. Each takes 56 KiB of memory with the default model; its own
-    /// limit is 32768.
+    /// Maximum number of tokens in a conversation. Each takes 56 KiB of memory with the default
+    /// model, whose own limit is 32768.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub context_tokens: u32,
-    /// Whether the computed start of prompts (system text, tools, examples) is kept on disk, 512
-    /// MiB at most.
+    /// Whether to keep the computed start of prompts (system text, tools, examples) on disk, at
+    /// most 512 MiB.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub save_states: bool,
 }

@@ -4,19 +4,19 @@ use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk_provider::chat::{CallIds, Habits, Quirks, ReasoningSent};
 
-/// Whose words a server understands.
+/// The dialect of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(crate = "serde", rename_all = "lowercase")]
 #[schemars(crate = "schemars")]
 pub enum Dialect {
-    /// Told by the host of the base URL.
+    /// Derived from the host of the base URL.
     #[default]
     Auto,
-    /// What nearly every server takes.
+    /// The subset that nearly every server accepts.
     Common,
-    /// OpenAI's own.
+    /// OpenAI's.
     OpenAi,
-    /// OpenAI's at Azure.
+    /// OpenAI's on Azure.
     Azure,
     /// OpenRouter's.
     OpenRouter,

@@ -27,14 +27,14 @@ const SHELLS: [&str; 2] = ["bash", "/bin/sh"];
 #[derive(Debug, Default)]
 #[serde(default)]
 struct Config {
-    /// Folders that are appended to `PATH` for commands.
+    /// Folders to append to `PATH` for commands.
     #[schemars(extend("x-jaato-path" = "file"))]
     extra_paths: Vec<String>,
-    /// The shell that runs commands: it must understand `-c`. Without it `bash`, else `/bin/sh`.
+    /// The shell that runs commands. It must accept `-c`. The default is `bash`, else `/bin/sh`.
     #[schemars(extend("x-jaato-path" = "home"))]
     shell: Option<String>,
-    /// How many seconds a command may take that does not say so itself; without it as many as the
-    /// execution environment gives (`shell_timeout`).
+    /// Time limit in seconds for a command that sets none itself. The default is the execution
+    /// environment's limit (`shell_timeout`).
     #[schemars(range(min = 1, max = 3600))]
     #[schemars(extend("x-jaato-workspace" = true))]
     timeout_seconds: Option<u32>,

@@ -10,7 +10,8 @@ use crate::history::Bounds;
 #[derive(Debug, Default)]
 #[serde(default)]
 struct Config {
-    /// Changes of one file that can be undone: 50 without it. The oldest is forgotten.
+    /// Number of changes of one file that can be undone; older ones are forgotten. The default is
+    /// 50.
     #[schemars(range(min = 1, max = 10000))]
     #[schemars(extend(
         "x-jaato-workspace" = true,

@@ -29,15 +29,15 @@ const EXCLUDED: [&str; 40] = [
     ".jaato",
 ];
 
-/// What becomes of the patterns that are left out by default.
+/// How `exclude_patterns` combine with the default exclusions.
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum ExcludeMode {
-    /// `exclude_patterns` come beside them.
+    /// `exclude_patterns` are added to the default exclusions.
     #[default]
     Extend,
-    /// `exclude_patterns` take their place.
+    /// `exclude_patterns` replace the default exclusions.
     Replace,
 }
 
@@ -46,29 +46,29 @@ enum ExcludeMode {
 #[derive(Debug, Default)]
 #[serde(default)]
 struct Config {
-    /// Patterns of what is left out, as in `.gitignore`.
+    /// Patterns of paths to exclude, as in `.gitignore`.
     #[schemars(extend("x-jaato-workspace" = true))]
     exclude_patterns: Vec<String>,
-    /// `extend`: they come beside the default ones, which hold outside of git repositories;
-    /// `replace`: they take their place.
+    /// `extend` adds `exclude_patterns` to the default exclusions, which apply outside git
+    /// repositories; `replace` uses only `exclude_patterns`.
     #[schemars(extend("x-jaato-workspace" = true))]
     exclude_mode: ExcludeMode,
-    /// Patterns of what is looked at although another pattern leaves it out.
+    /// Patterns of paths to include even if another pattern excludes them.
     #[schemars(extend("x-jaato-workspace" = true))]
     include_patterns: Vec<String>,
-    /// Results of a call that does not say how many it wants; 500 without it.
+    /// Number of results for a call that does not set it. The default is 500.
     #[schemars(range(min = 1, max = 10000))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_results: Option<usize>,
-    /// Larger files are passed over when a folder is searched; 1024 without it.
+    /// Larger files are skipped when a folder is searched. The default is 1024.
     #[schemars(range(min = 1, max = 1048576))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_file_size_kb: Option<u64>,
-    /// Seconds that a search may take; 30 without it.
+    /// Time limit of a search in seconds. The default is 30.
     #[schemars(range(min = 1, max = 3600))]
     #[schemars(extend("x-jaato-workspace" = true))]
     timeout_seconds: Option<u64>,
-    /// Lines around a match for a call that does not say how many it wants; none without it.
+    /// Number of context lines around a match for a call that does not set it. The default is 0.
     #[schemars(range(min = 0, max = 50))]
     #[schemars(extend("x-jaato-workspace" = true))]
     context_lines: Option<usize>,

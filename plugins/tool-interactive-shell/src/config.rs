@@ -28,32 +28,32 @@ const SECONDS_MAX: f64 = 31_536_000.0;
 #[derive(Debug, Default)]
 #[serde(default)]
 struct Config {
-    /// How many sessions may live at a time.
+    /// Maximum number of sessions at the same time.
     #[schemars(range(min = 1, max = 64))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_sessions: Option<u32>,
-    /// How many seconds a session lives at most.
+    /// Maximum lifetime of a session in seconds.
     #[schemars(range(min = 0.1, max = 31536000.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_lifetime: Option<f64>,
-    /// How many seconds a session lives without being used.
+    /// Number of seconds without use after which a session ends.
     #[schemars(range(min = 0.1, max = 31536000.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_idle: Option<f64>,
-    /// How many seconds of silence end a wait, where it cannot be known whether the program waits
-    /// for input; where it is set, the wait for a busy program as well.
+    /// Number of seconds of silence that end a wait if jaato cannot detect whether the program
+    /// waits for input. If set, it also ends the wait for a busy program.
     #[schemars(range(min = 0.05, max = 30.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     idle_timeout: Option<f64>,
-    /// Where programs run; the working directory of the session without it.
+    /// Where programs run. The default is the session's working directory.
     #[schemars(extend("x-jaato-path" = "file"))]
     workspace_root: Option<String>,
     /// The name of the agent in the trace log.
     agent_name: Option<String>,
-    /// Whether a trace log is kept: true without it.
+    /// Whether to keep a trace log. The default is true.
     trace_log: Option<bool>,
-    /// Whether the model may type where a program hides what is typed: for passwords that are
-    /// thrown away, where nobody can be asked. They stay in the conversation.
+    /// Whether the model may type at prompts that hide the input. Meant for throw-away passwords
+    /// if no user can be asked. The passwords stay in the conversation.
     type_secrets: Option<bool>,
 }
 

@@ -35,7 +35,7 @@ const LARGE_BYTES: usize = 64 * 1024;
 struct Config {
     /// Servers by name, as in `.mcp.json`.
     servers: Map<String, Value>,
-    /// The folder with the person's `.mcp.json`; their home where empty.
+    /// The folder with the user's `.mcp.json`. The default is the home folder.
     home: String,
 }
 

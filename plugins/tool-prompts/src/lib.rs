@@ -108,10 +108,12 @@ tool!(UsePrompt);
 #[tool_type]
 #[serde(default)]
 struct Config {
-    /// Tokens, roughly, of names and descriptions that the model is told when a session begins.
+    /// Approximate token limit for the names and descriptions that the model gets when a session
+    /// starts.
     #[schemars(extend("x-jaato-workspace" = true))]
     catalog_tokens_max: usize,
-    /// The folder with the person's `.jaato`, `.agents` and `.claude`; their home where empty.
+    /// The folder with the user's `.jaato`, `.agents` and `.claude`. The default is the home
+    /// folder.
     #[schemars(extend("x-jaato-path" = "file"))]
     home: String,
 }
