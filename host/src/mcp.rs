@@ -50,7 +50,7 @@ pub async fn states(runtime: &Runtime) -> Result<Vec<String>, Failure> {
     shown?;
     let content = match answer {
         Ok(answer) => answer.content,
-        Err(error) => return Ok(vec![format!("their plugin fails: {}", error.message)]),
+        Err(error) => return Ok(vec![format!("the MCP plugin failed: {}", error.message)]),
     };
     let text = content.get("result").and_then(Value::as_str).unwrap_or_default();
     let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();

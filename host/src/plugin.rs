@@ -204,7 +204,7 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
         let text = format!("cannot remove the copy in `{}`: {error}", copies.display());
         Failure::new(Exit::Plugin, text)
     })?;
-    let text = if was_trusted { "is not trusted any more" } else { "was not trusted" };
+    let text = if was_trusted { "is no longer trusted" } else { "was not trusted" };
     report::sentence(&format!("the content {digest} {text}"))?;
     Ok(Exit::Done)
 }

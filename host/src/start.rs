@@ -131,9 +131,8 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
     match &setup.workspace_state {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => None,
         WorkspaceState::Untrusted { found } => Some(format!(
-            "workspace `{root}` is not trusted, so {} there {} not used; `jaato trust` trusts it",
-            listed(found),
-            if found.len() == 1 { "is" } else { "are" }
+            "workspace `{root}` is not trusted, so jaato ignores {}; run `jaato trust` to trust it",
+            listed(found)
         )),
         WorkspaceState::Changed { files } => {
             let changes: Vec<_> = files
@@ -148,7 +147,7 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
                 })
                 .collect();
             Some(format!(
-                "workspace `{root}` is not trusted any more: {}; `jaato trust` trusts it as it is",
+                "workspace `{root}` is no longer trusted: {}; run `jaato trust` to trust it again",
                 few(&changes).join(", ")
             ))
         }

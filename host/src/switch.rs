@@ -32,7 +32,7 @@ pub fn switch(global: Global, name: &str, listing: Listing) -> Outcome {
     if stays_off {
         let text = format!("plugin `{name}` is disabled elsewhere too, so it stays so");
         return Err(Failure::new(Exit::Configuration, text)
-            .hint("`jaato config show` tells where `plugins.disabled` comes from"));
+            .hint("`jaato config show` shows where `plugins.disabled` is set"));
     }
     let state = if listing == Listing::In { "disabled" } else { "enabled" };
     report::line(&match changed {

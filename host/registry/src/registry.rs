@@ -108,7 +108,7 @@ impl PluginEntry {
             Status::Active => return None,
             Status::Disabled => {
                 let hint = format!("jaato plugin enable {}", self.candidate.manifest.name);
-                ("`[plugins] disabled` names it".into(), Some(hint))
+                ("it is disabled by `[plugins] disabled`".into(), Some(hint))
             }
             Status::NotTrusted => {
                 ("its workspace is not trusted".into(), Some("jaato trust".into()))

@@ -112,7 +112,7 @@ fn known(registry: &Registry) -> String {
     let gcs = registry.plugins().iter().filter(is_gc);
     let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
     match names.as_slice() {
-        [] => "no gc plugin is there: `jaato doctor` tells where plugins are looked for".into(),
+        [] => "no gc plugin was found: `jaato doctor` shows where jaato looks for plugins".into(),
         names => format!("known gcs are: {}", names.join(", ")),
     }
 }

@@ -120,7 +120,7 @@ impl Host {
             let text = format!("no plugin offers the provider `{provider}`{of}");
             let known: Vec<String> = self.provider_names(registry).into_iter().collect();
             let hint = if known.is_empty() {
-                "no provider plugin was found: `jaato doctor` tells where they are looked for"
+                "no provider plugin was found: `jaato doctor` shows where jaato looks for them"
                     .to_owned()
             } else {
                 format!("known providers are: {}", known.join(", "))

@@ -232,7 +232,7 @@ fn a_disabled_plugin_is_listed_and_not_used() {
         fixture-probe     0.1.0    shipped  disabled  -
         tool-environment  0.1.0    shipped  active    inside jaato  get_environment
 
-        fixture-probe ($HOUSE/plugins/libfixture_probe.so): `[plugins] disabled` names it
+        fixture-probe ($HOUSE/plugins/libfixture_probe.so): it is disabled by `[plugins] disabled`
           jaato plugin enable fixture-probe
     "#]]
     .assert_eq(&list.to_string());

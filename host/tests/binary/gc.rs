@@ -184,7 +184,7 @@ fn without_its_plugin_a_session_goes_on_and_says_so_once() {
     house.configure_more(SMALL_WINDOW);
     let output = chat(&house, "a\nb\nc\nd\n").code(0);
     let line = "gc gc-truncate: no plugin `gc-truncate`, which `[gc] plugin` names, was found hint: \
-                no gc plugin is there: `jaato doctor` tells where plugins are looked for";
+                no gc plugin was found: `jaato doctor` shows where jaato looks for plugins";
     assert_eq!(told(&output), [line], "{output}");
 }
 
@@ -201,8 +201,8 @@ fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
     };
     check(
         "[plugins]\ndisabled = [\"gc-truncate\"]\n",
-        "gc truncate: the gc `gc-truncate` cannot be used: `[plugins] disabled` names it hint: \
-         jaato plugin enable gc-truncate",
+        "gc truncate: the gc `gc-truncate` cannot be used: it is disabled by \
+         `[plugins] disabled` hint: jaato plugin enable gc-truncate",
     );
     check(
         "[gc]\nplugin = \"tool-environment\"\n",

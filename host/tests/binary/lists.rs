@@ -250,8 +250,8 @@ fn a_list_ends_quietly_when_nobody_reads_it() {
 fn the_doctor_tells_what_is_missing() {
     let house = house!();
     let output = house.run(&["doctor"]).code(4);
-    assert!(output.stdout.contains("1 of 1 can be used, 1 tools"), "{output}");
-    assert!(output.stderr.contains("no model can be used"), "{output}");
+    assert!(output.stdout.contains("1 of 1 available, 1 tools"), "{output}");
+    assert!(output.stderr.contains("no model is available"), "{output}");
     assert!(output.stderr.contains("hint: "), "{output}");
 }
 

@@ -85,7 +85,7 @@ fn outside_of_a_conversation_plugins_are_described_again() {
     let all = house.run(&["plugin", "reload"]).code(0);
     assert!(all.stdout.contains("tool-environment 0.1.0: "), "{all}");
     house.run(&["plugin", "disable", NAME]).code(0);
-    let left_out = "fixture-editions 0.1.0: left out, `[plugins] disabled` names it\n";
+    let left_out = "fixture-editions 0.1.0: left out, it is disabled by `[plugins] disabled`\n";
     assert_eq!(reload(0).stdout, left_out);
     house.run(&["plugin", "enable", NAME]).code(0);
     fs::write(&file, b"\x7fELF and no more").unwrap();

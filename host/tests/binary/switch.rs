@@ -45,7 +45,7 @@ fn a_plugin_is_switched_off_and_on_and_comments_stay() {
     let before = config(&house);
     let output = house.run(&["call", "get_environment"]).code(4);
     expect![[r#"
-        error: tool `get_environment` of plugin `tool-environment` cannot be used: `[plugins] disabled` names it
+        error: tool `get_environment` of plugin `tool-environment` cannot be used: it is disabled by `[plugins] disabled`
         hint: jaato plugin enable tool-environment
     "#]].assert_eq(&output.stderr);
     let again = house.run(&["plugin", "disable", "tool-environment"]).silent();
@@ -84,7 +84,7 @@ fn another_file_is_changed_where_one_is_named_and_another_layer_is_told() {
     let output = house.run(&["plugin", "enable", "tool-environment", "--config", &file]).code(3);
     expect![[r#"
         error: plugin `tool-environment` is disabled elsewhere too, so it stays so
-        hint: `jaato config show` tells where `plugins.disabled` comes from
+        hint: `jaato config show` shows where `plugins.disabled` is set
     "#]]
     .assert_eq(&output.stderr);
     assert!(!fs::read_to_string(&file).unwrap().contains("tool-environment"));

@@ -116,7 +116,7 @@ fn trust_is_taken_back_by_file_name_or_digest() {
         let copies = house.home().join(".local/share/jaato/trusted");
         assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
         let output = house.run(&["plugin", "untrust", what]).silent();
-        assert_eq!(output.stdout, format!("the content {digest} is not trusted any more\n"));
+        assert_eq!(output.stdout, format!("the content {digest} is no longer trusted\n"));
         assert_eq!(fs::read_dir(&copies).unwrap().count(), 0, "nothing opens its copy any more");
         assert!(is_in_worker(&house), "{what}");
     }

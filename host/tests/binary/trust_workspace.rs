@@ -33,7 +33,7 @@ fn an_untrusted_workspace_is_named_and_not_used() {
     let Some(house) = with_files() else { return };
     let output = house.run(&["config", "show"]).code(0);
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted, so `.env`, `.jaato/config.toml`, `AGENTS.md` there are not used; `jaato trust` trusts it
+        note: workspace `$HOUSE/workspace` is not trusted, so jaato ignores `.env`, `.jaato/config.toml`, `AGENTS.md`; run `jaato trust` to trust it
     "#]].assert_eq(&house.clean(&output.stderr));
     assert!(value_of(&house, "session.steps_max").contains("50"));
     assert!(value_of(&house, "session.call_deadline_ms").contains("600000"));
@@ -63,12 +63,12 @@ fn a_trusted_workspace_is_used_until_it_changes() {
     house.write("workspace/.jaato/more.txt", "more");
     let output = house.run(&["config", "show"]).code(0);
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted any more: `.env` changed, `.jaato/more.txt` was added, `AGENTS.md` was removed; `jaato trust` trusts it as it is
+        note: workspace `$HOUSE/workspace` is no longer trusted: `.env` changed, `.jaato/more.txt` was added, `AGENTS.md` was removed; run `jaato trust` to trust it again
     "#]].assert_eq(&house.clean(&output.stderr));
     assert!(value_of(&house, "session.steps_max").contains("50"));
     for list in ["plugin", "tool", "model", "provider", "environment"] {
         let told = house.run(&[list, "list"]).stderr;
-        let line = "is not trusted any more: `.env` changed";
+        let line = "is no longer trusted: `.env` changed";
         assert_eq!(told.matches(line).count(), 1, "{list}: {told}");
     }
 
@@ -134,7 +134,7 @@ fn a_workspace_plugin_needs_both_steps() {
         fixture-echo ($HOUSE/workspace/.jaato/plugins/libfixture_echo.so): its workspace is not trusted
           jaato trust
         --- stderr
-        note: workspace `$HOUSE/workspace` is not trusted, so `.jaato/plugins/libfixture_echo.so` there is not used; `jaato trust` trusts it
+        note: workspace `$HOUSE/workspace` is not trusted, so jaato ignores `.jaato/plugins/libfixture_echo.so`; run `jaato trust` to trust it
     "#]].assert_eq(&list.to_string());
     assert!(
         !house.run(&["tool", "list"]).code(0).stdout.contains("count_words"),
@@ -174,7 +174,7 @@ fn a_workspace_plugin_needs_both_steps() {
     house.write("workspace/.jaato/config.toml", "");
     let output = house.run(&COUNT_BYTES).code(4);
     assert!(
-        output.stderr.contains("is not trusted any more: `.jaato/config.toml` was"),
+        output.stderr.contains("is no longer trusted: `.jaato/config.toml` was"),
         "{output}"
     );
     let error = "error: tool `count_bytes_echo` of plugin `fixture-echo` cannot be used: its workspace is not trusted\nhint: jaato trust\n";
@@ -235,7 +235,7 @@ fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
     let output = prompt();
     assert!(!output.stdout.contains("Always rhyme."), "{output}");
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted, so `CLAUDE.md` there is not used; `jaato trust` trusts it
+        note: workspace `$HOUSE/workspace` is not trusted, so jaato ignores `CLAUDE.md`; run `jaato trust` to trust it
     "#]].assert_eq(&house.clean(&output.stderr));
     expect![[r#"
         exit 0
@@ -252,7 +252,7 @@ fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
     let output = prompt();
     assert!(!output.stdout.contains("Always rhyme."), "{output}");
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted any more: `AGENTS.md` was added; `jaato trust` trusts it as it is
+        note: workspace `$HOUSE/workspace` is no longer trusted: `AGENTS.md` was added; run `jaato trust` to trust it again
     "#]].assert_eq(&house.clean(&output.stderr));
     expect![[r#"
         exit 0
@@ -268,7 +268,7 @@ fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
 
     fs::remove_file(house.workspace().join("AGENTS.md")).unwrap();
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted any more: `AGENTS.md` was removed, `CLAUDE.md` was added; `jaato trust` trusts it as it is
+        note: workspace `$HOUSE/workspace` is no longer trusted: `AGENTS.md` was removed, `CLAUDE.md` was added; run `jaato trust` to trust it again
     "#]].assert_eq(&house.clean(&prompt().stderr));
 }
 

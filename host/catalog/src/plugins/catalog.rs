@@ -322,7 +322,7 @@ fn unusable(candidate: &Candidate) -> Option<String> {
             Some(format!("{}{}", error.message, hint.unwrap_or_default()))
         }
         _ if candidate.trust == Trust::WorkspaceNot => {
-            Some("its workspace changed, so it is not trusted any more\nhint: jaato trust".into())
+            Some("its workspace changed, so it is no longer trusted\nhint: jaato trust".into())
         }
         Some(Ok(_)) | None => None,
     }

@@ -208,7 +208,7 @@ fn of_a_workspace_that_changed_nothing_new_is_taken_and_what_runs_goes_on() {
     let news = shelf.renew(both([1, 2], [Trust::WorkspaceNot, Trust::WorkspaceNot]));
     let [news] = news.as_slice() else { panic!("{news:?}") };
     assert!(news.starts_with("plugin `sun` stays as it was, "), "{news}");
-    assert!(news.ends_with("it is not trusted any more; jaato trust"), "{news}");
+    assert!(news.ends_with("it is no longer trusted; jaato trust"), "{news}");
     assert_eq!((shelf.edition("moon"), shelf.edition("sun")), ((1, 1), (2, 2)));
 }
 
