@@ -100,7 +100,8 @@ impl PromptReason {
     pub(crate) fn changed(self, paths: &[PathBuf]) -> Self {
         let told: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
         let why = format!("{} changed while you were asked", told.join(", "));
-        Self { changed: Some(format!("Look again: {why}.")), why, is_silence: false, ..self }
+        let changed = Some(format!("{why}; check the call again"));
+        Self { changed, why, is_silence: false, ..self }
     }
 
     /// Returns the reason to ask again because another program's tool changed since the user
@@ -110,7 +111,7 @@ impl PromptReason {
             return self;
         }
         let all = changes.join(" and ");
-        let warning = format!("Look again: {all} changed since you allowed this tool.");
+        let warning = format!("{all} changed since you allowed this tool; check the call again");
         Self { changed: Some(warning), ..self }
     }
 

@@ -46,23 +46,23 @@ impl Decision {
             }
             RuleId::ReadOnly => {
                 format!(
-                    "tool `{tool}` changes nothing, and plugin `{plugin}` is shipped with jaato"
+                    "tool `{tool}` is read-only, and plugin `{plugin}` is shipped with jaato"
                 )
             }
             RuleId::AutoApproval => format!(
-                "tool `{tool}` asks for no permission, and plugin `{plugin}` is shipped with jaato"
+                "tool `{tool}` needs no permission, and plugin `{plugin}` is shipped with jaato"
             ),
             RuleId::UnprovenPromise => format!(
-                "tool `{tool}` needs a permission: it says that it needs none, but plugin \
-                 `{plugin}` is not shipped with jaato"
+                "tool `{tool}` needs permission: it claims to need none, but plugin `{plugin}` is \
+                 not shipped with jaato, so the claim does not count"
             ),
             RuleId::Silence => match protected_paths(call).first() {
-                None => format!("tool `{tool}` needs a permission"),
+                None => format!("tool `{tool}` needs permission"),
                 Some(path) => {
                     let is_inside = call.directory.is_some_and(|it| path.starts_with(it));
                     let what = if is_inside { "protected" } else { "outside this folder" };
                     format!(
-                        "tool `{tool}` needs a permission: `{}` is {what}, and mode \
+                        "tool `{tool}` needs permission: `{}` is {what}, and mode \
                          `accept-edits` does not cover that",
                         path.display()
                     )

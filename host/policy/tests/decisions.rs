@@ -282,11 +282,11 @@ fn every_decision_explains_itself() {
         option.allow: `--allow tool-x:shell` was given
         option.yes: `--yes` was given
         session.always: the user allowed tool `shell` for this session
-        shipped.read_only: tool `shell` changes nothing, and plugin `tool-x` is shipped with jaato
-        shipped.auto_approval: tool `shell` asks for no permission, and plugin `tool-x` is shipped with jaato
-        ask.unproven_promise: tool `shell` needs a permission: it says that it needs none, but plugin `tool-x` is not shipped with jaato
+        shipped.read_only: tool `shell` is read-only, and plugin `tool-x` is shipped with jaato
+        shipped.auto_approval: tool `shell` needs no permission, and plugin `tool-x` is shipped with jaato
+        ask.unproven_promise: tool `shell` needs permission: it claims to need none, but plugin `tool-x` is not shipped with jaato, so the claim does not count
           hint: allow it with `--allow tool-x:shell`, or everything with `--yes`
-        ask.silence: tool `shell` needs a permission
+        ask.silence: tool `shell` needs permission
           hint: allow it with `--allow tool-x:shell`, or everything with `--yes`
     "#]].assert_eq(&texts);
 }

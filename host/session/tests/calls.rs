@@ -159,7 +159,7 @@ async fn a_call_that_nobody_can_allow_is_denied_and_the_turn_says_so() {
     let calls = vec![("write", json!({})), ("look", json!({}))];
     let (results, report) = play(&stage, Stage::setup(), calls).await;
     expect![[r#"
-        error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs a permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
+        error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
         {"echo":{}}
     "#]]
     .assert_eq(&show(&results));

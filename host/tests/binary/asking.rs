@@ -258,8 +258,8 @@ fn a_line_typed_at_the_prompt_of_a_shell_is_a_command_line() {
         call("shell_spawn", json!({ "command": "sh", "timeout": 30 })),
         told("session_0", input("echo moon\n")),
         told("moon", input("touch made; echo sun\n")),
-        told("needs a permission", input("cat\n")),
-        told("needs a permission", says("done")),
+        told("needs permission", input("cat\n")),
+        told("needs permission", says("done")),
     ] }));
     let output = house.run(&["run", "--allow", "shell_spawn", "go"]).code(6);
     assert!(output.stderr.contains("moon"), "{output}");

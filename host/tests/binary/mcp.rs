@@ -127,7 +127,7 @@ fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
     assert_eq!(asked(), None);
     house.write("workspace/swapped", "");
     mcp(&house, &["reload"]);
-    let again = "Look again: its description changed since you allowed this tool.";
+    let again = "its description changed since you allowed this tool; check the call again";
     assert_eq!(asked().as_deref(), Some(again));
     assert_eq!(asked(), None);
     write_servers(
@@ -135,7 +135,7 @@ fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
         "home/.mcp.json",
         [("moon".to_owned(), entry(&["swaps", "--more"]))].into_iter().collect(),
     );
-    let again = "Look again: the server's entry changed since you allowed this tool.";
+    let again = "the server's entry changed since you allowed this tool; check the call again";
     assert_eq!(asked().as_deref(), Some(again));
     assert_eq!(asked(), None);
 }

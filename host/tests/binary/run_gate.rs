@@ -36,7 +36,7 @@ fn a_call_that_nobody_can_be_asked_for_is_denied() {
         done
         --- stderr
         [fixture-probe] count
-          fixture-probe │ ✗ the call of `count` is denied: tool `count` needs a permission, and no user can be asked (standard input is no terminal) (rule `ask.silence`)
+          fixture-probe │ ✗ the call of `count` is denied: tool `count` needs permission, and no user can be asked (standard input is no terminal) (rule `ask.silence`)
           fixture-probe │   hint: allow it with `--allow count`, or everything with `--yes`
         a call was refused because nobody could be asked
     "#]].assert_eq(&output.to_string());

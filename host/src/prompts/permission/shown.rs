@@ -86,11 +86,11 @@ fn notes_of(prompt: &PermissionPrompt, form: Form) -> Vec<(Look, String)> {
         notes.push((Look::Dim, format!("({})", origin.join("; "))));
     }
     if !prompt.warning.is_empty() {
-        notes.push((Look::Yellow, format!("! {}", prompt.warning)));
+        notes.push((Look::Yellow, format!("warning: {}", prompt.warning)));
     }
     if !prompt.why.is_empty() && form == Form::Full {
         let place = prompt.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
-        notes.push((Look::Dim, format!("asked because of {place}{}", prompt.why)));
+        notes.push((Look::Dim, format!("reason: {place}{}", prompt.why)));
     }
     notes
 }
