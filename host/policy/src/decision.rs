@@ -45,9 +45,7 @@ impl Decision {
                 "this session may change files in the workspace (mode `accept-edits`)".to_owned()
             }
             RuleId::ReadOnly => {
-                format!(
-                    "tool `{tool}` is read-only, and plugin `{plugin}` is shipped with jaato"
-                )
+                format!("tool `{tool}` is read-only, and plugin `{plugin}` is shipped with jaato")
             }
             RuleId::AutoApproval => format!(
                 "tool `{tool}` needs no permission, and plugin `{plugin}` is shipped with jaato"

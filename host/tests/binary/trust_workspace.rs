@@ -173,10 +173,7 @@ fn a_workspace_plugin_needs_both_steps() {
     // A change of the workspace takes the first step back.
     house.write("workspace/.jaato/config.toml", "");
     let output = house.run(&COUNT_BYTES).code(4);
-    assert!(
-        output.stderr.contains("is no longer trusted: `.jaato/config.toml` was"),
-        "{output}"
-    );
+    assert!(output.stderr.contains("is no longer trusted: `.jaato/config.toml` was"), "{output}");
     let error = "error: tool `count_bytes_echo` of plugin `fixture-echo` cannot be used: its workspace is not trusted\nhint: jaato trust\n";
     assert!(output.stderr.ends_with(error), "{output}");
 }
