@@ -162,7 +162,7 @@ pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
     let (evaluation, why, mut hint) = answer;
     if evaluation.waits_for_trust {
         let text =
-            "it runs code of the workspace, and your rule allows that once `jaato trust` trusts it";
+            "it runs code from the workspace, and your rule allows that only after `jaato trust`";
         hint = Some(text.to_owned());
     }
     match args.output {

@@ -18,7 +18,7 @@ use crate::terminal::{self, Reply};
 use crate::{prompts, report, signals, start};
 
 /// The label of the file names in the question.
-const FILES: &str = "it brings";
+const FILES: &str = "it contains";
 
 /// Revokes the trust in the workspace.
 pub fn remove(global: Global) -> Outcome {
@@ -40,12 +40,12 @@ pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(failed)?;
     if seen.names().next().is_none() {
         report::line(&format!(
-            "workspace `{root}` is trusted: your rules may allow what runs its code (git, cargo, make)\n\
-             jaato reads no file in it; adding one withdraws the trust"
+            "workspace `{root}` is trusted: your rules may allow commands that run its code (git, cargo, make)\n\
+             it has no files that jaato reads; if you add one, the trust ends"
         ))?;
         return Ok(Exit::Done);
     }
-    report::line(&format!("workspace `{root}` is trusted with these files as they are:"))?;
+    report::line(&format!("workspace `{root}` is trusted with the current state of these files:"))?;
     for name in seen.names() {
         report::line(&format!("  {}", visible::name(name)))?;
     }
@@ -57,12 +57,14 @@ pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     }
     if !listed.is_empty() {
         report::line(match no_variables {
-            true => "no variable is sent, so these servers do not start; `jaato trust` agrees",
-            false => "`jaato trust --no-variables` trusts the files and sends no variable",
+            true => {
+                "no variables are sent, so these servers do not start; `jaato trust` sends them"
+            }
+            false => "`jaato trust --no-variables` trusts the files but sends no variables",
         })?;
     }
     report::line(
-        "a change to one of them withdraws the trust; plugins among them are trusted one by one",
+        "if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`",
     )?;
     Ok(Exit::Done)
 }
@@ -150,7 +152,7 @@ fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
     let parts = [
         ("MCP servers that it starts", named(command_of)),
         ("MCP servers that it connects to", named(address_of)),
-        ("variables of yours that it sends to MCP servers", variables.collect()),
+        ("your variables that it sends to MCP servers", variables.collect()),
         ("calls that its rules allow", seen.allow_rules(home)),
     ];
     let parts = parts.into_iter().filter(|(_, items)| !items.is_empty());

@@ -45,9 +45,9 @@ impl KeepAnswers for KeptAnswers {
         if let Some(text) = add_rule(&text, &new).map_err(wrong)? {
             replace_file(&path, &text).map_err(|error| wrong(error.to_string()))?;
         }
-        let written = format!("written into `{}` for this workspace", path.display());
+        let written = format!("saved in `{}` for this workspace", path.display());
         Ok(match rule.place().waits_for_trust {
-            true => written + "; it holds once `jaato trust` trusts the workspace",
+            true => written + "; it applies after you run `jaato trust`",
             false => written,
         })
     }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!((value("call").as_str(), value("workspace").as_str()), ("make -j4", ROOT));
         let folder = tempfile::tempdir().unwrap();
         let said = KeptAnswers::in_folder(folder.path().to_owned()).keep(&rule).unwrap();
-        assert!(said.ends_with("it holds once `jaato trust` trusts the workspace"), "{said}");
+        assert!(said.ends_with("it applies after you run `jaato trust`"), "{said}");
     }
 
     #[test]

@@ -227,7 +227,7 @@ impl Verdict {
 
     pub(crate) fn denied_after_changes(tool: &ToolName) -> Self {
         let text = format!(
-            "the call of `{tool}` is denied: its files changed again and again while the user was asked"
+            "the call of `{tool}` is denied: its files kept changing while the user was asked"
         );
         Self::refuse(text, USER_CHANGES, None, None)
     }

@@ -27,22 +27,23 @@ impl Decision {
                 format!("the user denied calls of `{tool}` like this one for this session")
             }
             RuleId::ModeReadOnly => format!(
-                "this session only reads (mode `read-only`), and tool `{tool}` may change something"
+                "mode `read-only` allows no changes, and tool `{tool}` may change something"
             ),
             RuleId::ModePlan => {
                 format!(
-                    "this session only plans (mode `plan`), and tool `{tool}` may change something"
+                    "mode `plan` allows no changes until the user agrees to a plan, and tool `{tool}` \
+                     may change something"
                 )
             }
             RuleId::ModeStartPlan => {
-                "this session only plans (mode `plan`) until the user agrees to the plan".to_owned()
+                "mode `plan` ends only when the user agrees to the plan".to_owned()
             }
             RuleId::OwnCall => "the user typed this call".to_owned(),
             RuleId::AllowOption => format!("`--allow {}` was given", allow_word(call)),
             RuleId::YesOption => "`--yes` was given".to_owned(),
             RuleId::SessionAlways => format!("the user allowed tool `{tool}` for this session"),
             RuleId::ModeAcceptEdits => {
-                "this session may change files in the workspace (mode `accept-edits`)".to_owned()
+                "mode `accept-edits` allows changes to files in the workspace".to_owned()
             }
             RuleId::ReadOnly => {
                 format!("tool `{tool}` is read-only, and plugin `{plugin}` is shipped with jaato")
@@ -97,7 +98,7 @@ impl Decision {
             ),
             (_, RuleId::ModeStartPlan) => Some("choose another mode for the session".to_owned()),
             (_, RuleId::FileBroken) => {
-                Some("fix the file: `jaato permission list` says what is wrong".to_owned())
+                Some("fix the file: `jaato permission list` shows what is wrong".to_owned())
             }
             (Outcome::Deny, _) => Some(
                 "`jaato permission explain` shows every rule that was tried; respect the rule: do not try to bypass it"

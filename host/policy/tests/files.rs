@@ -630,10 +630,7 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     };
     assert_eq!(told(".env"), explained("`/project/.env` is protected"));
     assert_eq!(told("../x"), explained("`/x` is outside this folder"));
-    assert_eq!(
-        told("src/a.rs"),
-        "this session may change files in the workspace (mode `accept-edits`)"
-    );
+    assert_eq!(told("src/a.rs"), "mode `accept-edits` allows changes to files in the workspace");
     check(&rules, &Scene::shell("rm x"), "ask ask.silence");
     rules.files = vec![file(Layer::User, "deny path src\nask path doc")];
     check(&rules, &edit("src/a"), "deny file.deny user.toml:1");

@@ -14,10 +14,10 @@ const NAMES_MAX: usize = 1000;
 const ITEM_BYTES_MAX: usize = 2000;
 
 /// The explanation of the answers.
-const HELP: &str = "1, y: jaato reads these files as they are; they can give the model instructions,\n\
-    start servers and allow commands; a change to one of them withdraws the trust\n\
-    if variables are listed, they are sent to these servers, until an entry changes\n\
-    2, n: jaato works without them, and does not ask again until they change;\n\
+const HELP: &str = "1, y: trust these files in their current state; they can give the model instructions,\n\
+    start servers and allow commands; if one of them changes, the trust ends\n\
+    if variables are listed, these servers get them until an entry changes\n\
+    2, n: ignore these files, and do not ask again until they change;\n\
     `jaato trust` trusts them later, `jaato trust --no-variables` without the variables";
 
 /// A feature of a workspace that works only if the user trusts it.
@@ -54,7 +54,10 @@ fn question_of(root: &str, brings: &[Brings]) -> Dialog {
         subject: visible::name(root).into_owned(),
         values: brings.iter().map(value_of).collect(),
         details: Vec::new(),
-        notes: vec![(Look::Yellow, "! Only if you know who wrote these files.".to_owned())],
+        notes: vec![(
+            Look::Yellow,
+            "warning: trust it only if you know who wrote these files".to_owned(),
+        )],
         answers: vec!["Yes, use them".to_owned(), "No, work without them".to_owned()],
         prompt: String::new(),
         begun: String::new(),

@@ -45,11 +45,11 @@ fn a_trusted_workspace_is_used_until_it_changes() {
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is trusted with these files as they are:
+        workspace `$HOUSE/workspace` is trusted with the current state of these files:
           .env
           .jaato/config.toml
           AGENTS.md
-        a change to one of them withdraws the trust; plugins among them are trusted one by one
+        if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     let output = house.run(&["config", "show"]).code(0);
@@ -99,12 +99,12 @@ fn a_workspace_without_files_for_jaato_is_trusted_for_what_runs_its_code() {
     };
     let before = explain();
     assert!(before.starts_with("ask: "), "{before}");
-    assert!(before.contains("once `jaato trust` trusts it"), "{before}");
+    assert!(before.contains("only after `jaato trust`"), "{before}");
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is trusted: your rules may allow what runs its code (git, cargo, make)
-        jaato reads no file in it; adding one withdraws the trust
+        workspace `$HOUSE/workspace` is trusted: your rules may allow commands that run its code (git, cargo, make)
+        it has no files that jaato reads; if you add one, the trust ends
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     assert!(explain().starts_with("allow: "), "{}", explain());
@@ -237,9 +237,9 @@ fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is trusted with these files as they are:
+        workspace `$HOUSE/workspace` is trusted with the current state of these files:
           CLAUDE.md
-        a change to one of them withdraws the trust; plugins among them are trusted one by one
+        if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     let shown = prompt().stdout;
@@ -254,9 +254,9 @@ fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is trusted with these files as they are:
+        workspace `$HOUSE/workspace` is trusted with the current state of these files:
           AGENTS.md
-        a change to one of them withdraws the trust; plugins among them are trusted one by one
+        if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     let shown = prompt().stdout;
