@@ -314,7 +314,7 @@ fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     if agree {
         return Vec::new();
     }
-    vec![Doubt::of_line("shells may read this in different ways", DoubtKind::Hidden)]
+    vec![Doubt::of_line("shells may interpret this differently", DoubtKind::Hidden)]
 }
 
 /// Creates doubts of the point where the strict reader stopped, and of later points where it would
@@ -424,9 +424,9 @@ mod tests {
     #[test]
     fn what_one_reader_alone_knows_is_told() {
         // Zsh runs the content of these brackets.
-        let inside = "this runs commands inside of others: (";
+        let inside = "this runs commands inside other commands: (";
         check("ls *(e:'rm x':)", &["ls *(e:'rm x':)"], &[inside]);
-        let grammar = "this is a part of the shell's own grammar: repeat";
+        let grammar = "this is part of the shell's grammar: repeat";
         check("repeat 3 rm x", &["repeat 3 rm x"], &[grammar]);
         check("(true); repeat 3 rm x", &["true", "repeat 3 rm x"], &[grammar]);
         let unknown = "known only at run time: $HOME";
@@ -443,7 +443,7 @@ mod tests {
         check(
             "ls 9> out; rm\u{430} x",
             &["ls", "rm\u{430} x"],
-            &["this redirects an unusual channel: 9", &program, writes],
+            &["this redirects an unusual file descriptor: 9", &program, writes],
         );
         let url = "curl g\u{43e}ogle.com";
         check(

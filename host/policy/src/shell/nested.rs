@@ -35,7 +35,7 @@ const UNKNOWN_PROGRAM: &str = "the program that this runs is known only at run t
 
 /// The reason for variables such as `LD_PRELOAD`.
 pub(super) const VARIABLE: Reason =
-    Reason::new(DoubtCause::Variable, "this variable makes programs run others");
+    Reason::new(DoubtCause::Variable, "this variable makes programs run other programs");
 
 /// Returns true if a program runs the command after its own options, and nothing else.
 pub(super) fn is_wrapper(name: &str) -> bool {
@@ -72,7 +72,7 @@ pub(super) fn inside(words: &[Word]) -> Inside {
             Inside::hidden("the words after this may have another meaning")
         }
         _ if known.runs_others.has(name) => {
-            let what = "this runs another program, in a way that is not understood";
+            let what = "this runs another program in a way that jaato does not understand";
             Inside::hidden(Reason::new(DoubtCause::OtherProgram, what))
         }
         _ => of_options(name, rest),
@@ -97,7 +97,7 @@ impl Wrapper {
             }
             let Some(takes) = self.option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
-                    let what = "an option that is not known runs another program";
+                    let what = "an unknown option runs another program";
                     return Inside::hidden(Reason::new(DoubtCause::OtherProgram, what));
                 }
                 break;
@@ -275,7 +275,7 @@ fn of_find(words: &[Word]) -> Inside {
                 inside.effect = Some(WRITES);
             }
             text if text.starts_with('-') && !looks.is_some_and(|row| row.looks(text)) => {
-                inside.hidden = Some("a test of `find` that is not known".into());
+                inside.hidden = Some("an unknown test of `find`".into());
             }
             _ => {}
         }

@@ -12,7 +12,7 @@ use super::{DoubtCause, DoubtKind, Reason, Word, WordKind};
 pub(super) const COMMANDS_MAX: usize = 64;
 
 /// The reason for a word of the shell's grammar.
-pub(super) const GRAMMAR: &str = "this is a part of the shell's own grammar";
+pub(super) const GRAMMAR: &str = "this is part of the shell's grammar";
 
 /// Returns true if a word is a shell keyword that the other reader does not analyse.
 pub(super) fn is_odd_grammar(word: &str) -> bool {
@@ -37,7 +37,7 @@ pub(super) const UNSEEN: Reason =
 
 /// The reason for an unusual letter.
 pub(super) const UNUSUAL: Reason =
-    Reason::new(DoubtCause::UnusualLetter, "an unusual letter, which may look like another one");
+    Reason::new(DoubtCause::UnusualLetter, "an unusual character, which may look like another");
 
 /// The reason for a variable or similar.
 const VALUE: Reason = Reason::new(DoubtCause::Value, "this value is known only at run time");
@@ -127,11 +127,11 @@ impl Reader<'_> {
         let is_refused =
             refused.iter().any(|text| rest.starts_with(text)) && !rest.starts_with("&&");
         if is_refused || rest.starts_with(";;") {
-            let what = "it runs something in the background, or joins in a way that is not plain";
+            let what = "it runs something in the background, or joins commands in an unusual way";
             return Err(self.not_simple(Reason::new(DoubtCause::Background, what), start));
         }
         let Some(join) = joins.iter().find(|join| rest.starts_with(**join)) else {
-            return Err(self.not_plain("this joins commands in a way that is not plain", start));
+            return Err(self.not_plain("this joins commands in an unusual way", start));
         };
         let is_line_end = *join == "\n";
         if self.words.is_empty() && !is_line_end {
@@ -163,14 +163,14 @@ impl Reader<'_> {
         let start = self.at;
         let rest = self.rest();
         if rest.starts_with("<<") || rest.starts_with("<>") || rest.starts_with("<(") {
-            let reason = Reason::new(DoubtCause::Input, "this input is not plain");
+            let reason = Reason::new(DoubtCause::Input, "this input redirection is unusual");
             return Err(self.not_plain(reason, start));
         }
         if rest.starts_with(">(") || rest.starts_with(">|") || rest.starts_with(">>>") {
-            return Err(self.not_plain("this output is not plain", start));
+            return Err(self.not_plain("this output redirection is unusual", start));
         }
         if self.words.is_empty() {
-            return Err(self.not_plain("a redirection without a program before it", start));
+            return Err(self.not_plain("a redirection without a program", start));
         }
         for copy in [">&1", ">&2", "<&0"] {
             let behind = rest.as_bytes().get(copy.len()).copied();
@@ -250,7 +250,7 @@ impl Reader<'_> {
             return if matches!(written, "0" | "1" | "2") {
                 Ok(())
             } else {
-                Err(self.not_plain("this redirects an unusual channel", start))
+                Err(self.not_plain("this redirects an unusual file descriptor", start))
             };
         }
         if matches!(written, "[" | "]") {
@@ -280,11 +280,11 @@ impl Reader<'_> {
         }
         let what: Reason = match letter {
             '$' => VALUE,
-            '`' | '(' | ')' => "this runs commands inside of others".into(),
-            '{' | '}' => "a shell may make several words of this".into(),
-            '!' => "a shell may put an earlier command here".into(),
-            '#' => "the text after this is a comment in some shells only".into(),
-            _ if letter.is_ascii() => "a shell may read this letter in its own way".into(),
+            '`' | '(' | ')' => "this runs commands inside other commands".into(),
+            '{' | '}' => "a shell may expand this to several words".into(),
+            '!' => "a shell may insert an earlier command here".into(),
+            '#' => "the text after this is a comment only in some shells".into(),
+            _ if letter.is_ascii() => "shells may interpret this character differently".into(),
             _ => UNUSUAL,
         };
         Err(match letter {
@@ -328,7 +328,7 @@ impl Reader<'_> {
                         Some('\n') => {}
                         Some(next @ ('"' | '\\' | '$' | '`')) => text.push(next),
                         Some('!') | None => {
-                            return Err(self.not_plain("shells differ about this", self.at));
+                            return Err(self.not_plain("shells read this differently", self.at));
                         }
                         Some(next) => {
                             self.check_quoted(&next.to_string(), self.at + 1)?;
@@ -354,7 +354,7 @@ impl Reader<'_> {
         match next {
             Some('\n') => {}
             Some(next) if next.is_ascii_graphic() || next == ' ' => text.push(next),
-            _ => return Err(self.not_plain("shells differ about this", self.at)),
+            _ => return Err(self.not_plain("shells read this differently", self.at)),
         }
         self.at += 2;
         Ok(())

@@ -33,7 +33,7 @@ const FOLDERS_MAX: usize = 8;
 const COLLECTED_MAX: usize = 512;
 
 /// The reason for here-documents and the like.
-const INPUT: Reason = Reason::new(DoubtCause::Input, "text that a program reads");
+const INPUT: Reason = Reason::new(DoubtCause::Input, "input text for a program");
 
 /// The collected commands and doubts.
 #[derive(Debug, Default)]
@@ -59,17 +59,17 @@ impl Reading {
     pub(super) fn script(&mut self, text: &str) {
         self.bytes_read += text.len();
         if self.bytes_read > SCRIPT_BYTES_MAX || self.depth > DEPTH_MAX {
-            return self.hide_rest("it is too long, or nested too deep, to be read");
+            return self.hide_rest("it is too long or too deeply nested to read");
         }
         if brackets(text) > BRACKETS_MAX {
-            return self.hide_rest("its brackets are nested too deep to be read");
+            return self.hide_rest("its brackets are too deeply nested to read");
         }
         let options = ParserOptions::default();
         let mut parser = Parser::new(text.as_bytes(), &options, &SourceInfo::default());
         // A parser failure of any kind means that the script is not understood.
         let parsed = catch_unwind(AssertUnwindSafe(|| parser.parse_program()));
         let Ok(Ok(program)) = parsed else {
-            return self.doubt(DoubtKind::Hidden, "it is not understood as a command line");
+            return self.doubt(DoubtKind::Hidden, "jaato cannot parse it as a command line");
         };
         self.depth += 1;
         program.complete_commands.iter().for_each(|list| self.list(list));
@@ -148,7 +148,7 @@ impl Reading {
                     self.redirect_list(redirects.as_ref());
                 }
                 Command::Function(function) => {
-                    self.doubt(DoubtKind::Hidden, "it gives a name another meaning");
+                    self.doubt(DoubtKind::Hidden, "it defines a function");
                     self.compound(&function.body.0);
                     self.redirect_list(function.body.1.as_ref());
                 }
@@ -164,7 +164,7 @@ impl Reading {
     fn compound(&mut self, compound: &CompoundCommand) {
         match compound {
             CompoundCommand::Arithmetic(_) | CompoundCommand::ArithmeticForClause(_) => {
-                self.doubt(DoubtKind::Hidden, "what computes may run commands");
+                self.doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
                 if let CompoundCommand::ArithmeticForClause(clause) = compound {
                     self.list(&clause.body.list);
                 }
@@ -173,7 +173,7 @@ impl Reading {
             CompoundCommand::BraceGroup(group) => self.block("commands in braces", &[&group.list]),
             CompoundCommand::Subshell(SubshellCommand { list, .. }) => {
                 let folders = self.folders.clone();
-                self.block("a shell inside of the shell", &[list]);
+                self.block("a subshell", &[list]);
                 self.folders = folders;
             }
             CompoundCommand::ForClause(clause) => {
@@ -187,11 +187,11 @@ impl Reading {
                 self.text(&clause.value.value);
                 for case in &clause.cases {
                     case.patterns.iter().for_each(|word| _ = self.value(&word.value));
-                    self.block("a choice", case.cmd.as_ref().as_slice());
+                    self.block("a condition", case.cmd.as_ref().as_slice());
                 }
             }
             CompoundCommand::IfClause(clause) => {
-                self.block("a choice", &[&clause.condition, &clause.then]);
+                self.block("a condition", &[&clause.condition, &clause.then]);
                 for other in clause.elses.iter().flatten() {
                     other.condition.iter().for_each(|condition| self.list(condition));
                     self.list(&other.body);
@@ -207,7 +207,7 @@ impl Reading {
         self.doubt(DoubtKind::Shape, what);
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            self.hide_rest("it is nested too deep to be read");
+            self.hide_rest("it is too deeply nested to read");
         } else {
             lists.iter().for_each(|list| self.list(list));
         }
@@ -219,7 +219,7 @@ impl Reading {
         let before = self.folders.len();
         self.block("a loop", lists);
         if self.folders.len() > before {
-            self.doubt(DoubtKind::Words, "a loop runs in other folders from round to round");
+            self.doubt(DoubtKind::Words, "a loop may run in a different folder each time");
         }
     }
 
@@ -232,7 +232,7 @@ impl Reading {
                     AssignmentName::VariableName(name) => name.as_str(),
                     AssignmentName::ArrayElementName(name, index) => {
                         let _ = self.value(index);
-                        self.doubt(DoubtKind::Hidden, "what computes may run commands");
+                        self.doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
                         name.as_str()
                     }
                 };
@@ -273,7 +273,7 @@ impl Reading {
         match item {
             Item::IoRedirect(redirect) => self.redirect(redirect),
             Item::ProcessSubstitution(_, subshell) => {
-                self.block("commands inside of a command", &[&subshell.list]);
+                self.block("a command inside another command", &[&subshell.list]);
             }
             Item::Word(word) | Item::AssignmentWord(_, word) => _ = self.value(&word.value),
         }
@@ -298,7 +298,7 @@ impl Reading {
                 match target {
                     IoFileRedirectTarget::Fd(_) => {}
                     IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
-                        self.block("commands inside of a command", &[&subshell.list]);
+                        self.block("a command inside another command", &[&subshell.list]);
                     }
                     IoFileRedirectTarget::Filename(word) => self.file(word, writes),
                     IoFileRedirectTarget::Duplicate(word) => {
@@ -351,7 +351,7 @@ impl Reading {
     fn value(&mut self, written: &str) -> Word {
         let mut taken = take(written);
         for script in std::mem::take(&mut taken.scripts) {
-            self.doubt(DoubtKind::Shape, "it runs commands inside of others");
+            self.doubt(DoubtKind::Shape, "it runs commands inside other commands");
             self.script(&script);
         }
         if taken.is_evaluated {
@@ -370,7 +370,7 @@ impl Reading {
 
     fn command(&mut self, words: Vec<Word>) {
         if self.commands.len() == COLLECTED_MAX {
-            return self.hide_rest("it has too many commands to be read");
+            return self.hide_rest("it has too many commands to read");
         }
         let inside = nested::inside(&words);
         self.commands.push(SimpleCommand { words: words.clone(), folders: self.folders.clone() });
@@ -380,7 +380,7 @@ impl Reading {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             if !(commands.is_empty() && scripts.is_empty()) {
-                self.hide_rest("it is nested too deep to be read");
+                self.hide_rest("it is too deeply nested to read");
             }
         } else {
             for command in commands.into_iter().filter(|command| !command.is_empty()) {
