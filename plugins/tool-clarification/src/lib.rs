@@ -16,7 +16,7 @@ use question::Question;
 /// Questions of one call: a form has no more fields.
 const QUESTIONS_MAX: usize = 20;
 
-/// Ask the user what you cannot find out yourself, all questions at once.
+/// Ask the user what you cannot find out yourself. Ask everything at once.
 #[tool_fn(
     core,
     category = "communication",
@@ -36,23 +36,23 @@ const QUESTIONS_MAX: usize = 20;
                     "question_type": {
                         "enum": ["single_choice", "multiple_choice", "free_text"],
                         "default": "single_choice",
-                        "description": "What is answered.",
+                        "description": "Kind of answer.",
                     },
                     "choices": {
                         "type": "array",
                         "items": { "type": ["string", "object"] },
                         TOUCHES: { "text": "answers to choose from" },
-                        "description": "To choose from.",
+                        "description": "The choices.",
                     },
                     "required": {
                         "type": "boolean",
                         "default": true,
-                        "description": "May not be skipped.",
+                        "description": "Cannot be skipped.",
                     },
                     "default_choice": {
                         "type": "integer",
                         "minimum": 0,
-                        "description": "From 1; 0: none.",
+                        "description": "Counts from 1; 0: none.",
                     },
                 },
                 "required": ["text"],
@@ -88,8 +88,8 @@ fn told(questions: &[Question], answer: &FormAnswer) -> Value {
             return json!({ "responses": responses });
         }
         FormOutcome::Nobody => {
-            let reason = answer.reason.as_deref().unwrap_or("nobody is there");
-            format!("Nobody can answer: {reason}. Decide yourself, and say what you assumed.")
+            let reason = answer.reason.as_deref().unwrap_or("no user is there");
+            format!("No one can answer: {reason}. Decide yourself and state your assumptions.")
         }
         _ => "User cancelled the clarification request.".to_owned(),
     };

@@ -64,7 +64,7 @@ fn who_would_not_and_who_is_not_there_are_told_apart() {
     assert_eq!(nobody["cancelled"], true);
     assert_eq!(
         nobody["message"],
-        "Nobody can answer: there is no terminal. Decide yourself, and say what you assumed."
+        "No one can answer: there is no terminal. Decide yourself and state your assumptions."
     );
 }
 
