@@ -74,8 +74,8 @@ pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
     answer.insert("reason".to_owned(), Reason::Limit.as_str().into());
     answer.remove("expects");
     let note = format!(
-        "the program does not read: {how_much} were typed, and the rest is dropped. shell_control with c-c, or with \
-         `signal`, interrupts it; shell_read waits for it"
+        "the program does not read its input: {how_much} were typed, the rest was dropped. Interrupt it with \
+         shell_control (c-c or `signal`), or wait with shell_read"
     );
     answer.insert("note".to_owned(), note.into());
 }
@@ -168,20 +168,20 @@ fn note(waited: &Waited, wanted: Option<Wanted>) -> Option<&'static str> {
     match waited.doing {
         Doing::Ended => None,
         Doing::Waits | Doing::Unknown if wanted == Some(Wanted::HiddenLine) => Some(
-            "a secret is asked for: shell_input with `ask_user` lets the user type it, unseen by you",
+            "the program asks for a secret: use shell_input with `ask_user` to let the user type it",
         ),
-        Doing::Waits => is_over.then_some("the time is over, and the program waits for input"),
-        Doing::Works => is_over.then_some("the program is busy; shell_read waits for more"),
+        Doing::Waits => is_over.then_some("the timeout passed; the program waits for input"),
+        Doing::Works => is_over.then_some("the program is busy; wait with shell_read"),
         Doing::WorksSilently => (is_over || waited.reason == Reason::Silence).then_some(
-            "the program runs, reads nothing and has shown nothing for a while: it computes, sleeps or serves; \
-             shell_read with `wait_for` waits for what it shows next",
+            "the program runs without reading or printing: it computes, sleeps or serves; wait for its next output \
+             with shell_read and `wait_for`",
         ),
         Doing::Unknown if is_relay => Some(
-            "silent, and what happens behind the connection cannot be seen; at a shell's prompt, \
-             shell_input with `mark_prompts` makes later results exact",
+            "silent, and the state of the remote program is unknown; at a shell prompt, shell_input \
+             with `mark_prompts` makes later results exact",
         ),
         Doing::Unknown => (is_over || waited.reason == Reason::Silence)
-            .then_some("whether the program waits for input cannot be known; shell_read waits for more"),
+            .then_some("it is unknown whether the program waits for input; shell_read waits for more"),
     }
 }
 
@@ -256,8 +256,8 @@ mod tests {
         check_note(Reason::Limit, Doing::WorksSilently, None, Some("serves"));
         check_note(Reason::Silence, Doing::WorksSilently, None, Some("serves"));
         check_note(Reason::Limit, Doing::Waits, line, Some("waits for input"));
-        check_note(Reason::Limit, Doing::Unknown, None, Some("cannot be known"));
-        check_note(Reason::Silence, Doing::Unknown, None, Some("cannot be known"));
+        check_note(Reason::Limit, Doing::Unknown, None, Some("unknown whether"));
+        check_note(Reason::Silence, Doing::Unknown, None, Some("unknown whether"));
         check_note(Reason::Waiting, Doing::Waits, line, None);
         check_note(Reason::Found, Doing::Waits, line, None);
         check_note(Reason::Found, Doing::Works, None, None);

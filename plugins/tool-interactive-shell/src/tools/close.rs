@@ -8,8 +8,8 @@ use crate::answer::{tell_end, tell_processes};
 use crate::shells::Shells;
 use crate::{close, join, output};
 
-/// End a session and everything that runs in it, in the background too. Returns the exit status,
-/// the last output, and which processes were ended beside the program.
+/// End a session and everything that runs in it, also in the background. Returns the exit status,
+/// the last output, and which other processes were ended.
 #[derive(ToolInput)]
 #[tool(
     category = "system",

@@ -17,8 +17,8 @@ use crate::typing::{self, LINE_BYTES_MAX};
 /// Bytes that one call may type.
 const INPUT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Type text into a session and get what the program shows until it waits for input again. End a
-/// line with \n.
+/// Type text into a session and get the output until the program waits for input again. End a line
+/// with \n.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -35,15 +35,15 @@ struct ShellInput {
     /// The session.
     #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_id: String,
-    /// The text. Passwords are not typed by you: see ask_user.
+    /// The text. Never type passwords: use ask_user.
     #[schemars(extend("x-jaato-touches" = "command"))]
     input: Option<String>,
-    /// Let the user type a password or another secret instead; you do not see it.
+    /// Let the user type a password or other secret instead; you do not see it.
     ask_user: Option<bool>,
-    /// At the prompt of a shell behind ssh or docker: let it mark its prompts, so that later
-    /// results come at once.
+    /// At a shell prompt inside ssh or docker: make this shell mark its prompts, for faster
+    /// results.
     mark_prompts: Option<MarkedShell>,
-    /// Seconds to wait for a busy program: 10 without it.
+    /// Seconds to wait for a busy program. Default: 10.
     #[schemars(range(min = 0.0, max = 30.0))]
     timeout: Option<f64>,
 }

@@ -20,8 +20,8 @@ const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of the raw stream that one call gives: each may become six of JSON.
 const RAW_BYTES_MAX: usize = 2 * 1024;
 
-/// Get what a session has shown since the last result, without typing. Waits while the program is
-/// busy or nothing is new, up to timeout.
+/// Get a session's output since the last result, without typing. Waits up to timeout while the
+/// program is busy or nothing is new.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -41,13 +41,13 @@ struct ShellRead {
     /// The session.
     #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_id: String,
-    /// Seconds to wait at most: 2 without it.
+    /// Maximum seconds to wait. Default: 2.
     #[schemars(range(min = 0.0, max = 30.0))]
     timeout: Option<f64>,
-    /// Wait until this regular expression is shown; the word prompt stands for the next prompt.
+    /// Wait until the output matches this regular expression; `prompt` waits for the next prompt.
     #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     wait_for: Option<String>,
-    /// Give the bytes as they came instead, escape sequences too, oldest first, without waiting.
+    /// Return raw bytes with escape sequences instead, oldest first, without waiting.
     raw: Option<bool>,
 }
 
