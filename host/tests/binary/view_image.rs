@@ -65,7 +65,7 @@ fn a_model_that_looks_at_none_is_not_offered_it_and_told_why() {
     );
     let (requests, results) = run(&house, &server);
     let error = &results[1]["result"]["error"];
-    let why = "the tool `viewImage` is not available: where the model looks at images";
+    let why = "the tool `viewImage` is not available: with a model that accepts images";
     assert_eq!(error["message"], why, "{results:#?}");
     let tools = requests[2]["tools"].to_string();
     assert!(!tools.contains("viewImage"), "{tools}");
