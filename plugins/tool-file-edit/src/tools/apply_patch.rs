@@ -19,13 +19,13 @@ use crate::plan::Plan;
 /// Files of one patch.
 const FILES_MAX: usize = 500;
 
-/// Edit files with a patch: all of it is applied, or nothing. The form is
-/// `*** Begin Patch`, then for each file a header and its lines, then `*** End Patch`:
-/// `*** Add File: PATH` and each line with `+`;
+/// Edit files with a patch. If one part fails, nothing is applied. Format:
+/// `*** Begin Patch`, a header and lines for each file, `*** End Patch`. Headers:
+/// `*** Add File: PATH`, then each line with `+`;
 /// `*** Delete File: PATH`;
-/// `*** Update File: PATH`, optionally `*** Move to: PATH`, and chunks in the order of the file. A
-/// chunk is `@@` or `@@ LINE` (a line before it, as a class or function), then lines that begin
-/// with ` ` (context, 3 around a change), `-` or `+`.
+/// `*** Update File: PATH`, optionally `*** Move to: PATH`, then chunks in file order. A chunk is
+/// `@@` or `@@ LINE` (a line before it, such as a class or function), then lines that begin with
+/// ` ` (context, 3 around a change), `-` or `+`.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "apply_patch",

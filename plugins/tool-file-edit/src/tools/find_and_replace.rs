@@ -38,9 +38,9 @@ const MADE: [&str; 11] = [
     ".pytest_cache", ".ruff_cache", "*.min.js", "*.min.css",
 ];
 
-/// Replace all matches of a regular expression, or of a plain text (`literal`), in the files of
-/// globs, at once or not at all. `^` and `$` are the ends of lines, `\n` matches a line end, `(?s)`
-/// lets `.` match it too.
+/// Replace all matches of a regular expression, or of plain text with `literal`, in files that
+/// match globs. If one file fails, none is changed. `^` and `$` match at line starts and ends,
+/// `\n` matches a line end, and with `(?s)` so does `.`.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "findAndReplace",
@@ -61,22 +61,22 @@ const MADE: [&str; 11] = [
     )
 )]
 struct FindAndReplace {
-    /// The expression, or the text.
+    /// The expression or text.
     #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     pattern: String,
-    /// What comes in place of a match; `\1` or `$1` is the first group of an expression.
+    /// The replacement. `\1` or `$1` is the first group of the expression.
     #[schemars(extend("x-jaato-touches" = { "text": "what comes in place of a match" }))]
     replacement: String,
-    /// Which files: a glob as `src/**/*.rs`, or several.
+    /// A glob such as `src/**/*.rs`, or several.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     paths: Globs,
-    /// Whether both are plain text: no without it.
+    /// Treat both as plain text.
     #[serde(default)]
     literal: bool,
-    /// Whether it is only told what would change: no without it.
+    /// Only report what would change.
     #[serde(default)]
     dry_run: bool,
-    /// Whether files that .gitignore names, and hidden ones, are changed too: no without it.
+    /// Also change hidden files and files that .gitignore names.
     #[serde(default)]
     include_ignored: bool,
 }
@@ -134,8 +134,8 @@ impl Tool for FindAndReplace {
         found.tell_left_out(&mut result);
         if matches == 0 && found.literally > 0 {
             let hint = format!(
-                "the expression matches nothing, but {} files have it as plain text: `literal` \
-                 replaces that",
+                "the expression matches nothing, but {} files contain it as plain text: use \
+                 `literal` to replace that",
                 found.literally
             );
             result.insert("hint".to_owned(), hint.into());

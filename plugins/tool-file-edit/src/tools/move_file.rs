@@ -11,7 +11,7 @@ use crate::mend::mend;
 use crate::plan::Plan;
 use crate::text::{decode, lines_of};
 
-/// Move a file to another path, with the folders above it.
+/// Move a file to another path. Creates missing folders.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "moveFile",
@@ -29,15 +29,15 @@ struct MoveFile {
     /// The file.
     #[schemars(extend("x-jaato-touches" = "write"))]
     source_path: String,
-    /// Its new path, with its name.
+    /// The new path with the file name.
     #[schemars(extend("x-jaato-touches" = "write"))]
     destination_path: String,
-    /// Whether a file that is there is replaced: no without it.
+    /// Replace an existing file.
     #[serde(default)]
     overwrite: bool,
 }
 
-/// The same as moveFile.
+/// Same as moveFile.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "renameFile",
@@ -55,10 +55,10 @@ struct RenameFile {
     /// The file.
     #[schemars(extend("x-jaato-touches" = "write"))]
     source_path: String,
-    /// Its new path, with its name.
+    /// The new path with the file name.
     #[schemars(extend("x-jaato-touches" = "write"))]
     destination_path: String,
-    /// Whether a file that is there is replaced: no without it.
+    /// Replace an existing file.
     #[serde(default)]
     overwrite: bool,
 }

@@ -41,7 +41,7 @@ const PDF: &[u8] = b"%PDF-";
 /// Largest image.
 const IMAGE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
-/// Read a text file, or look at an image. The first line tells lines, bytes and has_more.
+/// Read a text file, or look at an image. The first line gives lines, bytes and has_more.
 #[derive(ToolInput)]
 #[tool(
     name = "readFile",
@@ -65,7 +65,7 @@ struct ReadFile {
     /// First line, from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// Lines at most.
+    /// Maximum lines.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }

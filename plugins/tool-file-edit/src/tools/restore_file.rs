@@ -10,7 +10,7 @@ use crate::history::{Backup, BackupId, FilePath};
 use crate::mend::{contents, mend};
 use crate::plan::{Plan, absolute};
 
-/// Make a file what it was before an earlier change, whatever it is by now.
+/// Restore a file from a backup, whatever it contains now.
 #[derive(ToolInput)]
 #[tool(
     name = "restoreFile",
@@ -28,7 +28,7 @@ struct RestoreFile {
     /// The file.
     #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
-    /// Which backup, as listBackups names it: the latest without it.
+    /// The backup, as listBackups names it. Default: the latest.
     #[schemars(extend("x-jaato-touches" = { "text": "the name of a backup of this file" }))]
     backup_path: Option<String>,
 }

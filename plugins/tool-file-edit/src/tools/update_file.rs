@@ -41,16 +41,16 @@ struct UpdateFile {
     /// Its replacement.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new: Option<String>,
-    /// Replace each place of `old`.
+    /// Replace every `old`.
     #[serde(default)]
     replace_all: bool,
-    /// Text right before `old`, to choose one of several places. It stays.
+    /// Unchanged text right before `old`, to choose one of several.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     prologue: Option<String>,
-    /// Text right after `old`. It stays.
+    /// Unchanged text right after `old`.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     epilogue: Option<String>,
-    /// Instead of `old` and `new`: the whole new text.
+    /// The whole new text, instead of `old` and `new`.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new_content: Option<String>,
 }
