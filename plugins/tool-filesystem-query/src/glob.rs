@@ -19,8 +19,8 @@ use crate::time_limit::{Came, TimeLimit, late};
 /// What is added to the time of a search before nobody waits for it any more: it ends itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Find files by a glob pattern, newest first, or list a folder (`src/`). Returns paths relative to
-/// the root, and the total.
+/// Find files by glob pattern, newest first, or list a folder (`src/`). Returns paths relative to
+/// root, and the total.
 #[derive(ToolInput)]
 #[tool(
     core,
@@ -41,7 +41,7 @@ struct GlobFiles {
     /// Such as `**/*.py`, `src/*.{ts,tsx}` or `src/`.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     pattern: String,
-    /// Folder to search in; default the working folder.
+    /// Folder to search. Default: working folder.
     #[schemars(extend("x-jaato-touches" = "search_root"))]
     root: Option<String>,
     /// Default `files`; folders end with `/`.
@@ -94,7 +94,7 @@ impl Tool for GlobFiles {
                 ..find
             };
             found = self.find(cx, &list).await?;
-            found.notes.push(format!("`{folder}` is a folder: this is what it holds"));
+            found.notes.push(format!("`{folder}` is a folder: these are its entries"));
         } else if self.is_name() {
             let deep = format!("**/{}", self.pattern);
             let limit = if found.count == 0 { limit } else { 0 };
@@ -102,10 +102,10 @@ impl Tool for GlobFiles {
             let below = self.find(cx, &below).await?;
             if found.count == 0 && below.count > 0 {
                 found = below;
-                found.notes.push(format!("these fit `{deep}`: none is in the folder itself"));
+                found.notes.push(format!("no match in the folder itself: these match `{deep}`"));
             } else if below.count > found.count {
                 let more = below.count - found.count;
-                found.notes.push(format!("{more} more in folders below fit `{deep}`"));
+                found.notes.push(format!("{more} more in subfolders match `{deep}`"));
             }
         }
         let bytes_max = answer_bytes(cx).await;
@@ -186,7 +186,7 @@ impl GlobFiles {
         let is_odd =
             |file: &Value| file["path"].as_str().is_some_and(|path| path.contains('\u{FFFD}'));
         if files.iter().any(is_odd) {
-            let text = "names with � are not UTF-8: only commands open them, by a pattern";
+            let text = "names with � are not UTF-8: open them with a shell pattern";
             found.notes.push(text.to_owned());
         }
         let mut answer = json_object!({
@@ -199,7 +199,7 @@ impl GlobFiles {
             answer.insert("next_offset".to_owned(), seen.into());
         }
         if returned == 0 && found.count > 0 {
-            let text = format!("there are only {} results: give a smaller offset", found.count);
+            let text = format!("there are only {} results: use a smaller offset", found.count);
             found.notes.push(text);
         }
         tell_beside(&mut answer, query, found.left_out, found.unreadable, &found.notes);

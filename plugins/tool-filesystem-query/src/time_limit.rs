@@ -42,8 +42,8 @@ impl<'a> TimeLimit<'a> {
 /// What is said of a search that took too long.
 pub fn late(time: Duration) -> String {
     format!(
-        "the search was ended after {} seconds: this is what was found by then; search in a \
-         smaller folder or with a narrower pattern",
+        "the search stopped after {} seconds with partial results; search a smaller folder or use \
+         a narrower pattern",
         time.as_secs()
     )
 }
