@@ -15,7 +15,7 @@ use crate::plan::{OUTPUT_BYTES_MAX, Plan, Step, Unblocked, invalid, is_open, now
 use crate::told;
 
 /// What the model is told while one of the tools is active.
-const INSTRUCTIONS: &str = "For work of several steps make a plan with `createPlan`, let the user agree to it with `startPlan`, and keep it up to date with `setStepStatus`.";
+const INSTRUCTIONS: &str = "For work with several steps, make a plan with `createPlan`, get the user's approval with `startPlan`, and update it with `setStepStatus`.";
 
 /// The plan of one session.
 pub struct Todo(Mutex<Board>);

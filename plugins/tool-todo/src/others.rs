@@ -29,7 +29,7 @@ struct Dependency {
     plan_id: String,
 }
 
-/// Let a step wait for others: one of the plan by `step_id`, or one that is added by `description`.
+/// Make a step wait for others: an existing one (`step_id`) or a new one (`description`).
 #[tool_fn(
     name = "addDependentStep",
     category = "coordination",
@@ -40,15 +40,15 @@ struct Dependency {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
-            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What is to be done, for one that is added." },
-            "depends_on": { "type": "array", "minItems": 1, "description": "What comes first.", "items": {
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
+            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What to do, for a new step." },
+            "depends_on": { "type": "array", "minItems": 1, "description": "Steps that come first.", "items": {
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {
-                    "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
-                    "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "default": THIS_AGENT, "description": "This one where empty." },
-                    "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." },
+                    "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
+                    "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "default": THIS_AGENT, "description": "Default: this agent." },
+                    "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." },
                 },
                 "required": ["step_id"],
             } },
@@ -80,7 +80,7 @@ async fn add_dependent_step(
     Todo::change(cx, |board| board.add_dependent(step, &steps, given(provides)))
 }
 
-/// Complete a step and give its output to those that wait for it.
+/// Complete a step and pass its output to steps that wait for it.
 #[tool_fn(
     name = "completeStepWithOutput",
     category = "coordination",
@@ -91,9 +91,9 @@ async fn add_dependent_step(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
-            "output": { "type": "object", TOUCHES: { "text": "a report to later steps" }, "description": "What they get." },
-            "result": { "type": "string", TOUCHES: { "text": "a report" }, "description": "What came of it." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
+            "output": { "type": "object", TOUCHES: { "text": "a report to later steps" }, "description": "The output." },
+            "result": { "type": "string", TOUCHES: { "text": "a report" }, "description": "The result." },
         },
         "required": ["step_id", "output"],
     })
@@ -114,7 +114,7 @@ async fn complete_step_with_output(
     read_only,
     open_world = false,
     auto_approval,
-    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." } } })
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." } } })
 )]
 async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
@@ -128,7 +128,7 @@ async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> 
     }))
 }
 
-/// Be told of changes of plans and steps, with the results of later calls of plan tools.
+/// Subscribe to plan and step events. Later results of plan tools report them.
 #[tool_fn(
     name = "subscribeToTasks",
     category = "coordination",
@@ -139,10 +139,10 @@ async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> 
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "event_types": { "type": "array", "minItems": 1, "items": { "enum": EVENT_TYPES }, "description": "Which." },
-            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "This one where empty." },
-            "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." },
-            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
+            "event_types": { "type": "array", "minItems": 1, "items": { "enum": EVENT_TYPES }, "description": "Event types." },
+            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "Default: this agent." },
+            "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
         },
         "required": ["event_types"],
     })
@@ -159,7 +159,7 @@ async fn subscribe_to_tasks(
     Ok(Output::json(cx.state().board().events.subscribe(filter)?))
 }
 
-/// List what you are told of.
+/// List event subscriptions.
 #[tool_fn(
     name = "listSubscriptions",
     category = "coordination",
@@ -171,7 +171,7 @@ async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
     Ok(Output::json(cx.state().board().events.subscriptions()))
 }
 
-/// Be told no more.
+/// End an event subscription.
 #[tool_fn(
     name = "unsubscribe",
     category = "coordination",
@@ -182,7 +182,7 @@ async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "subscription_id": { "type": "string", TOUCHES: { "text": "the name of a subscription" }, "description": "Which." } },
+        "properties": { "subscription_id": { "type": "string", TOUCHES: { "text": "the name of a subscription" }, "description": "Its id." } },
         "required": ["subscription_id"],
     })
 )]
@@ -191,7 +191,7 @@ async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
     Ok(Output::json(json!({ "subscription_id": subscription_id, "unsubscribed": ended })))
 }
 
-/// List what happened to plans and steps.
+/// List plan and step events.
 #[tool_fn(
     name = "getTaskEvents",
     category = "coordination",
@@ -202,14 +202,14 @@ async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "This one where empty." },
-            "event_types": { "type": "array", "items": { "enum": EVENT_TYPES }, "description": "Which." },
+            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "Default: this agent." },
+            "event_types": { "type": "array", "items": { "enum": EVENT_TYPES }, "description": "Only these." },
             "limit": { "type": "integer", "minimum": 0, "default": 20, "description": "0: all" },
             "timeout": {
                 "type": "number", "minimum": 0, "maximum": 30, "default": 0,
-                "description": "Seconds to wait where there is none.",
+                "description": "Seconds to wait if there are none.",
             },
-            "after_event": { "type": "string", TOUCHES: { "text": "the name of an event" }, "description": "Its event_id." },
+            "after_event": { "type": "string", TOUCHES: { "text": "the name of an event" }, "description": "Only events after this event_id." },
         },
     })
 )]

@@ -136,13 +136,13 @@ fn instruction(plan: &Plan, step: &Step) -> Option<String> {
             step.description
         )),
         Status::Completed | Status::Skipped | Status::Failed if !plan.has_open_steps() => {
-            Some("All steps are over. Call completePlan to finalize.".to_owned())
+            Some("All steps are done. Call completePlan.".to_owned())
         }
         Status::Completed | Status::Skipped => next.map(|next| {
             format!("Step {}. Proceed immediately to next step: {}", status(step.status), next.description)
         }),
         Status::Failed => Some(
-            "Choose: addStep for another way, skip what hangs on it, or go on with the next step. Do not create the plan again."
+            "Add an alternative with addStep, skip the steps that depend on this one, or continue with the next. Do not recreate the plan."
                 .to_owned(),
         ),
         _ => None,

@@ -74,7 +74,7 @@ fn a_plan_is_made_agreed_to_worked_through_and_ended() {
     assert_eq!(error.message, text);
 
     let last = set(&host, "step_2", "completed");
-    assert_eq!(last["instruction"], "All steps are over. Call completePlan to finalize.");
+    assert_eq!(last["instruction"], "All steps are done. Call completePlan.");
     let over = call(&host, "completePlan", json!({ "status": "completed", "summary": "mended" }));
     assert_eq!((&over["status"], &over["summary"]), (&json!("completed"), &json!("mended")));
     assert_eq!(over["progress"]["percent"], 100.0);
