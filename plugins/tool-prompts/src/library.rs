@@ -114,7 +114,7 @@ impl Library {
     /// Writes what the model is told at the start, in at most so many bytes: names with their
     /// descriptions, then names alone as far as they fit. Nothing where there is none.
     pub fn catalog(&self, bytes_max: usize) -> Option<String> {
-        let mut text = "Prompts and skills. Where one fits the task, call `use_prompt` with its name before you begin.".to_owned();
+        let mut text = "Prompts and skills. If one fits the task, call `use_prompt` with its name before you begin.".to_owned();
         let (mut more, mut count) = (Vec::new(), 0_usize);
         for prompt in self.for_model() {
             count += 1;
