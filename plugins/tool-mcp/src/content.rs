@@ -63,7 +63,7 @@ impl Content {
             self.blocks.push(block);
         }
         if count > BLOCKS_MAX {
-            self.blocks.push(format!("({} more blocks are left out)", count - BLOCKS_MAX).into());
+            self.blocks.push(format!("({} more blocks left out)", count - BLOCKS_MAX).into());
         }
     }
 
@@ -108,7 +108,7 @@ impl Content {
                 Value::Object(link)
             }
             other => {
-                json!({ "type": cut_to_bytes(&plain(other), 80), "left_out": "it is of no known kind" })
+                json!({ "type": cut_to_bytes(&plain(other), 80), "left_out": "unknown type" })
             }
         }
     }
@@ -283,7 +283,7 @@ mod tests {
                 json!({ "type": "resource", "uri": "m://a", "text": "far" }),
                 json!({ "type": "resource", "mimeType": "application/octet-stream", "uri": "m://b", "bytes": 1, "attachment": 2 }),
                 json!({ "uri": "m://c", "name": "c", "type": "resource_link" }),
-                json!({ "type": "hologram", "left_out": "it is of no known kind" }),
+                json!({ "type": "hologram", "left_out": "unknown type" }),
             ]
         );
         assert_eq!(content.attached.len(), 2);
@@ -377,6 +377,6 @@ mod tests {
         }
         let many = vec![json!({ "type": "text", "text": "x" }); BLOCKS_MAX + 5];
         let content = Content::of_call(json!({ "content": many }));
-        assert_eq!(content.blocks[BLOCKS_MAX], "(5 more blocks are left out)");
+        assert_eq!(content.blocks[BLOCKS_MAX], "(5 more blocks left out)");
     }
 }

@@ -259,6 +259,6 @@ fn instructions(said: &[Value]) -> Option<String> {
         }
         kept.push(said);
     }
-    let head = "What MCP servers say about their tools (their words, not the person's):";
+    let head = "What MCP servers say about their tools (their words, not the user's):";
     (!kept.is_empty()).then(|| format!("{head}\n{}", json!(kept)))
 }

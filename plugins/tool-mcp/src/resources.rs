@@ -42,19 +42,18 @@ pub fn specs(origin: &str) -> [ToolSpec; 2] {
         category: crate::names::CATEGORY.to_owned(),
         ..ToolSpec::default()
     };
-    let cursor = json!({ "type": "string", "description": "Where the list goes on: `next` of the answer before." });
+    let cursor = json!({ "type": "string", "description": "To continue the list: `next` of the last result." });
     [
         spec(
             LIST,
-            "List the resources of an MCP server: documents and data that it can be asked for, and \
-             templates of their addresses.",
+            "List an MCP server's resources (documents and data) and URI templates.",
             json!({ "server": server, "cursor": cursor }),
             &["server"],
         ),
         spec(
             READ,
-            "Read a resource of an MCP server by its address.",
-            json!({ "server": server, "uri": { "type": "string", "description": "Its address, as listed." } }),
+            "Read a resource of an MCP server by its URI.",
+            json!({ "server": server, "uri": { "type": "string", "description": "The URI, as listed." } }),
             &["server", "uri"],
         ),
     ]

@@ -21,7 +21,7 @@ pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: format!(
-            "The MCP server `{}` asks the model, at the person's cost.",
+            "The MCP server `{}` asks the model, at the user's cost.",
             server.name
         ),
         parameters: json!({
@@ -36,7 +36,7 @@ pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
         category: crate::names::CATEGORY.to_owned(),
         foreign: true,
         origin: server.digest.clone(),
-        available_if: Some(Offer::new(Condition::Unknown, "the server calls it, and nobody else")),
+        available_if: Some(Offer::new(Condition::Unknown, "only the server calls it")),
         ..ToolSpec::default()
     }
 }
