@@ -80,9 +80,9 @@ fn a_text_that_the_file_writes_otherwise_is_edited_and_the_model_is_told() {
         json!({ "path": "a.md", "old": "\"Caf\u{E9}\"\n- tea", "new": "\"Caf\u{E9}\"\n- milk" });
     let result = desk.call("updateFile", edit.clone());
     assert_eq!(desk.text("a.md"), "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} milk\n");
-    let note = "the file writes this text differently (decomposed letters in the file (NFD), \
-                composed ones in yours (NFC); straight or curly quotes; hyphens or dashes; blanks \
-                at line ends); text that you did not change is kept";
+    let note = "this text differs in the file (decomposed letters in the file (NFD), composed \
+                ones in yours (NFC); straight or curly quotes; hyphens or dashes; whitespace at \
+                line ends); text that you did not change is kept";
     assert_eq!(result["note"], note);
     // Where it is there twice nothing is done, and the difference is told.
     desk.write("b.md", "Cafe\u{301} A\nx\nCafe\u{301} B\n");

@@ -370,10 +370,10 @@ pub fn differences(there: &str, wanted: &str) -> String {
     }
     let trimmed: fn(&str) -> &str = |line| line.trim_end_matches(is_blank);
     if lines(|line| &line[line.trim_end_matches(is_blank).len()..]) {
-        told.push("blanks at line ends");
+        told.push("whitespace at line ends");
     }
     if lines(|line| &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]) {
-        told.push("tabs or blanks of the indent");
+        told.push("tabs or spaces in the indent");
     }
     let inner = |text: &str| -> Vec<String> {
         let inner = |line: &str| {
@@ -386,7 +386,7 @@ pub fn differences(there: &str, wanted: &str) -> String {
         text.lines().map(inner).collect()
     };
     if inner(there) != inner(wanted) {
-        told.push("blanks between words");
+        told.push("spaces between words");
     }
     told.join("; ")
 }

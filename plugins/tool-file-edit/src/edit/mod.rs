@@ -219,10 +219,10 @@ mod tests {
 
     #[test]
     fn a_text_that_the_file_writes_otherwise_is_replaced_and_the_rest_of_it_stays() {
-        let ends = "blanks at line ends";
+        let ends = "whitespace at line ends";
         forgiven("a  \nb\t\nc\n", "a\nb\nc", "a\nx\nc", ("a  \nx\nc\n", ends));
         forgiven("x\n", "x \n", "y\n", ("y\n", ends));
-        let indent = "tabs or blanks of the indent";
+        let indent = "tabs or spaces in the indent";
         forgiven(
             "\tif a:\n\t\tb()\n",
             "    if a:\n        b()",
@@ -247,7 +247,7 @@ mod tests {
         forgiven("\tv='1'\n", "  v=\"1\"", "  v=\"2\"", ("\tv='2'\n", quotes));
         forgiven("a \u{2013} b\n", "a - b", "a + b", ("a + b\n", "hyphens or dashes"));
         forgiven("a\u{A0}b c\n", "a b c", "a b d", ("a\u{A0}b d\n", "no-break spaces"));
-        forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "blanks between words"));
+        forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "spaces between words"));
         let nfd = "decomposed letters in the file (NFD), composed ones in yours (NFC)";
         forgiven(
             "cafe\u{301} au lait\n",
@@ -281,7 +281,7 @@ mod tests {
             panic!("both places are told")
         };
         assert_eq!(lines, [1, 3]);
-        assert!(near.contains("(they differ in: blanks between words)"), "{near}");
+        assert!(near.contains("(they differ in: spaces between words)"), "{near}");
         // As it is written it is there once.
         assert_eq!(one(b"a  b\nc\na b\n", "a b", "x").unwrap(), b"a  b\nc\nx\n");
         for (file, old) in

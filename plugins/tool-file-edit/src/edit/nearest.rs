@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn lines_with_other_blanks_are_found() {
-        let expected = "the nearest lines (they differ in: tabs or blanks of the indent) are:\n2:     let moon = 1;\n\
+        let expected = "the nearest lines (they differ in: tabs or spaces in the indent) are:\n2:     let moon = 1;\n\
                         3:     println!(\"{moon}\");";
         check("let moon = 1;\n  println!(\"{moon}\");", Some(expected));
     }

@@ -456,7 +456,7 @@ mod tests {
         let (text, forgiven) =
             patched("\tif a:  \n\t\tb\n", "@@\n     if a:\n-        b\n+        c").unwrap();
         assert_eq!(text, "\tif a:  \n\t\tc\n");
-        assert_eq!(forgiven, "blanks at line ends; tabs or blanks of the indent");
+        assert_eq!(forgiven, "whitespace at line ends; tabs or spaces in the indent");
         let (text, _) = patched("\u{2013} \u{201C}a\u{201D}\nx\n", "@@ - \"a\"\n-x\n+y").unwrap();
         assert_eq!(text, "\u{2013} \u{201C}a\u{201D}\ny\n");
     }

@@ -111,9 +111,7 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
 
 /// Tells the model that the file does not have the text as the call gave it.
 fn forgiven(differences: &str) -> String {
-    format!(
-        "the file writes this text differently ({differences}); text that you did not change is kept"
-    )
+    format!("this text differs in the file ({differences}); text that you did not change is kept")
 }
 
 /// Refuses, once, to change a file that is another than the one that the model has seen, and shows
