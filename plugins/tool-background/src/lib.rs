@@ -38,7 +38,7 @@ const WAIT_SECONDS_MAX: u64 = 60;
         "required": ["tool_name", "arguments"],
     }),
     example(
-        "start the web server and go on",
+        "start the web server and continue",
         tool_name = "cli_based_tool",
         arguments = json!({ "command": "python3 -m http.server" })
     )
