@@ -1,7 +1,7 @@
-//! A server's question to the model: run as the tool `mcp__SERVER__sampling`, so that the person's
-//! rules decide about it as about any other.
+//! Handles a server's request to the model. It runs as the tool `mcp__SERVER__sampling`, so that
+//! the user's rules apply as to any other tool.
 //!
-//! The model is asked beside the conversation and sees nothing of it.
+//! The request is separate from the conversation, so the model sees none of its messages.
 
 use jaato_plugin_sdk::model::ModelComplete;
 use jaato_plugin_sdk::prelude::*;
@@ -9,14 +9,14 @@ use jaato_plugin_sdk::types::{Condition, Offer};
 
 use crate::config::entry::ServerEntry;
 
-/// Messages of one question.
+/// Maximum number of messages in one request.
 const MESSAGES_MAX: usize = 100;
-/// Bytes of the texts of one question.
+/// Maximum number of text bytes in one request.
 const TEXT_BYTES_MAX: usize = 512 * 1024;
-/// Tokens of an answer, whatever the server asks for.
+/// Maximum number of tokens in an answer, regardless of the server's limit.
 const TOKENS_MAX: u32 = 8192;
 
-/// Describes the tool. No model is offered it: a server asks for it.
+/// Describes the tool. Only servers request it, and models do not see it.
 pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
     ToolSpec {
         name: name.into(),
@@ -41,10 +41,11 @@ pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
     }
 }
 
-/// Asks the model: the parameters of `sampling/createMessage`, a `CreateMessageResult`.
+/// Sends the request to the model. Takes the parameters of `sampling/createMessage` and returns a
+/// `CreateMessageResult`.
 ///
 /// # Errors
-/// Why the model is not asked; what it answers.
+/// The reason why the model is not asked, or the model's error.
 pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
     let request = request(params)?;
     let answer = host.model(&request).await?;
@@ -91,7 +92,7 @@ fn request(params: &Value) -> Result<ModelComplete> {
     Ok(request)
 }
 
-/// Returns the text of a message's content: one block, or several.
+/// Returns the text of a message's content, which has one or several blocks.
 fn text_of(content: &Value) -> Option<String> {
     let text = |block: &Value| match block["type"].as_str() {
         Some("text") => block["text"].as_str().map(str::to_owned),

@@ -1,4 +1,4 @@
-//! Logins to servers over HTTP: who gets which secret, and who gets none.
+//! Logins to HTTP servers: which secrets go where.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,9 +13,9 @@ use tool_mcp::oauth::{Consent, Login, MemoryTokens, TokenStore as _};
 
 use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
 
-/// Where a server says what it is.
+/// The path of a server's resource metadata.
 const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
-/// Where an authorization server does.
+/// The path of an authorization server's metadata.
 const ISSUER: &str = "/.well-known/oauth-authorization-server";
 
 fn base(seen: &Seen) -> String {
@@ -26,7 +26,7 @@ fn token(seen: &Seen) -> Option<&str> {
     seen.header("authorization")?.strip_prefix("Bearer ")
 }
 
-/// A server with its own authorization server, which gives `t1` for a code and `t2` for `r1`.
+/// A server with its own authorization server, which issues `t1` for a code and `t2` for `r1`.
 fn both(seen: &Seen) -> Given {
     let base = base(seen);
     match seen.path.split('?').next().unwrap() {
@@ -78,7 +78,7 @@ fn given(access: &str, refresh: &str) -> Given {
     Given::json(200, &token)
 }
 
-/// The server itself: it lets these tokens in.
+/// The server itself. It accepts these tokens.
 fn mcp(seen: &Seen, tokens: &[&str]) -> Given {
     if !token(seen).is_some_and(|token| tokens.contains(&token)) {
         let more = format!("Bearer resource_metadata=\"{}{RESOURCE}\"", base(seen));
@@ -132,7 +132,7 @@ impl Bench {
         Ok(manager)
     }
 
-    /// Connects as somebody who logs in where they are asked to.
+    /// Connects as a user who logs in when asked.
     async fn agreeing(&self) -> Result<McpClientManager> {
         self.connect(Some(Arc::new(self.agrees.clone()))).await
     }
@@ -141,7 +141,7 @@ impl Bench {
         self.agrees.0.load(Ordering::SeqCst)
     }
 
-    /// Keeps a token that has ended, and what gets the next.
+    /// Stores an expired token and a refresh token.
     async fn keep_old(&self, issuer: &str) {
         let kept = json!({
             "client": {
@@ -188,13 +188,13 @@ async fn a_login_is_bound_to_its_server_its_page_and_its_browser() {
     assert!(token.field("code_verifier").is_some_and(|it| it.len() >= 43));
     let registered = bench.server.at("/register")[0].message();
     assert_eq!(registered["application_type"], "native");
-    // The token is in no request but those of the server itself, and in no address.
+    // The token appears only in requests to the server itself, and in no URL.
     let with_token = |seen: &&Seen| format!("{seen:?}").contains("t1");
     let seen = bench.server.seen();
     assert!(seen.iter().filter(with_token).all(|seen| seen.path == "/mcp"));
     assert_eq!(bench.kept().await.access_token().as_deref(), Some("t1"));
 
-    // The next process asks nobody.
+    // The next process does not ask the user.
     let manager = bench.connect(None).await.unwrap();
     call(&manager).await.unwrap();
     assert_eq!(bench.server.at("/authorize").len(), 1);
@@ -209,7 +209,7 @@ async fn without_a_person_the_error_names_the_command_and_the_server_is_asked_on
     assert_eq!(bench.server.seen().len(), 1);
 }
 
-/// Checks that a login is refused before a person is asked, and that no secret went anywhere.
+/// Checks that a login is refused before the user is asked, and that no secret is sent.
 async fn check_refused(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static, why: &str) {
     let bench = Bench::new(handler).await;
     let error = bench.agreeing().await.err().unwrap();

@@ -1,4 +1,4 @@
-//! One server as a person has set it up.
+//! The configuration of one server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,90 +13,91 @@ use super::expand::{Lookup, expand};
 use super::files::{FILE_BYTES_MAX, digest_of, read_text};
 use super::oauth::OAuthSettings;
 
-/// How long a call may take where an entry says nothing.
+/// The default time limit of a call.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
-/// Longest time limit that counts: a day.
+/// Maximum time limit of a call: one day.
 const TIMEOUT_MS_MAX: u64 = 24 * 3600 * 1000;
-/// Shorter ones are ignored, as elsewhere: they are seconds by mistake.
+/// Shorter time limits are ignored, as in other programs, because they are seconds by mistake.
 const TIMEOUT_MS_MIN: u64 = 1000;
-/// Arguments, variables and headers that one entry may have.
+/// Maximum number of arguments, of variables and of headers in one entry.
 const WORDS_MAX: usize = 256;
-/// Shortest text that is taken out of logs: a shorter one is part of other words.
+/// Minimum length of a text that logs hide. Shorter texts occur inside other words.
 const SECRET_BYTES_MIN: usize = 6;
 
-/// Where an entry comes from, the nearest first: of two with one name the nearer counts.
+/// The source of an entry, nearest first. If two entries have the same name, the nearer one
+/// applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// `.mcp.json` of the workspace.
     Workspace,
     /// `~/.mcp.json`.
     Home,
-    /// The person's configuration files.
+    /// The user's configuration files.
     Settings,
 }
 
-/// A server that is to be used.
+/// The configuration of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEntry {
-    /// Its key in the file.
+    /// The key of the entry in its file.
     pub name: String,
-    /// Where it stands.
+    /// The source of the entry.
     pub origin: Origin,
-    /// The digest of the entry as it is written.
+    /// The digest of the entry as it is written in the file.
     pub digest: String,
-    /// How it is reached.
+    /// How to reach the server.
     pub reach: Reach,
-    /// How long a call may take.
+    /// The time limit of a call.
     pub timeout: Duration,
-    /// How long the server may take to start; without it, a default for its kind of program.
+    /// The time limit of the server's start. `None` means the default for its kind of program.
     pub startup_timeout: Option<Duration>,
-    /// Whether calls of all its tools may run side by side.
+    /// Whether calls of all its tools may run in parallel.
     pub parallel: bool,
-    /// The tools of it that are offered; all where absent.
+    /// The names of the tools to offer. `None` means all tools.
     pub tools: Option<Vec<String>>,
-    /// The tools of it that are not offered.
+    /// The names of the tools to leave out.
     pub left_out: Vec<String>,
-    /// Whether it is left alone.
+    /// Whether the server is disabled.
     pub disabled: bool,
-    /// Whether its tools stand in every request.
+    /// Whether its tools are part of every request.
     pub always_load: bool,
-    /// The command line or the address as it is shown: with variables as the file has them, and
-    /// without values that may be secret.
+    /// The command line or URL for display. Variables appear as written in the file, and values
+    /// that may be secret are left out.
     pub shown: String,
-    /// The texts that variables and defaults gave to the entry.
+    /// The texts that variables and defaults contributed to the entry.
     pub expanded: Vec<String>,
 }
 
-/// How a server is reached.
+/// How to reach a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// A program that is started, by its standard input and output.
+    /// A program with which jaato communicates over standard input and output.
     Stdio(StdioReach),
-    /// An address, by streamable HTTP.
+    /// A URL, over streamable HTTP.
     Http(HttpReach),
 }
 
-/// A program of the machine.
+/// A local program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StdioReach {
     /// The program.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables beside those of the host.
+    /// Environment variables in addition to the host's.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; the working directory where absent.
+    /// The folder in which it runs. `None` means the working directory.
     pub cwd: Option<String>,
 }
 
-/// An address.
+/// An HTTP endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpReach {
-    /// The endpoint.
+    /// The URL of the endpoint.
     pub url: String,
-    /// Headers of each request.
+    /// Headers of every request.
     pub headers: BTreeMap<String, String>,
-    /// What the entry says of the login.
+    /// The login settings.
     pub oauth: OAuthSettings,
 }
 
@@ -125,11 +126,11 @@ struct Written {
     always_load: bool,
 }
 
-/// Reads an entry. What is odd about one that can be used goes to `warnings`. Blocks where the
-/// entry names a file.
+/// Reads an entry. Problems that do not prevent its use go to `warnings`. Blocks if the entry names
+/// a variables file.
 ///
 /// # Errors
-/// Why the entry cannot be used, in words for a person.
+/// The reason why the entry cannot be used, as text for the user.
 pub fn read(
     name: &str,
     value: &Value,
@@ -207,7 +208,7 @@ pub fn read(
     })
 }
 
-/// Reads how a server is started. `text` fills in the variables of a text.
+/// Reads how to start a server. `text` expands the variables in a text.
 fn stdio(
     command: Option<String>,
     mut env: BTreeMap<String, String>,
@@ -215,7 +216,7 @@ fn stdio(
     text: &mut dyn FnMut(&str) -> String,
     lookup: Lookup<'_>,
 ) -> Result<Reach, String> {
-    // The person's folder, as a shell puts it in.
+    // Replaces `~` with the user's home, as a shell does.
     let path = |text: String| match (text.strip_prefix("~/"), lookup(USER_HOME)) {
         (Some(rest), Some(home)) => format!("{home}/{rest}"),
         (_, _) => text,
@@ -223,7 +224,7 @@ fn stdio(
     let command = command.ok_or("neither `command` nor `url` is there")?;
     let mut program = path(text(&command));
     let mut args = Vec::new();
-    // A whole command line in place of a program: there is no program of such a name.
+    // `command` holds a whole command line, because no program has this name.
     if written.args.is_empty() && program.contains(' ') && !Path::new(&program).exists() {
         let words = shlex::split(&program).ok_or("a quote is open in `command`")?;
         let mut words = words.into_iter();
@@ -254,7 +255,7 @@ fn time_of(key: &str, written: Option<u64>, warnings: &mut Vec<String>) -> Optio
     }
 }
 
-/// Reads a variables file. A path that is not absolute begins at the folder of the session.
+/// Reads a variables file. A relative path starts at the session's folder.
 fn variables_in(file: &str, lookup: Lookup<'_>) -> Result<Vec<(String, String)>, String> {
     let folder = lookup(WORKSPACE_FOLDER).unwrap_or_default();
     let text = match read_text(&Path::new(&folder).join(file), FILE_BYTES_MAX) {
@@ -266,7 +267,7 @@ fn variables_in(file: &str, lookup: Lookup<'_>) -> Result<Vec<(String, String)>,
     Ok(all.map(|one| (one.name, one.value)).collect())
 }
 
-/// Writes how a server is reached for lists.
+/// Returns the command line or URL for display.
 fn shown(written: &Written) -> String {
     match (&written.command, &written.url) {
         (Some(command), _) => {
@@ -279,21 +280,21 @@ fn shown(written: &Written) -> String {
     }
 }
 
-/// Checks the address of an endpoint.
+/// Checks the URL of an endpoint.
 fn check_address(url: &str) -> Result<(), String> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err("`url` does not begin with `http://` or `https://`".to_owned());
     }
     let parsed = url::Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
     if !parsed.username().is_empty() || parsed.password().is_some() {
-        // It would be shown wherever the address is.
+        // They would be shown wherever the URL is shown.
         return Err("`url` holds a name or a password: put it into `headers`".to_owned());
     }
     Ok(())
 }
 
 impl ServerEntry {
-    /// Returns true if the entry lets a tool be offered.
+    /// Returns true if the entry allows a tool.
     pub fn allows(&self, tool: &str) -> bool {
         let is_among = |tools: &Vec<String>| tools.iter().any(|it| it == tool);
         self.tools.as_ref().is_none_or(is_among) && !is_among(&self.left_out)
@@ -307,7 +308,7 @@ impl ServerEntry {
         }
     }
 
-    /// Lists the texts of the entry that logs and errors must not show.
+    /// Lists the texts of the entry that logs and errors must hide.
     pub fn secrets(&self) -> Vec<String> {
         let mut secrets = Vec::new();
         let mut add = |text: &str| {
@@ -315,7 +316,7 @@ impl ServerEntry {
                 secrets.push(text.to_owned());
             }
         };
-        // Values that are plainly no secrets, such as folders, stay readable.
+        // Values that are clearly not secret, such as folders, stay readable.
         self.expanded.iter().filter(|it| mask::value(it) != **it).for_each(|it| add(it));
         match &self.reach {
             Reach::Http(http) => {
@@ -343,7 +344,7 @@ impl ServerEntry {
                 }
             }
         }
-        // A longer text may hold a shorter one.
+        // A longer text may contain a shorter one, so it must be replaced first.
         secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
         secrets
     }

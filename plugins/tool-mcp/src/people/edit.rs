@@ -1,5 +1,5 @@
-//! Adds servers to a `.mcp.json` and takes them out. What else is in the file stays as it is, also
-//! comments.
+//! Adds servers to a `.mcp.json` and removes them. Other content of the file, including comments,
+//! stays unchanged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ mcp add [OPTIONS] NAME '{ JSON of an entry }'
                               the login
 A variable is put in where the value is written as '${NAME}'.";
 
-/// What `mcp add` is to do.
+/// The parsed words of `mcp add`.
 #[derive(Debug, PartialEq)]
 struct Added {
     name: String,
@@ -46,10 +46,10 @@ struct Added {
     origin: Origin,
 }
 
-/// Adds a server; `words` is what was typed behind `mcp add`.
+/// Adds a server. `words` are the words after `mcp add`.
 ///
 /// # Errors
-/// Words that make no entry, a name that is taken, a file that cannot be read or written.
+/// Words that do not form an entry, a name that is taken, or a file that cannot be read or written.
 pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) -> Result<String> {
     let wrong = |text: String| {
         Error::new(ErrorKind::InvalidArguments, text).with_hint("`mcp add --help` shows how")
@@ -78,10 +78,10 @@ pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) ->
     Ok(lines.join("\n"))
 }
 
-/// Writes servers into a file; returns what a person should know besides.
+/// Writes servers to a file. Returns a note for the user.
 ///
 /// # Errors
-/// A name that is in the file; a file that cannot be read or written.
+/// A name that the file already contains, or a file that cannot be read or written.
 pub async fn insert(
     host: &Reporter,
     servers: &Arc<Servers>,
@@ -100,10 +100,10 @@ pub async fn insert(
     change_file(host, servers, origin, change).await
 }
 
-/// Takes a server out of the workspace's file, or of the one in the person's folder.
+/// Removes a server from the workspace's file or the user's file.
 ///
 /// # Errors
-/// `not_found`; a file that cannot be read or written.
+/// `not_found`, or a file that cannot be read or written.
 pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Result<String> {
     let known = servers.find(name).map(|server| server.entry.origin);
     let origin = match known {
@@ -126,8 +126,8 @@ pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Resu
     Ok(format!("Removed MCP server '{name}' from configuration.{note}"))
 }
 
-/// Reads the words behind `mcp add`, in the ways of Claude Code, codex and Gemini CLI; nothing if
-/// they ask how it is typed.
+/// Parses the words after `mcp add`, in the syntax of Claude Code, codex and Gemini CLI. Returns
+/// `None` if they ask for help.
 fn added(words: Vec<String>) -> Result<Option<Added>, String> {
     let mut parser = lexopt::Parser::from_args(words);
     let (mut entry, mut oauth) = (Map::new(), Map::new());
@@ -185,7 +185,7 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
     if !oauth.is_empty() {
         set(&mut entry, "oauth", oauth);
     }
-    // The JSON may be of any program.
+    // The JSON may be in any program's format.
     let mut entry = standard(&Value::Object(entry))?;
     if !entry.contains_key("type") {
         let kind = if entry.contains_key("url") { "http" } else { "stdio" };
@@ -197,7 +197,7 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
     Ok(Some(Added { name, entry: Value::Object(entry), origin }))
 }
 
-/// Takes the word behind the name: an address, JSON, or a command, which the rest belongs to.
+/// Parses the word after the name: a URL, JSON, or a command with the remaining words as arguments.
 fn address(
     entry: &mut Map<String, Value>,
     word: String,
@@ -243,7 +243,7 @@ fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is no number"))
 }
 
-/// Changes the servers of a file; returns what a person should know besides.
+/// Changes the servers of a file. Returns a note for the user.
 async fn change_file(
     host: &Reporter,
     servers: &Arc<Servers>,
@@ -297,7 +297,7 @@ fn changed(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>) -> Result
     Ok(if text.ends_with('\n') { text } else { text + "\n" })
 }
 
-/// Returns a value as the file takes it.
+/// Converts a value for the file.
 fn written(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,

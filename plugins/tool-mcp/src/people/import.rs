@@ -1,4 +1,4 @@
-//! `mcp import`: takes servers over from the files of other programs.
+//! `mcp import`: imports servers from other programs' files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::config::entry;
 use crate::config::files::{members, parse, read_text};
 use crate::servers::Servers;
 
-/// Largest file that is read: Claude Code keeps its history beside its servers.
+/// Maximum size of a file. Claude Code stores its history next to its servers.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Programs, and where they keep servers. `~/` begins those of the person; the others lie in the
-/// workspace. From the programs' documents.
+/// Programs and their configuration files, from the programs' documentation. `~/` is the user's
+/// home, and other paths are relative to the workspace.
 const SOURCES: [(&str, &[&str]); 8] = [
     ("claude", &["~/.claude.json"]),
     (
@@ -42,7 +42,7 @@ const SOURCES: [(&str, &[&str]); 8] = [
     ("windsurf", &["~/.codeium/windsurf/mcp_config.json"]),
 ];
 
-/// A file of another program that is there.
+/// An existing file of another program.
 struct Found {
     program: String,
     shown: String,
@@ -55,11 +55,11 @@ pub fn programs() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().map(|(program, _)| *program)
 }
 
-/// Lists what there is to import, or imports from a program or a file: all servers, or those that
-/// are named.
+/// Lists the servers that can be imported, or imports them from a program or a file: all servers,
+/// or the named ones.
 ///
 /// # Errors
-/// A program that is not known, a file that cannot be read or written.
+/// An unknown program, or a file that cannot be read or written.
 pub async fn import(
     host: &Reporter,
     servers: &Arc<Servers>,
@@ -109,7 +109,7 @@ pub async fn import(
     Ok(lines.join("\n"))
 }
 
-/// Returns an entry as jaato writes it, and how it is shown.
+/// Returns an entry in jaato's format, and a text that shows it.
 fn readable(
     servers: &Servers,
     name: &str,
@@ -125,7 +125,7 @@ fn readable(
     Ok((entry, read.shown))
 }
 
-/// Finds the files of one program, of all, or one that is named.
+/// Finds the files of one program or of all programs, or a given file.
 fn found(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) -> Vec<Found> {
     let mut all = Vec::new();
     let mut look = |program: &str, shown: &str| {
@@ -165,7 +165,8 @@ fn found(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) 
     all
 }
 
-/// Returns the servers of a file: of all, and in the file of Claude Code those of this folder.
+/// Returns the servers of a file: the global ones, and in Claude Code's file also those of this
+/// folder.
 fn servers_in(
     text: &str,
     name: &str,
@@ -179,7 +180,7 @@ fn servers_in(
         folder.to_str().and_then(|folder| file.get("projects")?.get(folder)?.get("mcpServers"));
     let here = here.and_then(Value::as_object).cloned().unwrap_or_default();
     file.retain(|key, _| key != "projects");
-    // Settings that name no server are no error here.
+    // Settings without servers are not an error here.
     let mut servers = servers_of(file).unwrap_or_default();
     servers.extend(here);
     Ok(servers)

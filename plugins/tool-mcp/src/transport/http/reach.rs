@@ -1,4 +1,4 @@
-//! The transport of one server: its address, its headers, its bounds.
+//! Creates the HTTP transport of one server from its URL, headers and limits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use super::backend::HttpBackend;
 use super::client::{HttpClient, REQUESTS_MAX};
 use crate::config::HttpReach;
 
-/// What `rmcp` connects over.
+/// The transport for `rmcp`.
 pub type HttpTransport = StreamableHttpClientTransport<HttpClient>;
 
-/// Largest message, as over lines.
+/// Maximum size of a message, as over lines.
 const MESSAGE_BYTES_MAX: usize = super::super::lines::LINE_BYTES_MAX;
-/// Bytes of a page of an error that are read.
+/// Maximum number of bytes read from an error page.
 const ERROR_BYTES_MAX: usize = 4 * 1024;
-/// The first wait before a stream that broke is taken up again, where the server names none.
+/// The first wait before a broken stream is resumed, if the server names none.
 const STREAM_AGAIN: Duration = Duration::from_secs(1);
-/// How often that is tried in a row: then the call fails, or the stream is gone.
+/// Maximum number of consecutive attempts. After that, the call fails or the stream is lost.
 const STREAM_ATTEMPTS_MAX: usize = 6;
 
-/// Headers that an entry may not set: they are the protocol's or the connection's.
+/// Headers that an entry may not set, because they belong to the protocol or the connection.
 const OWN_HEADERS: [&str; 12] = [
     "accept",
     "connection",
@@ -43,10 +43,10 @@ const OWN_HEADERS: [&str; 12] = [
     "transfer-encoding",
 ];
 
-/// Makes the transport of a server.
+/// Creates the transport of a server.
 ///
 /// # Errors
-/// `configuration` for a header that no entry may set, or that none can be.
+/// `configuration` for a header that is invalid or that entries may not set.
 pub fn transport(
     reach: &HttpReach,
     backend: Arc<dyn HttpBackend>,
@@ -67,7 +67,7 @@ pub fn transport(
     Ok(StreamableHttpClientTransport::with_client(HttpClient::new(backend, login), config))
 }
 
-/// Returns true if the entry says itself by which key it is let in.
+/// Returns true if the entry sets its own key.
 pub fn has_authorization(reach: &HttpReach) -> bool {
     reach.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
 }
