@@ -1,4 +1,4 @@
-//! The commands `undo` and `changes`: what a person takes back.
+//! The commands `undo` and `changes`, with which the user undoes changes.
 
 use jaato_plugin_sdk::form::{FormOutcome, form};
 use jaato_plugin_sdk::prelude::*;
@@ -15,17 +15,17 @@ use crate::history::{ChangeId, FilePath, ListedChange, Step};
 use crate::mend::mend;
 use crate::take_back::plan;
 
-/// Changes that are listed.
+/// Maximum number of listed changes.
 const CHANGES_MAX: usize = 30;
 
-/// Files of a change that are named.
+/// Maximum number of files that are named of a change.
 const FILES_NAMED_MAX: usize = 3;
 
-/// The answers to the question.
+/// The answers in the form.
 const DO_IT: &str = "take it back";
 const LEAVE_IT: &str = "leave it";
 
-/// What is typed behind `undo`.
+/// The arguments of `undo`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Undo {
@@ -48,7 +48,7 @@ pub fn specs() -> Vec<CommandSpec> {
                 "yes": { "type": "boolean", "description": "Do not ask." },
             },
         }),
-        // The model must know that its edit is gone.
+        // The model must know that its edit was undone.
         share_with_model: true,
         ..CommandSpec::default()
     };
@@ -63,7 +63,7 @@ pub fn specs() -> Vec<CommandSpec> {
 /// Runs a command.
 ///
 /// # Errors
-/// What hinders it.
+/// The reason why the command failed.
 pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output> {
     match name {
         "undo" => {
@@ -128,8 +128,8 @@ async fn undo(cx: &Cx<Editor>, asked: Undo) -> Result<Output> {
     )))
 }
 
-/// Finds the change that is meant: without a number the last one of this session, or else of the
-/// workspace.
+/// Finds the requested change. Without a number, this is the last change of the session, or else of
+/// the workspace.
 async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
     let named = named.map(str::trim).filter(|text| !text.is_empty());
     let id = named.map(|text| {
@@ -155,7 +155,7 @@ async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
     cx.blocking(find).await?
 }
 
-/// Shows what would change, and asks.
+/// Shows the planned changes and asks the user.
 async fn is_agreed(cx: &Cx<Editor>, step: &Step, changes: &[FileChange]) -> Result<bool> {
     let (id, tool, at) = (step.change, &step.tool, diff::moment(step.at_ms));
     let mut text = diff::short(changes);

@@ -1,4 +1,4 @@
-//! `undoFileChange`, `restoreFile`, `listBackups`.
+//! Tests of `undoFileChange`, `restoreFile` and `listBackups`.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
@@ -119,7 +119,7 @@ fn a_later_session_finds_what_an_earlier_one_changed() {
     assert_eq!(result.content["files"], json!(["a.txt", "b.txt"]));
 }
 
-/// A desk on which one change made `v2` of two files.
+/// Returns a session in which one change wrote `v2` to two files.
 fn both_changed(desk: Desk) -> Desk {
     let desk = desk.with("a.txt", "v1\n").with("b.txt", "v1\n");
     let arguments = json!({ "pattern": "v1", "replacement": "v2", "paths": "*.txt" });
@@ -184,7 +184,7 @@ fn a_person_sees_the_diff_and_takes_a_change_back() {
         ]
     );
 
-    // Where no user can agree nothing is done.
+    // If no user can agree, nothing is changed.
     let desk = both_changed(Desk::new());
     let error = command(&desk, "undo", json!({})).unwrap_err();
     assert_eq!((error.kind, desk.text("a.txt")), (ErrorKind::PermissionDenied, "v2\n".into()));
@@ -205,7 +205,7 @@ fn a_damaged_history_is_told_where_backups_are_listed() {
     assert!(told.starts_with("the history of changes is damaged: 1 of its entries"), "{told}");
 }
 
-/// Begins a change of `a.txt` from `old` to `new text`, as a process does that dies in the middle.
+/// Begins a change of `a.txt` from `old` to `new text`, like a process that dies halfway.
 fn killed(desk: &Desk) {
     use tool_file_edit::history::{FilePath, FileStep, History, Kept, NewChange};
     let history = History::open(desk.history.path()).unwrap();
@@ -224,19 +224,19 @@ fn killed(desk: &Desk) {
 #[test]
 fn what_a_kill_left_of_a_write_is_taken_back_and_removed() {
     const DRAFT: &str = ".jaato-0123456789abcdef.tmp";
-    // Killed before the draft came into its place.
+    // The process was killed before the draft replaced the file.
     let desk = Desk::new().with("a.txt", "old").with(DRAFT, "new te").with(".jaato-x.tmp", "mine");
     killed(&desk);
     desk.read("a.txt");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
     assert_eq!(desk.text(".jaato-x.tmp"), "mine");
-    // Killed while the draft was written into the file in its place.
+    // The process was killed while the draft was copied into the existing file.
     let desk = Desk::new().with("a.txt", "new").with(DRAFT, "new text");
     killed(&desk);
     let told = desk.read("a.txt");
     assert!(told.contains("that was interrupted was taken back]"), "{told}");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
-    // Without a draft nothing tells whose text it is.
+    // Without a draft, the origin of the text is unknown.
     let desk = Desk::new().with("a.txt", "new");
     killed(&desk);
     assert!(desk.read("a.txt").contains("somebody else changed since: a.txt"));

@@ -10,7 +10,7 @@ use crate::history::Backup;
 use crate::mend::mend;
 use crate::plan::absolute;
 
-/// Backups that are told.
+/// Maximum number of listed backups.
 const BACKUPS_TOLD_MAX: usize = 100;
 
 /// List what files were before these tools changed them, the latest first.

@@ -1,4 +1,4 @@
-//! The tools `moveFile` and `renameFile`: one under two names.
+//! The tools `moveFile` and `renameFile`, which are the same tool under two names.
 
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;

@@ -13,7 +13,7 @@ use crate::files::not_text;
 use crate::mend::mend;
 use crate::plan::Plan;
 
-/// Operations of one call.
+/// Maximum number of operations in a call.
 const OPERATIONS_MAX: usize = 500;
 
 /// Change several files at once: all operations, or none if one cannot be done. They are done in
@@ -78,7 +78,7 @@ struct Operation {
     destination_path: Option<String>,
 }
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Edit,
@@ -124,7 +124,7 @@ impl Tool for MultiFileEdit {
 tool!(MultiFileEdit);
 
 impl MultiFileEdit {
-    /// Plans all operations, and notes where a file has a text otherwise than they say.
+    /// Plans all operations. Also returns where files write the texts differently.
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Vec<String>)> {
         let wrong = |text: String| Err(Error::new(ErrorKind::InvalidArguments, text));
         if self.operations.is_empty() {

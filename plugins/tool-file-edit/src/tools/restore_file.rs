@@ -90,7 +90,8 @@ impl RestoreFile {
             };
             let id: BackupId = asked.parse().map_err(|()| missing())?;
             let backup = history.backup(&id).map_err(|_| missing())?;
-            // Only what the file was itself: a backup is no way to read another file.
+            // Only a backup of the same file counts, because a backup must not give access to
+            // another file.
             if backup.path == named { Ok(backup) } else { Err(missing()) }
         };
         cx.blocking(find).await?

@@ -46,7 +46,7 @@ impl Tool for WriteNewFile {
         let (size, lines) = (self.content.len(), lines_of(&self.content));
         let result =
             json_object!({ "success": true, "path": self.path, "size": size, "lines": lines });
-        // The model has just written it.
+        // The model knows the content, because it wrote it.
         Ok(told(result, &[], mended))
     }
 
