@@ -14,7 +14,7 @@ use crate::session::{Session, Taken};
 use crate::shells::Shells;
 use crate::typing::{self, LINE_BYTES_MAX};
 
-/// Bytes that one call may type.
+/// Maximum number of bytes typed by one call.
 const INPUT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Type text into a session and get what the program shows until it waits for input again. End a
@@ -94,7 +94,7 @@ impl Tool for ShellInput {
                 return Err(Error::new(ErrorKind::InvalidArguments, text));
             }
         };
-        // A person who is asked takes their time: the session is in use meanwhile.
+        // Keeps the session in use while the user answers, which may take long.
         let wanted = session.want();
         let state = session.control().state().await.unwrap_or_default();
         let longest = longest(self.timeout, SECONDS);
@@ -133,16 +133,16 @@ impl Tool for ShellInput {
 
 tool!(ShellInput);
 
-/// Tells whether a shell runs what is typed, and nothing of it stays at the prompt: one line with
-/// its end, and no key that an editor of lines takes for an order.
+/// Returns true if a shell runs the input completely: one line with its end, without control
+/// characters.
 fn is_whole_line(input: &str) -> bool {
     let Some(line) = input.strip_suffix('\n') else { return false };
-    // An exclamation mark brings back what was typed before.
+    // An exclamation mark recalls earlier input.
     !line.contains(|c: char| c.is_control() || c == '!')
 }
 
-/// Says which program would read what is typed, and what it asks for. A session is a number, and
-/// nobody remembers which program that was.
+/// Describes which program would read the input, and its prompt. A session's name alone does not
+/// show which program it runs.
 fn said(session: &str, command: &str, line: &str) -> String {
     let program = format!("typed into {session}, in which `{command}` runs");
     match line {
@@ -196,7 +196,7 @@ async fn type_text(
     put(cx, session, bytes, longest).await
 }
 
-/// Notes what is going to be shown again. Neither a pipe nor a full-screen program does that.
+/// Records the echo to expect. Pipes and full-screen programs do not echo.
 fn note_echo(session: &Session, text: &str) {
     let mut live = session.live();
     if session.backend != Name::Pipes && !live.screen.is_full_screen() {
@@ -204,7 +204,7 @@ fn note_echo(session: &Session, text: &str) {
     }
 }
 
-/// Lets the person type.
+/// Lets the user type.
 async fn ask(session: &Session) -> Result<()> {
     let ask = TerminalAsk {
         terminal: 0,
@@ -232,8 +232,8 @@ async fn ask(session: &Session) -> Result<()> {
     }
 }
 
-/// A full-screen program is given keys, one of them being what an editor inserts by; several lines
-/// for a line editor are text.
+/// Returns true if a text should be pasted. A line editor gets several lines as a paste. A
+/// full-screen program gets keys, because an editor interprets them as commands.
 fn wants_paste(session: &Session) -> bool {
     let live = session.live();
     live.screen.wants_bracketed_paste() && !live.screen.is_full_screen()

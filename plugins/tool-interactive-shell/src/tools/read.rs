@@ -8,16 +8,16 @@ use crate::raw::Piece;
 use crate::shells::Shells;
 use crate::wait::Until;
 
-/// Seconds that a read waits, where nobody says otherwise: the seed's.
+/// Default number of seconds that a read waits, as in the seed.
 const SECONDS: f64 = 2.0;
 
-/// The word that stands for the next prompt.
+/// The pattern that represents the next prompt.
 const PROMPT: &str = "prompt";
 
-/// Bytes that a pattern may need when it is compiled.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of the raw stream that one call gives: each may become six of JSON.
+/// Maximum number of raw bytes returned by one call. Each may take six bytes of JSON.
 const RAW_BYTES_MAX: usize = 2 * 1024;
 
 /// Get what a session has shown since the last result, without typing. Waits while the program is

@@ -9,8 +9,8 @@ use crate::ready::Reason;
 use crate::shells::Shells;
 use crate::wait::Until;
 
-/// Characters of a session's name: with the number of a name that is taken it stays within the
-/// host's 64.
+/// Maximum length of a session's name. With a number for uniqueness, it stays within the host's
+/// limit of 64.
 const NAME_CHARACTERS_MAX: usize = 56;
 
 /// Start an interactive program (a shell, a REPL, a debugger, ssh, an editor) on a terminal of its
