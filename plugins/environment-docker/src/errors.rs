@@ -1,4 +1,4 @@
-//! The engine's errors for people: what is wrong, and what to do about it.
+//! Converts the engine's errors to errors for users, with hints.
 
 use std::error::Error as _;
 use std::io;
@@ -9,10 +9,10 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::address::Address;
 
-/// What the engine was asked for, for the error's text.
+/// The request to the engine, for the text of the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing<'a> {
-    /// Whether it is there.
+    /// Connecting to the engine.
     Connecting,
     /// An image.
     Image(&'a str),
@@ -22,7 +22,7 @@ pub enum Doing<'a> {
     Command(&'a str),
 }
 
-/// Says what an error of the engine's client means.
+/// Converts an error of the engine's client to an error for the user.
 pub fn explain(error: &EngineError, address: &Address, doing: Doing<'_>) -> Error {
     match error {
         EngineError::DockerResponseServerError { status_code, message } => {
@@ -41,21 +41,21 @@ pub fn explain(error: &EngineError, address: &Address, doing: Doing<'_>) -> Erro
     }
 }
 
-/// An engine that gave no answer in time.
+/// Returns the error for an engine that did not answer in time.
 pub fn slow(address: &Address) -> Error {
     let text = format!("the engine at `{address}` gives no answer in time");
     let hint = "see whether `docker info` answers; `engine_deadline_ms` is the time it is given";
     Error::new(ErrorKind::Timeout, text).with_hint(hint).temporary()
 }
 
-/// An engine that is not there.
+/// Returns the error for an engine that does not exist.
 pub fn absent(address: &Address) -> Error {
     let text = format!("no engine at `{address}`");
     let hint = "install and start Docker or Podman, or name another engine by `DOCKER_HOST`";
     Error::new(ErrorKind::Unavailable, text).with_hint(hint)
 }
 
-/// A container that is not there any more.
+/// Returns the error for a container that has ended.
 pub fn gone(container: &str, how: &str) -> Error {
     let text = format!("the container `{container}` has ended ({how})");
     let hint = format!(
@@ -65,7 +65,7 @@ pub fn gone(container: &str, how: &str) -> Error {
     Error::new(ErrorKind::Unavailable, text).with_hint(hint)
 }
 
-/// An engine whose connection broke while a command ran.
+/// Returns the error for a connection that broke while a command ran.
 pub fn restarted(address: &Address, container: &str) -> Error {
     let text = format!(
         "the engine at `{address}` went away or was restarted while a command ran in the container \
@@ -76,7 +76,7 @@ pub fn restarted(address: &Address, container: &str) -> Error {
     Error::new(ErrorKind::Unavailable, text).with_hint(hint).temporary()
 }
 
-/// A refusal, by its status and words: engines have no codes.
+/// Converts a refusal by its status and text, because engines have no error codes.
 fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
     let lower = message.to_lowercase();
     if lower.contains("no space left on device") || lower.contains("disk quota exceeded") {
@@ -110,7 +110,7 @@ fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
     }
 }
 
-/// A container that exists and does not run.
+/// Returns the error for a container that exists but does not run.
 pub fn not_running(name: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the container `{name}` is not running"))
         .with_hint(format!("`docker start {name}`"))
@@ -152,7 +152,7 @@ fn unreachable_engine(error: &EngineError, address: &Address, doing: Doing<'_>) 
     }
 }
 
-/// The system's own error, however deep the client has wrapped it.
+/// Returns the kind of the system error inside the client's error.
 fn io_kind(error: &EngineError) -> Option<io::ErrorKind> {
     if let EngineError::IOError { err } = error {
         return Some(err.kind());
@@ -167,7 +167,7 @@ fn io_kind(error: &EngineError) -> Option<io::ErrorKind> {
     None
 }
 
-/// The error of a folder of this machine that cannot be made.
+/// Returns the error for a folder of this machine that cannot be created.
 pub fn cannot_make(what: &str, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::StorageFull {
         let text = format!("cannot make {what}: the disk is full");

@@ -1,5 +1,5 @@
-//! More folders of this machine in a container that is made: `mount_dir` in place of the workspace,
-//! and `mounts` beside it.
+//! Further folders of this machine in a container that jaato makes: `mount_dir` replaces the
+//! workspace, and `mounts` are additional.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,11 +8,11 @@ use jaato_plugin_sdk_environment::files::Access;
 
 use crate::paths::{Shared, Volume};
 
-/// Finds the folder that a container has as its workspace: `mount_dir`, or the session's own.
+/// Returns the folder that a container has as its workspace: `mount_dir`, or the session's own.
 /// Blocks.
 ///
 /// # Errors
-/// Kind `configuration` for a folder that is not there.
+/// `configuration` if the folder does not exist.
 pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     match mount_dir {
         Some(folder) => {
@@ -22,11 +22,11 @@ pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> 
     }
 }
 
-/// Reads `mounts`; a relative folder of this machine begins at the workspace, and none may appear
-/// where another does. `taken` are the container's folders that something else has. Blocks.
+/// Parses `mounts`. A relative folder of this machine starts at the workspace. Targets must differ
+/// from each other and from `taken`, which are other folders of the container. Blocks.
 ///
 /// # Errors
-/// Kind `configuration`, naming the mount.
+/// `configuration`, with the mount.
 pub fn read(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Result<Vec<Volume>> {
     let mut volumes: Vec<Volume> = Vec::new();
     for text in mounts {
@@ -64,7 +64,7 @@ fn one(text: &str, workspace: &Path) -> Result<Volume> {
         return Err(wrong(text, "nothing can be mounted at the container's root"));
     }
     let host = found(&workspace.join(host), &format!("the mount `{text}`"))?;
-    // Without a slash at the end.
+    // Removes a trailing slash.
     let container = container.components().collect();
     Ok(Volume { folder: Shared { host, container }, access })
 }
@@ -97,7 +97,7 @@ fn wrong(mount: &str, why: &str) -> Error {
 mod tests {
     use super::*;
 
-    /// Reads mounts over a workspace that holds the folder `data` and the file `file`.
+    /// Parses mounts for a workspace with the folder `data` and the file `file`.
     #[track_caller]
     fn check(mounts: &[&str], expected: &str) {
         let folder = tempfile::tempdir().unwrap();

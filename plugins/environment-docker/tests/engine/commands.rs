@@ -1,4 +1,4 @@
-//! Commands: what they are given, what comes from them.
+//! Commands: their input, output and environment.
 
 use std::time::{Duration, Instant};
 
@@ -150,7 +150,7 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
         let exit = Exit { code: 0, left_running };
         assert_eq!(command.next().await.unwrap(), Some(Piece::Exit(exit)));
         assert_eq!(command.next().await.unwrap(), None);
-        // The engine itself waits two seconds for those who hold the output.
+        // The engine itself waits two seconds for processes that hold the output.
         assert!(start.elapsed() < Duration::from_millis(1500), "{:?}", start.elapsed());
     });
 }
@@ -158,7 +158,7 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
 #[test]
 fn commands_run_beside_each_other() {
     with_container(async |container| {
-        // Each waits for the other.
+        // Each command waits for the other.
         let meet = |mine, other| {
             sh(&format!("touch {mine}; while [ ! -e {other} ]; do sleep 0.01; done; echo {mine}"))
         };

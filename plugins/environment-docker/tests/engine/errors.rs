@@ -1,4 +1,4 @@
-//! What goes wrong before anything runs.
+//! Errors before anything runs.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
