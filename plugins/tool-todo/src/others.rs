@@ -1,5 +1,4 @@
-//! The tools for steps that wait for each other, and for what happened. A model finds them when it
-//! looks for them.
+//! The tools for dependent steps and for events. They are discoverable tools.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use crate::events::{EVENT_TYPES, Filter, THIS_AGENT};
 use crate::plan::invalid;
 use crate::{given, told};
 
-/// How often a call that waits for events looks again.
+/// The interval at which a call that waits for events checks them.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// A step that another waits for.
+/// A step that another step waits for.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Dependency {
@@ -249,7 +248,7 @@ fn events_by_default() -> usize {
     20
 }
 
-/// Plans of other sessions are not seen from here.
+/// Returns an error for another agent, because plans of other sessions are not visible here.
 fn is_here(agent_id: &str) -> Result<()> {
     match agent_id {
         "" | THIS_AGENT => Ok(()),

@@ -1,4 +1,4 @@
-//! The tools, through the boundary.
+//! Calls of the tools through the boundary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn refused(host: &FakeHost, name: &str, arguments: Value) -> Error {
     host.call(name, arguments).unwrap_err()
 }
 
-/// A host with a plan that the person has agreed to.
+/// Creates a host with a plan to which the user has agreed.
 #[track_caller]
 fn with_plan(steps: &[&str]) -> FakeHost {
     let host = host();
