@@ -295,11 +295,11 @@ fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Val
         Some("boolean") => return Ok(Value::Bool(text == "true")),
         Some("integer") => match text.trim().parse::<i64>() {
             Ok(number) => Some(number.into()),
-            Err(_) => return Err(format!("`{name}` is to be a whole number")),
+            Err(_) => return Err(format!("`{name}` must be a whole number")),
         },
         Some("number") => match text.trim().parse::<f64>().ok().and_then(Number::from_f64) {
             Some(number) => Some(number),
-            None => return Err(format!("`{name}` is to be a number")),
+            None => return Err(format!("`{name}` must be a number")),
         },
         _ => None,
     };
@@ -308,8 +308,8 @@ fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Val
         let least = schema["minimum"].as_f64().filter(|&least| value < least);
         let most = schema["maximum"].as_f64().filter(|&most| value > most);
         return match (least, most) {
-            (Some(least), _) => Err(format!("`{name}` is to be at least {least}")),
-            (_, Some(most)) => Err(format!("`{name}` is to be at most {most}")),
+            (Some(least), _) => Err(format!("`{name}` must be at least {least}")),
+            (_, Some(most)) => Err(format!("`{name}` must be at most {most}")),
             (None, None) => Ok(Value::Number(number)),
         };
     }
@@ -326,7 +326,7 @@ fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Val
         () if is_short => Err(format!("`{name}` is too short")),
         () if is_long => Err(format!("`{name}` is too long")),
         () if is_odd => Err(format!(
-            "`{name}` is to be of the form `{}`",
+            "`{name}` must have the format `{}`",
             schema["format"].as_str().unwrap_or_default()
         )),
         () => Ok(given),
@@ -379,9 +379,9 @@ mod tests {
         assert_eq!(read(given).unwrap().map(Value::Object), Some(values));
         for (given, why) in [
             (json!({ "name": "A" }), "`name` is too short"),
-            (json!({ "age": "x" }), "`age` is to be a whole number"),
-            (json!({ "age": "200" }), "`age` is to be at most 150"),
-            (json!({ "size": "NaN" }), "`size` is to be a number"),
+            (json!({ "age": "x" }), "`age` must be a whole number"),
+            (json!({ "age": "200" }), "`age` must be at most 150"),
+            (json!({ "size": "NaN" }), "`size` must be a number"),
         ] {
             assert_eq!(read(given).unwrap_err(), why);
         }

@@ -161,7 +161,7 @@ async fn rounds(
                 answers = answered(connection, required, site.clone()).await?;
             }
             ServerResult::CreateTaskResult(_) => {
-                return Err(Error::failed("the server began a task, which nobody asked for"));
+                return Err(Error::failed("the server started a task that was not requested"));
             }
             ServerResult::CustomResult(custom) => return Ok(custom.0),
             known => {
@@ -169,7 +169,7 @@ async fn rounds(
             }
         }
     }
-    Err(Error::failed(format!("the server still asks after {ROUNDS_MAX} rounds of questions")))
+    Err(Error::failed(format!("the server asked more than {ROUNDS_MAX} rounds of questions")))
 }
 
 /// Sends a request. Sends it again if the server has changed the tool's description, because the
@@ -220,11 +220,11 @@ async fn answered(
 ) -> Result<Option<InputResponses>> {
     let questions = required.input_requests.unwrap_or_default();
     if questions.is_empty() && required.request_state.is_none() {
-        return Err(Error::failed("the server asks for input and does not say which"));
+        return Err(Error::failed("the server asked for input without saying which"));
     }
     if questions.len() > QUESTIONS_MAX {
         let count = questions.len();
-        return Err(Error::failed(format!("the server asks {count} questions at once")));
+        return Err(Error::failed(format!("the server asked {count} questions at once")));
     }
     let mut answers = InputResponses::new();
     for (key, question) in questions {

@@ -163,7 +163,7 @@ impl Client {
             ("elicitation/create", Some(site)) => Ok(site.elicit(params).await),
             ("sampling/createMessage", Some(site)) => site.sample(params).await,
             ("elicitation/create" | "sampling/createMessage", None) => {
-                Err(refused("no call runs whose person or model could be asked"))
+                Err(refused("no call is running whose user or model could be asked"))
             }
             (other, _) => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, other.to_owned(), None)),
         }

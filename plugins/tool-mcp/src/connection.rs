@@ -137,7 +137,7 @@ impl Drop for Abandoned {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.peer.clone();
-        self.spawner.spawn(async move { cancel(&peer, id, "nobody waits for it").await });
+        self.spawner.spawn(async move { cancel(&peer, id, "the caller stopped waiting").await });
     }
 }
 
@@ -272,7 +272,7 @@ impl Connection {
         match answer {
             // An HTTP stream can end without closing the connection.
             Ok(Err(ServiceError::TransportClosed)) | Err(_) if !self.is_closed() => {
-                let text = "the server ended its answer before it was there";
+                let text = "the server's answer ended before it was complete";
                 Err(Unanswered::Lost(Error::new(ErrorKind::Unavailable, text).temporary()))
             }
             Ok(answer) => answer.map_err(Unanswered::Refused),

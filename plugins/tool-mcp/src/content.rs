@@ -108,7 +108,7 @@ impl Content {
                 Value::Object(link)
             }
             other => {
-                json!({ "type": cut_to_bytes(&plain(other), 80), "left_out": "it is of no known kind" })
+                json!({ "type": cut_to_bytes(&plain(other), 80), "left_out": "its kind is unknown" })
             }
         }
     }
@@ -198,7 +198,7 @@ impl Content {
         let text = texts.chain(self.structured.iter().map(Value::to_string)).collect::<Vec<_>>();
         let text = text.join("\n");
         Error::failed(match text.trim().is_empty() {
-            true => "the tool failed and does not say why".to_owned(),
+            true => "the tool failed without giving a reason".to_owned(),
             false => cut_to_bytes(text.trim(), ERROR_BYTES_MAX),
         })
     }
@@ -284,7 +284,7 @@ mod tests {
                 json!({ "type": "resource", "uri": "m://a", "text": "far" }),
                 json!({ "type": "resource", "mimeType": "application/octet-stream", "uri": "m://b", "bytes": 1, "attachment": 2 }),
                 json!({ "uri": "m://c", "name": "c", "type": "resource_link" }),
-                json!({ "type": "hologram", "left_out": "it is of no known kind" }),
+                json!({ "type": "hologram", "left_out": "its kind is unknown" }),
             ]
         );
         assert_eq!(content.attached.len(), 2);
@@ -362,7 +362,7 @@ mod tests {
             Content::of_call(json!({ "isError": true, "content": content })).error().message
         };
         assert_eq!(failed(json!([{ "type": "text", "text": "no such issue" }])), "no such issue");
-        assert_eq!(failed(json!([])), "the tool failed and does not say why");
+        assert_eq!(failed(json!([])), "the tool failed without giving a reason");
     }
 
     #[test]

@@ -168,14 +168,14 @@ impl Described {
         for value in tools {
             match read(value, &mut names) {
                 Ok(tool) => self.tools.push(tool.tool(&mut self.lines)),
-                Err(why) => self.leave_out(format!("a tool is left out: {why}")),
+                Err(why) => self.leave_out(format!("a tool is ignored: {why}")),
             }
         }
         let mut names = BTreeSet::new();
         for value in prompts {
             match read(value, &mut names) {
                 Ok(prompt) => self.prompts.push(prompt.prompt()),
-                Err(why) => self.leave_out(format!("a prompt is left out: {why}")),
+                Err(why) => self.leave_out(format!("a prompt is ignored: {why}")),
             }
         }
         // Limits the lines that the user and the model see.
@@ -193,11 +193,11 @@ fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<Writt
     let written: Written = serde_json::from_value(value)
         .map_err(|error| cut_to_bytes(&error.to_string(), LINE_BYTES_MAX))?;
     if written.name.is_empty() || written.name.len() > 1024 {
-        return Err("it has no name, or one of more than 1024 bytes".to_owned());
+        return Err("its name is empty or longer than 1024 bytes".to_owned());
     }
     match names.insert(written.name.clone()) {
         true => Ok(written),
-        false => Err(format!("`{}` is there twice", cut_to_bytes(&plain(&written.name), 80))),
+        false => Err(format!("`{}` is listed twice", cut_to_bytes(&plain(&written.name), 80))),
     }
 }
 
@@ -264,7 +264,7 @@ async fn list(
         let (mut page, next) = page(connection, request, key).await?;
         all.append(&mut page);
         if all.len() > max {
-            lines.push(format!("it has more than {max} {key}: the first {max} count"));
+            lines.push(format!("it has more than {max} {key}: only the first {max} are used"));
             return Ok(all);
         }
         // An empty cursor is valid, but the same cursor again would loop forever.
@@ -273,7 +273,8 @@ async fn list(
         }
         cursor = next;
     }
-    lines.push(format!("its list of {key} has no end: the first {PAGES_MAX} pages count"));
+    lines
+        .push(format!("its list of {key} does not end: only the first {PAGES_MAX} pages are used"));
     Ok(all)
 }
 
@@ -291,7 +292,7 @@ async fn page(
     let next = answer["nextCursor"].as_str().map(str::to_owned);
     match take(&mut answer, key) {
         Value::Array(list) => Ok((list, next)),
-        _ => Err(Error::failed(format!("the server answers without a list of {key}"))),
+        _ => Err(Error::failed(format!("the server answered without a list of {key}"))),
     }
 }
 

@@ -73,8 +73,8 @@ impl Offer {
         if offer.left_out > 0 {
             let left_out = offer.left_out;
             offer.set.notices.push(format!(
-                "{left_out} MCP tools are left out: {TOOLS_MAX} are offered at most; `tools` in a \
-                 server's entry picks some"
+                "{left_out} MCP tools are left out, because at most {TOOLS_MAX} are offered; select \
+                 some with `tools` in a server's entry"
             ));
         }
         let line = format!("MCP servers: {}", states.join(", "));

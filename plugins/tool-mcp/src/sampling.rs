@@ -64,12 +64,12 @@ pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
 fn request(params: &Value) -> Result<ModelComplete> {
     let refused = |why: &str| Error::new(ErrorKind::InvalidArguments, why);
     if params["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
-        return Err(refused("a model that a server asks has no tools"));
+        return Err(refused("a model that a server asks cannot use tools"));
     }
     let empty = Vec::new();
     let messages = params["messages"].as_array().unwrap_or(&empty);
     if messages.is_empty() || messages.len() > MESSAGES_MAX {
-        return Err(refused("a question has 1 to 100 messages"));
+        return Err(refused("a request must have 1 to 100 messages"));
     }
     let mut request = ModelComplete {
         system: params["systemPrompt"].as_str().unwrap_or_default().to_owned(),
@@ -77,7 +77,8 @@ fn request(params: &Value) -> Result<ModelComplete> {
     };
     let mut bytes = request.system.len();
     for message in messages {
-        let text = text_of(&message["content"]).ok_or_else(|| refused("only texts are asked"))?;
+        let text = text_of(&message["content"])
+            .ok_or_else(|| refused("only text messages are supported"))?;
         bytes += text.len();
         request.messages.push(match message["role"].as_str() {
             Some("assistant") => Message::model(vec![Part::text(text)]),
@@ -85,7 +86,7 @@ fn request(params: &Value) -> Result<ModelComplete> {
         });
     }
     if bytes > TEXT_BYTES_MAX {
-        return Err(refused("a question has at most 512 KiB"));
+        return Err(refused("a request can have at most 512 KiB"));
     }
     let tokens = params["maxTokens"].as_u64().and_then(|it| u32::try_from(it).ok());
     request.options.max_output_tokens = Some(tokens.unwrap_or(TOKENS_MAX).clamp(1, TOKENS_MAX));

@@ -293,7 +293,7 @@ impl Server {
                 }
                 Status::Stopped | Status::Starting => {
                     let text = format!("the MCP server `{name}` is disconnected");
-                    let hint = format!("the user connects it by `jaato mcp connect {name}`");
+                    let hint = format!("the user can connect it with `jaato mcp connect {name}`");
                     Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
                 }
                 Status::Disabled => {
@@ -403,7 +403,7 @@ impl Server {
                     .temporary(),
             ),
             failed = watched => Some(match failed {
-                Ok(()) => Error::new(ErrorKind::Unavailable, "it is to be started again"),
+                Ok(()) => Error::new(ErrorKind::Unavailable, "it is being started again"),
                 Err(error) => error,
             }),
             _ = wanted.changed() => None,
@@ -457,7 +457,7 @@ impl Server {
                 }
                 Reach::Http(reach) => {
                     let Some(home) = &around.home else {
-                        let text = "there is no host that could send requests";
+                        let text = "requests over HTTP need a host";
                         return Err(Failure::Started(Error::new(ErrorKind::Unavailable, text)));
                     };
                     let backend = Arc::new(HostHttp(home.clone()));

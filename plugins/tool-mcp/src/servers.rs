@@ -258,7 +258,7 @@ impl Servers {
             let server = all.iter().find(|server| server.name() == name);
             let printed = server.and_then(|server| server.log().last_printed());
             let printed = printed.map(|it| format!(": {it}")).unwrap_or_default();
-            let note = format!("its package runner installs{printed}");
+            let note = format!("its package runner is installing{printed}");
             let (label, prefix) = (format!("MCP server `{name}`"), server_prefix(&name));
             ToolSource { label, prefix, note, hint: None }
         });

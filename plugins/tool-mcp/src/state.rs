@@ -150,12 +150,12 @@ impl State for Mcp {
             return resources::run(&cx.reporter(), &server, name, &arguments, site).await;
         }
         let Some(meant) = offer.tools.get(name) else {
-            let text = format!("the MCP server has no tool `{name}` any more");
+            let text = format!("the MCP server no longer has a tool `{name}`");
             return Err(Error::new(ErrorKind::UnknownTool, text));
         };
         let (server, tool) = (&meant.server, &meant.what);
         let Value::Object(arguments) = arguments else {
-            return Err(Error::new(ErrorKind::InvalidArguments, "arguments are an object"));
+            return Err(Error::new(ErrorKind::InvalidArguments, "arguments must be an object"));
         };
         let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), &tool.name));
         let awaited = std::slice::from_ref(server);

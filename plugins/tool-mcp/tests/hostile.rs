@@ -256,7 +256,7 @@ async fn rounds_of_questions_have_an_end() {
     });
     let (_manager, connection) = connected(wire).await;
     let error = ask_connection(&connection, &echo("x"), TIME, None).await.unwrap_err();
-    assert_eq!(error.message, "the server still asks after 10 rounds of questions");
+    assert_eq!(error.message, "the server asked more than 10 rounds of questions");
 }
 
 #[tokio::test]

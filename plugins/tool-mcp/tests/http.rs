@@ -507,7 +507,7 @@ async fn an_event_without_bounds_costs_its_call() {
     let large = |_: &Seen| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
     let (_server, _manager, connection) = with_bad_call(large).await;
     let error = call(&connection, "bad", LONG).await.unwrap_err();
-    assert!(error.message.contains("an event that is larger than a message may be"), "{error}");
+    assert!(error.message.contains("an event that exceeds the message limit"), "{error}");
     assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
 }
 
@@ -536,7 +536,7 @@ async fn pages_and_broken_answers_cost_their_call() {
 #[tokio::test]
 async fn an_answer_to_nobodys_request_is_nobodys() {
     let foreign = |_: &Seen| Given::Held(vec![event(&answer(&json!(4711), said("foreign")))]);
-    check_bad(foreign, LONG, "the server ended its answer before it was there").await;
+    check_bad(foreign, LONG, "the server's answer ended before it was complete").await;
 }
 
 #[tokio::test]

@@ -460,7 +460,7 @@ async fn servers_that_are_down_or_new_are_told_to_user_and_model() {
         format!("MCP server `ends` is {down}; `jaato mcp logs ends` shows what it printed"),
         "MCP server `moon` is up for the first time: 2 tools".to_owned(),
         "MCP server `odd` is up for the first time: 1 tool".to_owned(),
-        "MCP server `odd`: 2 of its tools and prompts cannot be used (a tool is left out: invalid type: \
+        "MCP server `odd`: 2 of its tools and prompts cannot be used (a tool is ignored: invalid type: \
          integer `1`, expected a string); `jaato mcp show odd` lists them"
             .to_owned(),
     ];

@@ -205,7 +205,7 @@ async fn without_a_person_the_error_names_the_command_and_the_server_is_asked_on
     let bench = Bench::new(both).await;
     let error = bench.connect(None).await.err().unwrap();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
-    assert_eq!(error.message, "the server wants somebody to log in: `jaato mcp login moon`");
+    assert_eq!(error.message, "the server requires a login: `jaato mcp login moon`");
     assert_eq!(bench.server.seen().len(), 1);
 }
 
@@ -243,7 +243,7 @@ async fn metadata_that_could_mislead_is_refused() {
     let other_resource = |it: &mut Value| it["resource"] = "https://bank.example/mcp".into();
     check_refused(changed(RESOURCE, other_resource), "").await;
     let elsewhere = |it: &mut Value| it["token_endpoint"] = "http://evil.example/token".into();
-    check_refused(changed(ISSUER, elsewhere), "is not https").await;
+    check_refused(changed(ISSUER, elsewhere), "does not use https").await;
     let none = |seen: &Seen| match seen.path.as_str() {
         "/mcp" => mcp(seen, &[]),
         _ => Given::status(404),
@@ -263,7 +263,11 @@ async fn an_answer_from_another_issuer_gets_no_code() {
     })
     .await;
     let error = bench.agreeing().await.err().unwrap();
-    assert!(error.message.contains("not from the server that was asked"), "{}", error.message);
+    assert!(
+        error.message.contains("not from the expected authorization server"),
+        "{}",
+        error.message
+    );
     assert!(bench.server.at("/token").is_empty());
 }
 
@@ -320,7 +324,7 @@ async fn a_server_that_wants_more_gets_it_once() {
     let manager = bench.agreeing().await.unwrap();
     for _ in 0..3 {
         let error = call(&manager).await.unwrap_err();
-        assert_eq!(error.message, "the server wants rights that it has given already");
+        assert_eq!(error.message, "the server requires rights that it has already granted");
     }
     assert_eq!(bench.times_asked(), 2);
     let pages = bench.server.at("/authorize");
@@ -341,7 +345,7 @@ async fn rights_that_nobody_could_be_asked_for_are_asked_for_by_the_next_login()
     login.log_in(&bench.agrees).await.unwrap();
     let alone = bench.connect(None).await.unwrap();
     let error = call(&alone).await.unwrap_err();
-    assert_eq!(error.message, "the server wants further rights (`write`): `jaato mcp login moon`");
+    assert_eq!(error.message, "the server requires more rights (`write`): `jaato mcp login moon`");
     let (_, login) = bench.login(None);
     login.log_in(&bench.agrees).await.unwrap();
     let pages = bench.server.at("/authorize");

@@ -139,7 +139,7 @@ pub fn read(
     warnings: &mut Vec<String>,
 ) -> Result<ServerEntry, String> {
     if name.trim().is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
-        return Err("a name has 1 to 128 bytes and no control characters".to_owned());
+        return Err("a name must have 1 to 128 bytes and no control characters".to_owned());
     }
     let standard = Value::Object(standard(value)?);
     let mut written: Written = serde_json::from_value(standard).map_err(|it| it.to_string())?;
@@ -153,12 +153,13 @@ pub fn read(
         let expanded = expand(text, lookup);
         values.extend(expanded.values);
         for unset in expanded.unset {
-            warnings.push(format!("`{unset}` is not set, and `${{{unset}}}` stays as it is"));
+            warnings
+                .push(format!("variable `{unset}` is not set, so `${{{unset}}}` stays as written"));
         }
         if let Some(asked) = text.split("${input:").nth(1).and_then(|it| it.split_once('}')) {
             let asked = asked.0;
             warnings.push(format!(
-                "`${{input:{asked}}}` stays as it is: VS Code asks for it; jaato takes `${{NAME}}` from a variable"
+                "`${{input:{asked}}}` stays as written, because only VS Code supports inputs; use `${{NAME}}` for a variable"
             ));
         }
         expanded.text
@@ -183,11 +184,11 @@ pub fn read(
             Reach::Http(HttpReach { url, headers, oauth })
         }
         "sse" => {
-            let text = "`sse` is the transport of 2024-11-05, which jaato does not speak: see \
+            let text = "`sse` is the 2024-11-05 transport, which jaato does not support: check \
                         whether the server has a streamable HTTP endpoint (`type` `http`)";
             return Err(text.to_owned());
         }
-        other => return Err(format!("`type` is `stdio` or `http`, not `{other}`")),
+        other => return Err(format!("`type` must be `stdio` or `http`, not `{other}`")),
     };
     let timeout = time_of("timeout", written.timeout, warnings).unwrap_or(TIMEOUT_DEFAULT);
     let startup_timeout = time_of("startupTimeout", written.startup_timeout, warnings);
@@ -221,12 +222,12 @@ fn stdio(
         (Some(rest), Some(home)) => format!("{home}/{rest}"),
         (_, _) => text,
     };
-    let command = command.ok_or("neither `command` nor `url` is there")?;
+    let command = command.ok_or("neither `command` nor `url` is set")?;
     let mut program = path(text(&command));
     let mut args = Vec::new();
     // `command` holds a whole command line, because no program has this name.
     if written.args.is_empty() && program.contains(' ') && !Path::new(&program).exists() {
-        let words = shlex::split(&program).ok_or("a quote is open in `command`")?;
+        let words = shlex::split(&program).ok_or("unclosed quote in `command`")?;
         let mut words = words.into_iter();
         program = words.next().ok_or("`command` is empty")?;
         args.extend(words);
@@ -249,7 +250,8 @@ fn time_of(key: &str, written: Option<u64>, warnings: &mut Vec<String>) -> Optio
     match written? {
         time @ TIMEOUT_MS_MIN.. => Some(Duration::from_millis(time.min(TIMEOUT_MS_MAX))),
         short => {
-            warnings.push(format!("a `{key}` of {short} ms is ignored: it counts milliseconds"));
+            warnings
+                .push(format!("`{key}` of {short} ms is ignored: the value is in milliseconds"));
             None
         }
     }
@@ -260,7 +262,7 @@ fn variables_in(file: &str, lookup: Lookup<'_>) -> Result<Vec<(String, String)>,
     let folder = lookup(WORKSPACE_FOLDER).unwrap_or_default();
     let text = match read_text(&Path::new(&folder).join(file), FILE_BYTES_MAX) {
         Ok(Some(text)) => text,
-        Ok(None) => return Err(format!("`envFile`: there is no file `{file}`")),
+        Ok(None) => return Err(format!("`envFile`: `{file}` does not exist")),
         Err(why) => return Err(format!("`envFile`: `{file}`: {why}")),
     };
     let all = dotenv::parse(&text).assignments.into_iter();
@@ -283,12 +285,13 @@ fn shown(written: &Written) -> String {
 /// Checks the URL of an endpoint.
 fn check_address(url: &str) -> Result<(), String> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err("`url` does not begin with `http://` or `https://`".to_owned());
+        return Err("`url` must begin with `http://` or `https://`".to_owned());
     }
-    let parsed = url::Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
+    let parsed =
+        url::Url::parse(url).map_err(|error| format!("`url` is not a valid URL: {error}"))?;
     if !parsed.username().is_empty() || parsed.password().is_some() {
         // They would be shown wherever the URL is shown.
-        return Err("`url` holds a name or a password: put it into `headers`".to_owned());
+        return Err("`url` contains a user name or password: put it into `headers`".to_owned());
     }
     Ok(())
 }
@@ -374,7 +377,7 @@ mod tests {
         assert_eq!((stdio.command.as_str(), stdio.args[1].as_str()), ("/h/mcp-gh", "/r"));
         assert_eq!(entry.shown, "${HOME}/mcp-gh --root ${ROOT}");
         assert!(entry.always_load && entry.timeout == Duration::from_secs(5));
-        assert_eq!(warnings, ["`TOKEN` is not set, and `${TOKEN}` stays as it is"]);
+        assert_eq!(warnings, ["variable `TOKEN` is not set, so `${TOKEN}` stays as written"]);
     }
 
     #[test]
@@ -409,7 +412,7 @@ mod tests {
         let (_, stdio, warnings) =
             read(json!({ "command": ["bun", "x"], "env": { "A": "${input:key}" } }));
         assert_eq!((stdio.command.as_str(), stdio.args[0].as_str()), ("bun", "x"));
-        assert!(warnings[0].contains("VS Code asks for it"), "{warnings:?}");
+        assert!(warnings[0].contains("only VS Code supports inputs"), "{warnings:?}");
     }
 
     #[test]
@@ -426,26 +429,26 @@ mod tests {
     #[test]
     fn what_cannot_be_used_says_why() {
         for (value, why) in [
-            (json!({}), "neither `command` nor `url` is there"),
+            (json!({}), "neither `command` nor `url` is set"),
             (json!({ "type": "http" }), "`url` is missing"),
             (
                 json!({ "command": "x", "envFile": "/none/.env" }),
-                "`envFile`: there is no file `/none/.env`",
+                "`envFile`: `/none/.env` does not exist",
             ),
             (
                 json!({ "type": "http", "url": "file:///x" }),
-                "`url` does not begin with `http://` or `https://`",
+                "`url` must begin with `http://` or `https://`",
             ),
             (
                 json!({ "type": "carrier-pigeon", "command": "x" }),
-                "`type` is `stdio` or `http`, not `carrier-pigeon`",
+                "`type` must be `stdio` or `http`, not `carrier-pigeon`",
             ),
         ] {
             assert_eq!(parsed(value).0.unwrap_err(), why);
         }
         assert_eq!(
             parsed(json!({ "command": [] })).0.unwrap_err(),
-            "neither `command` nor `url` is there"
+            "neither `command` nor `url` is set"
         );
         assert_eq!(parsed(json!({ "args": {} })).0.unwrap_err(), "`args` is no list");
         assert!(parsed(json!("x")).0.is_err());

@@ -147,7 +147,7 @@ impl Configured {
                 continue;
             }
             if self.servers.len() >= SERVERS_MAX {
-                self.lines.push(format!("more than {SERVERS_MAX} servers: `{name}` is left out"));
+                self.lines.push(format!("more than {SERVERS_MAX} servers: `{name}` is ignored"));
                 return;
             }
             let mut warnings = Vec::new();
@@ -155,7 +155,7 @@ impl Configured {
                 Ok(entry) => {
                     self.servers.insert(name.clone(), entry);
                 }
-                Err(why) => self.lines.push(format!("server `{name}` is left out: {why}")),
+                Err(why) => self.lines.push(format!("server `{name}` is ignored: {why}")),
             }
             self.lines.extend(warnings.into_iter().map(|it| format!("server `{name}`: {it}")));
         }
@@ -168,7 +168,7 @@ fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     match (path.canonicalize(), folder) {
         (Ok(file), Some(folder)) if !file.starts_with(&folder) => {
-            Err("it is a link that leads out of the workspace".to_owned())
+            Err("it is a link to a file outside of the workspace".to_owned())
         }
         _ => read_file(path),
     }
@@ -196,7 +196,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<Option<String>, String> 
         Err(error) => return Err(error.to_string()),
     };
     if !file.metadata().is_ok_and(|it| it.is_file()) {
-        return Err("it is no file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let mut text = String::new();
     let mut limited = file.take(bytes_max + 1);
@@ -223,7 +223,7 @@ pub fn members(file: &CstRootNode) -> Result<Map<String, Value>, String> {
     match file.to_serde_value() {
         None => Ok(Map::new()),
         Some(Value::Object(members)) => Ok(members),
-        Some(_) => Err("it is no object".to_owned()),
+        Some(_) => Err("it is not a JSON object".to_owned()),
     }
 }
 
@@ -347,7 +347,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, &link).unwrap();
         let configured = places.read(&|_| None);
         assert!(configured.servers.is_empty(), "{configured:?}");
-        assert!(configured.lines[0].contains("leads out of the workspace"), "{configured:?}");
+        assert!(configured.lines[0].contains("outside of the workspace"), "{configured:?}");
     }
 
     #[test]
@@ -378,6 +378,6 @@ mod tests {
         }
         let configured = places.read(&|_| None);
         assert_eq!(configured.servers.len(), SERVERS_MAX);
-        assert_eq!(configured.lines, ["more than 32 servers: `s032` is left out"]);
+        assert_eq!(configured.lines, ["more than 32 servers: `s032` is ignored"]);
     }
 }

@@ -109,20 +109,20 @@ impl OAuthSettings {
         let is_document = |url: &String| url.starts_with("https://");
         match () {
             () if has_secret && self.client_id.is_none() => {
-                Err("`oauth` has a secret or a key and no `clientId`".to_owned())
+                Err("`oauth` has a secret or a key but no `clientId`".to_owned())
             }
             () if by_itself && !has_secret => {
                 Err("`oauth`: `client_credentials` needs a `clientSecret` or a `privateKey`"
                     .to_owned())
             }
             () if self.private_key.is_some() && !by_itself => {
-                Err("`oauth`: a `privateKey` goes with `grant` `client_credentials`".to_owned())
+                Err("`oauth`: `privateKey` requires the `grant` `client_credentials`".to_owned())
             }
             () if !self.scopes.iter().all(is_scope) => {
-                Err("`oauth`: one of `scopes` is no scope".to_owned())
+                Err("`oauth`: `scopes` contains an invalid scope".to_owned())
             }
             () if !self.client_metadata_url.iter().all(is_document) => {
-                Err("`oauth`: `clientMetadataUrl` begins with `https://`".to_owned())
+                Err("`oauth`: `clientMetadataUrl` must begin with `https://`".to_owned())
             }
             () => Ok(()),
         }
@@ -163,9 +163,9 @@ mod tests {
         for (value, why) in [
             (json!({ "clientSecret": "x" }), "no `clientId`"),
             (json!({ "clientId": "a", "grant": "client_credentials" }), "needs a `clientSecret`"),
-            (json!({ "clientId": "a", "privateKey": "x" }), "goes with `grant`"),
-            (json!({ "scopes": ["a b"] }), "is no scope"),
-            (json!({ "clientMetadataUrl": "http://x" }), "begins with `https://`"),
+            (json!({ "clientId": "a", "privateKey": "x" }), "requires the `grant`"),
+            (json!({ "scopes": ["a b"] }), "invalid scope"),
+            (json!({ "clientMetadataUrl": "http://x" }), "must begin with `https://`"),
             (json!({ "grant": "password" }), "`oauth`: unknown variant"),
             (json!({ "callbackPort": 99999 }), "`oauth`: invalid value"),
         ] {

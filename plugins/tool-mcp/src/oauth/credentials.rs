@@ -48,7 +48,12 @@ pub async fn ask(login: &Login, challenge: Option<&str>, more: Vec<String>) -> R
         }
         Some(key) => signed(login, &metadata, &client_id, key, scopes).await?,
     }
-    login.shelf.get().await.access_token().ok_or_else(|| Error::failed("the login gave no token"))
+    login
+        .shelf
+        .get()
+        .await
+        .access_token()
+        .ok_or_else(|| Error::failed("the login returned no token"))
 }
 
 /// Gets a token with a signature and stores it.
@@ -73,7 +78,7 @@ async fn signed(
         return Err(Error::new(ErrorKind::PermissionDenied, text));
     }
     let given: OAuthTokenResponse = serde_json::from_slice(&answer.body)
-        .map_err(|_| Error::new(ErrorKind::PermissionDenied, "the answer holds no token"))?;
+        .map_err(|_| Error::new(ErrorKind::PermissionDenied, "the answer contains no token"))?;
     let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let granted = match said["scope"].as_str() {
         Some(scope) => scope.split_whitespace().map(str::to_owned).collect(),

@@ -52,7 +52,7 @@ pub async fn discover_for_client(
     if !found.source.is_discovered() {
         // Guessed addresses could receive the tokens of the real ones.
         return Err(refused(
-            "the server wants a login and does not say where: it has no OAuth metadata",
+            "the server requires a login but does not say where: it has no OAuth metadata",
         ));
     }
     check(url, &found.metadata)?;
@@ -65,21 +65,25 @@ fn check_code(metadata: &AuthorizationMetadata) -> Result<()> {
     let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
     match methods.iter().any(|method| method == "S256") {
         true => Ok(()),
-        false => Err(refused("its authorization server does not say that it knows PKCE with S256")),
+        false => {
+            Err(refused("its authorization server does not announce support for PKCE with S256"))
+        }
     }
 }
 
 /// Rejects an authorization server to which a secret would be sent unencrypted.
 fn check(url: &str, metadata: &AuthorizationMetadata) -> Result<()> {
     if metadata.issuer.is_none() {
-        return Err(refused("its authorization server does not say who it is (`issuer`)"));
+        return Err(refused("its authorization server does not name itself (`issuer`)"));
     }
     let may_be_plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
-        let endpoint = Url::parse(endpoint).map_err(|_| refused("an endpoint is no address"))?;
+        let endpoint = Url::parse(endpoint)
+            .map_err(|_| refused("an endpoint of its login is not a valid URL"))?;
         if endpoint.scheme() != "https" && !(may_be_plain && is_near(&endpoint)) {
-            let text = format!("the endpoint `{}` of its login is not https", shown(&endpoint));
+            let text =
+                format!("the endpoint `{}` of its login does not use https", shown(&endpoint));
             return Err(refused(&text));
         }
     }
@@ -156,7 +160,7 @@ mod tests {
         assert!(refusal(url, plain).contains("PKCE"));
         assert!(refusal(url, json!({ "issuer": null })).contains("issuer"));
         let clear = json!({ "token_endpoint": "http://127.0.0.1/t?key=x" });
-        let text = "the endpoint `http://127.0.0.1/t` of its login is not https";
+        let text = "the endpoint `http://127.0.0.1/t` of its login does not use https";
         assert_eq!(refusal(url, clear.clone()), text);
         assert_eq!(refusal("http://127.0.0.1:1/mcp", clear), "");
         let far = json!({ "token_endpoint": "http://as.example/t" });

@@ -63,7 +63,12 @@ pub async fn authorize(
             shelf.refusal = refusal;
         })
         .await?;
-    login.shelf.get().await.access_token().ok_or_else(|| Error::failed("the login gave no token"))
+    login
+        .shelf
+        .get()
+        .await
+        .access_token()
+        .ok_or_else(|| Error::failed("the login returned no token"))
 }
 
 /// Refreshes the stored token. Returns `None` if the user has to log in again. Without a challenge,
@@ -147,8 +152,8 @@ async fn client(
         (None, Some(url), _) if takes_document => made(url.clone(), None),
         (None, _, Some(known)) => known,
         (None, _, None) if metadata.registration_endpoint.is_none() => {
-            let text = "its authorization server lets no client register itself";
-            let hint = "register one there, and put its `clientId` into `oauth` of the entry";
+            let text = "its authorization server does not allow clients to register";
+            let hint = "register a client there, and set its `clientId` under `oauth` in the entry";
             return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(hint));
         }
         (None, _, None) => {
@@ -186,12 +191,12 @@ impl Callback {
     /// issuer of the page, because otherwise its text is untrusted.
     fn read(back: &str, page: &str, metadata: &AuthorizationMetadata) -> Result<Self> {
         let odd = |text: &str| Error::new(ErrorKind::PermissionDenied, text);
-        let back = Url::parse(back).map_err(|_| odd("the browser came back to no address"))?;
+        let back = Url::parse(back).map_err(|_| odd("the browser returned to an invalid URL"))?;
         let given = |key: &str| parameter(&back, key);
-        let page = Url::parse(page).map_err(|_| odd("the page of the login is no address"))?;
+        let page = Url::parse(page).map_err(|_| odd("the login page has an invalid URL"))?;
         let state = given("state").unwrap_or_default();
         if parameter(&page, "state").as_ref() != Some(&state) {
-            return Err(odd("the browser came back from another login"));
+            return Err(odd("the browser returned from another login"));
         }
         let issuer = given("iss");
         let says_who = metadata
@@ -203,14 +208,14 @@ impl Callback {
             None => !says_who,
         };
         if !is_theirs {
-            return Err(odd("the answer of the login is not from the server that was asked"));
+            return Err(odd("the login's answer is not from the expected authorization server"));
         }
         if let Some(code) = given("code") {
             return Ok(Self { code, state, issuer });
         }
         match given("error").filter(|it| it.len() <= ERROR_BYTES_MAX) {
             Some(error) => Err(odd(&format!("the login was refused (`{}`)", safe(&error)))),
-            None => Err(odd("the browser came back without a code")),
+            None => Err(odd("the browser returned without a code")),
         }
     }
 }
@@ -244,16 +249,16 @@ mod tests {
     fn an_answer_counts_only_if_it_is_from_whom_was_asked() {
         assert_eq!(read("code=c&state=s", false), "c");
         assert_eq!(read("code=c&state=s&iss=https://as.example", true), "c");
-        let refused = "the answer of the login is not from the server that was asked";
+        let refused = "the login's answer is not from the expected authorization server";
         assert_eq!(read("code=c&state=s", true), refused);
         assert_eq!(read("code=c&state=s&iss=https://as.example/", false), refused);
         let stranger = read("error=call+0900+evil&state=s&iss=https://evil.example", false);
         assert_eq!(stranger, refused);
-        assert_eq!(read("code=c&state=t", false), "the browser came back from another login");
+        assert_eq!(read("code=c&state=t", false), "the browser returned from another login");
         assert_eq!(
             read("error=access_denied&state=s", false),
             "the login was refused (`access_denied`)"
         );
-        assert_eq!(read("state=s", false), "the browser came back without a code");
+        assert_eq!(read("state=s", false), "the browser returned without a code");
     }
 }

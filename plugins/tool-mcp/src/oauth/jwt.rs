@@ -67,7 +67,7 @@ fn read(pem: &str, random: &SystemRandom) -> Result<Key> {
 }
 
 fn unusable() -> Error {
-    let text = "`privateKey` of its entry is no key of P-256 or RSA as PKCS#8 in PEM";
+    let text = "`privateKey` in its entry is not a P-256 or RSA key as PKCS#8 in PEM";
     Error::new(ErrorKind::Configuration, text)
 }
 

@@ -160,7 +160,7 @@ impl Login {
                 let authorized = flow::authorize(self, &**consent, challenge.header(), Vec::new());
                 authorized.await.map_err(|error| self.failed(error))
             }
-            (None, None) => Err(self.wants_login("the server wants somebody to log in")),
+            (None, None) => Err(self.wants_login("the server requires a login")),
         }
     }
 
@@ -173,7 +173,7 @@ impl Login {
         let is_known =
             |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
         if wanted.iter().all(is_known) {
-            let text = "the server wants rights that it has given already";
+            let text = "the server requires rights that it has already granted";
             return Err(self.failed(Error::new(ErrorKind::PermissionDenied, text)));
         }
         let mut all = granted;
@@ -191,7 +191,7 @@ impl Login {
                 // again.
                 let _ = self.shelf.change(|kept| kept.wanted = wanted).await;
                 let text =
-                    format!("the server wants further rights (`{}`)", crate::log::safe(&words));
+                    format!("the server requires more rights (`{}`)", crate::log::safe(&words));
                 return Err(self.wants_login(&text));
             }
         };

@@ -43,8 +43,7 @@ impl Consent for BrowserConsent {
         async move {
             let taken = |error: std::io::Error| {
                 let port = port.map(|port| format!(" {port}")).unwrap_or_default();
-                let text =
-                    format!("the port{port} for the answer of the login is not to be had: {error}");
+                let text = format!("cannot open the port{port} for the login's answer: {error}");
                 Error::new(ErrorKind::Conflict, text)
             };
             let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0))).await;
@@ -66,7 +65,7 @@ impl Visit for Listening {
         async move {
             let state = Url::parse(&page).ok().and_then(|page| state_of(&page));
             let late = || {
-                let text = format!("nobody logged in within {} minutes", LOGIN_TIME.as_secs() / 60);
+                let text = format!("no one logged in within {} minutes", LOGIN_TIME.as_secs() / 60);
                 Err(Error::new(ErrorKind::Timeout, text))
             };
             let answered = async {
@@ -101,7 +100,7 @@ async fn answer(listener: &TcpListener, redirect: &str, state: Option<&str>) -> 
             }
             Some(Ok(Some(back))) = connections.join_next() => return Ok(back),
             else => {
-                let text = "the port for the answer of the login was lost";
+                let text = "lost the port for the login's answer";
                 return Err(Error::new(ErrorKind::Io, text));
             }
         }

@@ -52,7 +52,7 @@ struct Added {
 /// Words that do not form an entry, a name that is taken, or a file that cannot be read or written.
 pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) -> Result<String> {
     let wrong = |text: String| {
-        Error::new(ErrorKind::InvalidArguments, text).with_hint("`mcp add --help` shows how")
+        Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp add --help`")
     };
     let Some(Added { name, entry, origin }) = added(words).map_err(wrong)? else {
         return Ok(ADD_HELP.to_owned());
@@ -65,7 +65,7 @@ pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) ->
     }
     if origin == Origin::Workspace && !read.secrets().is_empty() && read.expanded.is_empty() {
         notes.push(format!(
-            "a value is plain text in {FILE_NAME}, which others may get: '${{NAME}}' takes it from a variable"
+            "a value is stored as plain text in {FILE_NAME}, which others may read; use '${{NAME}}' to take it from a variable"
         ));
     }
     let all = Map::from_iter([(name.clone(), entry)]);
@@ -204,13 +204,13 @@ fn address(
     parser: &mut lexopt::Parser,
 ) -> Result<(), String> {
     if entry.contains_key("command") || entry.contains_key("url") {
-        return Err(format!("what is `{word}` behind the address?"));
+        return Err(format!("unexpected argument `{word}` after the address"));
     }
     if word.starts_with("https://") || word.starts_with("http://") {
         set(entry, "url", word);
     } else if word.starts_with('{') {
         let json = serde_json::from_str(&word).map_err(|error| error.to_string())?;
-        let Value::Object(json) = json else { return Err("the JSON is no object".into()) };
+        let Value::Object(json) = json else { return Err("the JSON is not an object".into()) };
         entry.extend(json);
     } else {
         let text = |error: lexopt::Error| error.to_string();
@@ -240,7 +240,7 @@ fn listed(text: &str) -> Vec<&str> {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
+    text.parse().map_err(|_| format!("`{text}` is not a number"))
 }
 
 /// Changes the servers of a file. Returns a note for the user.
@@ -253,14 +253,15 @@ async fn change_file(
     let facts = host.session().await?;
     let trusted = facts.trusted_workspace.map(PathBuf::from);
     let is_trusted = trusted.is_some() && origin == Origin::Workspace;
-    let folder = match origin {
-        Origin::Home => servers.places.home.clone().ok_or_else(|| {
-            Error::new(ErrorKind::Unavailable, "it is not known where your home is")
-        })?,
-        Origin::Workspace | Origin::Settings => {
-            trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory))
-        }
-    };
+    let folder =
+        match origin {
+            Origin::Home => servers.places.home.clone().ok_or_else(|| {
+                Error::new(ErrorKind::Unavailable, "cannot find your home folder")
+            })?,
+            Origin::Workspace | Origin::Settings => {
+                trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory))
+            }
+        };
     let path = folder.join(FILE_NAME);
     let place = path.clone();
     let text = host.blocking(move |_| changed(&place, change)).await??;
@@ -272,7 +273,7 @@ async fn change_file(
     } else {
         host.blocking(move |_| write(&path, &text)).await??;
         if origin == Origin::Workspace {
-            let note = "The workspace is not trusted, so its file does not count: 'jaato trust'.";
+            let note = "The workspace is not trusted, so its file is ignored: run 'jaato trust'.";
             return Ok(Some(note.to_owned()));
         }
     }
@@ -364,7 +365,7 @@ mod tests {
             ("", "the server's name is missing"),
             ("x", "the command or the address is missing"),
             ("x --trust y", "invalid option '--trust'"),
-            ("x https://e.example more", "what is `more` behind the address?"),
+            ("x https://e.example more", "unexpected argument `more` after the address"),
             ("-e K x y", "`--env` takes KEY=VALUE"),
             ("-s moon x y", "`--scope` is `workspace` or `user`, not `moon`"),
             ("x '{'", "EOF while parsing an object at line 1 column 1"),

@@ -96,7 +96,7 @@ pub async fn import(
                     lines.push(format!("Imported '{name}' from {}: {shown}", file.shown));
                     taken.insert(name, entry);
                 }
-                Err(why) => lines.push(format!("Left out '{name}' of {}: {why}", file.shown)),
+                Err(why) => lines.push(format!("Skipped '{name}' from {}: {why}", file.shown)),
             }
         }
         if !taken.is_empty() {
@@ -104,7 +104,7 @@ pub async fn import(
         }
     }
     if lines.is_empty() {
-        return Err(Error::new(ErrorKind::NotFound, "no server of that name is there"));
+        return Err(Error::new(ErrorKind::NotFound, "no server has this name"));
     }
     Ok(lines.join("\n"))
 }
@@ -117,7 +117,7 @@ fn readable(
     origin: Origin,
 ) -> Result<(Value, String), String> {
     if servers.find(name).is_ok() {
-        return Err("there is a server of that name".to_owned());
+        return Err("a server with this name already exists".to_owned());
     }
     let entry = Value::Object(standard(entry)?);
     let lookup = |name: &str| std::env::var(name).ok();
@@ -199,7 +199,7 @@ fn list(found: &[Found]) -> String {
         };
         lines.push(format!("{} ({}): {says}", file.program, file.shown));
     }
-    lines.push("Use 'mcp import PROGRAM [SERVER…]' to take them over.".to_owned());
+    lines.push("Use 'mcp import PROGRAM [SERVER…]' to import them.".to_owned());
     lines.join("\n")
 }
 
@@ -228,7 +228,7 @@ mod tests {
         std::fs::write(work.join(".vscode/mcp.json"), vscode).unwrap();
         let all = found(&work, Some(home.clone()), None);
         let expected = "claude (~/.claude.json): b, c\ncodex (~/.codex/config.toml): a\n\
-                        vscode (.vscode/mcp.json): d\nUse 'mcp import PROGRAM [SERVER…]' to take them over.";
+                        vscode (.vscode/mcp.json): d\nUse 'mcp import PROGRAM [SERVER…]' to import them.";
         assert_eq!(list(&all), expected);
         let one = found(&work, Some(home.clone()), Some("codex"));
         assert_eq!((one.len(), one[0].origin), (1, Origin::Home));

@@ -78,7 +78,7 @@ pub async fn log_out(server: &Arc<Server>) -> Result<String> {
     let was_there = server.spawner().run(going).await??;
     let name = server.name();
     if !was_there {
-        return Ok(format!("Nobody was logged in to '{name}'."));
+        return Ok(format!("You were not logged in to '{name}'."));
     }
     server.disconnect();
     Ok(format!(
@@ -90,8 +90,8 @@ fn login_of(server: &Server) -> Result<Arc<Login>> {
     let name = server.name();
     server.login().map(Arc::clone).ok_or_else(|| {
         let text = match server.entry.transport() {
-            "http" => format!("the entry of `{name}` has an `Authorization` header of its own"),
-            _ => format!("`{name}` is a program: its secrets stand in `env` of its entry"),
+            "http" => format!("the entry of `{name}` sets its own `Authorization` header"),
+            _ => format!("`{name}` is a program: set its secrets under `env` in its entry"),
         };
         Error::new(ErrorKind::InvalidArguments, text)
     })
@@ -131,7 +131,7 @@ async fn ask_where_it_ended(host: &Reporter, server: &str) -> Result<Option<Stri
                 Ok(Some(address.clone()))
             }
             (FormOutcome::Declined | FormOutcome::Cancelled, _) => {
-                Err(Error::new(ErrorKind::Cancelled, "nobody logged in"))
+                Err(Error::new(ErrorKind::Cancelled, "no one logged in"))
             }
             _ => Ok(None),
         },
@@ -150,7 +150,7 @@ fn open(host: &Reporter, page: &str) {
     match command.spawn() {
         // Waits for the child, which otherwise would remain as a zombie.
         Ok(mut child) => drop(thread::spawn(move || child.wait())),
-        Err(error) => host.log(Level::Debug, format!("no browser is opened: {error}")),
+        Err(error) => host.log(Level::Debug, format!("cannot open a browser: {error}")),
     }
 }
 

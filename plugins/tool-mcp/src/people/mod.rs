@@ -98,11 +98,11 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let named = || {
         let missing = || Error::new(ErrorKind::InvalidArguments, "the server's name is missing");
-        given("name").ok_or_else(|| missing().with_hint("`mcp help` shows how it is typed"))
+        given("name").ok_or_else(|| missing().with_hint("see `mcp help`"))
     };
     let words = |with_name: bool| {
         let rest = shlex::split(given("command").unwrap_or_default());
-        let open = || Error::new(ErrorKind::InvalidArguments, "a quote is open");
+        let open = || Error::new(ErrorKind::InvalidArguments, "unclosed quote");
         let rest = rest.ok_or_else(open)?;
         let name = given("name").filter(|_| with_name).map(str::to_owned);
         Ok::<Vec<String>, Error>(name.into_iter().chain(rest).collect())
@@ -143,9 +143,8 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         "logout" => login::log_out(&servers.find(named()?)?).await?,
         "reload" => reload(host, servers).await?,
         other => {
-            let text = format!("`mcp` knows no `{other}`");
-            return Err(Error::new(ErrorKind::InvalidArguments, text)
-                .with_hint("`mcp help` shows how it is typed"));
+            let text = format!("unknown `mcp` action `{other}`");
+            return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp help`"));
         }
     };
     Ok(Output::text(text))
@@ -256,7 +255,7 @@ pub async fn prompt(
 ) -> Result<Output> {
     let offer = servers.offer();
     let Some(meant) = offer.prompts.get(name) else {
-        let text = format!("the MCP server has no prompt `{name}` any more");
+        let text = format!("the MCP server no longer has a prompt `{name}`");
         return Err(Error::new(ErrorKind::UnknownOperation, text));
     };
     let arguments = match arguments {
@@ -308,6 +307,9 @@ mod tests {
         let model =
             json!({ "role": "assistant", "content": [{ "type": "text", "text": "Which?" }] });
         assert_eq!(said(vec![user, model]), "I said: Review it.\n\nYou said: Which?");
-        assert_eq!(said(vec![json!(1)]), "{\"type\":\"\",\"left_out\":\"it is of no known kind\"}");
+        assert_eq!(
+            said(vec![json!(1)]),
+            "{\"type\":\"\",\"left_out\":\"its kind is unknown\"}"
+        );
     }
 }

@@ -50,7 +50,7 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard 
         }
         Ok(Value::Array(values)) => values.into_iter().for_each(|value| heard.take(value, open)),
         Ok(value) => heard.take(value, open),
-        Err(_) => heard.take_unreadable(&text, "sent a line that is no message", open),
+        Err(_) => heard.take_unreadable(&text, "sent a line that is not a message", open),
     }
     heard
 }
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn an_answer_that_breaks_off_ends_its_request() {
         let text = "{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{\"content\":[";
-        let told = format!("Number(8) -32603 the server sent a line that is no message: {text}");
+        let told = format!("Number(8) -32603 the server sent a line that is not a message: {text}");
         check(text, &[7, 8], &told);
         for noise in ["Server v1.2", "{\"jsonrpc\": \"2.0\", \"id\": 8", "{}", "[]", "null", "12"] {
             assert!(heard(noise.as_bytes(), &[8]).0.is_empty(), "{noise}");

@@ -168,7 +168,7 @@ impl LineTransport {
         if self.noise <= NOISE_LINES_SHOWN {
             self.log.line(what);
         } else if self.noise.is_power_of_two() {
-            self.log.line(&format!("{} lines of its output were no messages", self.noise));
+            self.log.line(&format!("{} lines of its output were not messages", self.noise));
         }
     }
 
@@ -189,7 +189,7 @@ impl LineTransport {
 
     /// Returns the answer of a server that does not know the modern era.
     fn give_up_probe(&mut self, id: RequestId) -> Incoming {
-        self.log.line("it does not say which era it speaks: asked by `initialize`");
+        self.log.line("it did not answer the probe of its era: trying `initialize`");
         self.probe = Probe::Answered;
         self.open.remove(&id);
         let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer to the probe", None);
@@ -316,9 +316,9 @@ mod tests {
         assert_eq!(
             logged(&ends.log),
             [
-                "it sent a line that is no message: starting…",
+                "it sent a line that is not a message: starting…",
                 "not an MCP message: {\"a\":1}",
-                "it sent a line that is no message:  [1m{"
+                "it sent a line that is not a message:  [1m{"
             ]
         );
     }

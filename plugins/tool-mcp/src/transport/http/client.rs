@@ -208,8 +208,8 @@ fn is_initialize(message: &ClientJsonRpcMessage) -> bool {
 fn refused(has_login: bool, wants_more: bool) -> HttpFailure {
     let text = match (has_login, wants_more) {
         (false, _) => "the server refuses the `Authorization` header of its entry",
-        (true, true) => "the server wants rights that it has given already",
-        (true, false) => "the server refuses a token that is a moment old",
+        (true, true) => "the server requires rights that it has already granted",
+        (true, false) => "the server refuses a token that it has just issued",
     };
     HttpFailure { error: Error::new(ErrorKind::PermissionDenied, text), wants_login: true }
 }

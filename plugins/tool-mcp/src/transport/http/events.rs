@@ -30,7 +30,7 @@ impl fmt::Display for Broken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Off(why) => why,
-            Self::Large => "the server sent an event that is larger than a message may be",
+            Self::Large => "the server sent an event that exceeds the message limit",
         })
     }
 }

@@ -80,12 +80,12 @@ fn headers(reach: &HttpReach) -> Result<HashMap<HeaderName, HeaderValue>> {
     let mut headers = HashMap::new();
     for (name, value) in &reach.headers {
         let known = HeaderName::from_bytes(name.as_bytes());
-        let known = known.map_err(|_| wrong(name, "has no usable name"))?;
+        let known = known.map_err(|_| wrong(name, "has an invalid name"))?;
         if OWN_HEADERS.contains(&known.as_str()) || known.as_str().starts_with("mcp-param-") {
-            return Err(wrong(name, "is set by jaato alone"));
+            return Err(wrong(name, "can only be set by jaato"));
         }
         let value = HeaderValue::from_str(value);
-        let mut value = value.map_err(|_| wrong(name, "has no usable value"))?;
+        let mut value = value.map_err(|_| wrong(name, "has an invalid value"))?;
         value.set_sensitive(true);
         headers.insert(known, value);
     }
@@ -109,12 +109,12 @@ mod tests {
         assert_eq!(check("X-Api-Key", "moonlight"), None);
         assert_eq!(
             check("Mcp-Session-Id", "1").as_deref(),
-            Some("the header `Mcp-Session-Id` of its entry is set by jaato alone")
+            Some("the header `Mcp-Session-Id` of its entry can only be set by jaato")
         );
         assert!(check("Host", "x").is_some() && check("mcp-param-a", "x").is_some());
         assert_eq!(
             check("X-Api-Key", "moon\nlight").as_deref(),
-            Some("the header `X-Api-Key` of its entry has no usable value")
+            Some("the header `X-Api-Key` of its entry has an invalid value")
         );
     }
 }
