@@ -245,8 +245,8 @@ async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Err
         }
         Ok(left) => {
             let text = format!(
-                "{}; what was done before was taken back, but for what somebody else changed \
-                 meanwhile: {}",
+                "{}; earlier steps were rolled back, except for files that others have changed \
+                 since: {}",
                 error.message,
                 left.join(", ")
             );
@@ -254,8 +254,7 @@ async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Err
         }
         Err(again) => {
             let text = format!(
-                "{}; what was done before could not be taken back at this moment ({}), the next \
-                 call tries again",
+                "{}; earlier steps could not be rolled back ({}), so the next call tries again",
                 error.message, again.message
             );
             Error { message: text, ..error }

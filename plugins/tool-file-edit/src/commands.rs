@@ -73,7 +73,7 @@ pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output
         }
         "changes" => changes(cx).await,
         _ => {
-            let text = format!("there is no command `{name}`");
+            let text = format!("unknown command `{name}`");
             Err(Error::new(ErrorKind::UnknownOperation, text))
         }
     }
@@ -91,9 +91,9 @@ async fn changes(cx: &Cx<Editor>) -> Result<Output> {
 
 fn line(change: &ListedChange) -> String {
     let state = match (change.undoes, change.is_taken_back) {
-        (Some(undoes), true) => format!("  (took back {undoes})"),
-        (Some(undoes), false) => format!("  (did {undoes} again)"),
-        (None, true) => "  (taken back)".to_owned(),
+        (Some(undoes), true) => format!("  (undid {undoes})"),
+        (Some(undoes), false) => format!("  (redid {undoes})"),
+        (None, true) => "  (undone)".to_owned(),
         (None, false) => String::new(),
     };
     let at = diff::moment(change.at_ms);
@@ -119,13 +119,11 @@ async fn undo(cx: &Cx<Editor>, asked: Undo) -> Result<Output> {
     let files: Vec<FilePath> = step.files.iter().map(|file| file.path.clone()).collect();
     let (id, tool, files) = (step.change, &step.tool, named(&files));
     if !asked.yes && !is_agreed(cx, &step, &shown).await? {
-        return Ok(Output::text(format!("Change {id} stays.")));
+        return Ok(Output::text(format!("Change {id} was not undone.")));
     }
     let applied = apply(cx, Maker { tool: "undo", undoes: Some(id) }, plan).await?;
     let again = applied.change.id;
-    Ok(Output::text(format!(
-        "Change {id} ({tool}: {files}) is taken back. `undo {again}` does it again."
-    )))
+    Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone. `undo {again}` redoes it.")))
 }
 
 /// Finds the requested change. Without a number, this is the last change of the session, or else of
@@ -149,7 +147,7 @@ async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
             Some(id) => Some(id),
             None => latest().map_err(failed)?,
         };
-        let nothing = || Error::new(ErrorKind::NotFound, "there is no change to take back");
+        let nothing = || Error::new(ErrorKind::NotFound, "there is no change to undo");
         history.step(id.ok_or_else(nothing)?).map_err(failed)
     };
     cx.blocking(find).await?
@@ -171,11 +169,11 @@ async fn is_agreed(cx: &Cx<Editor>, step: &Step, changes: &[FileChange]) -> Resu
         options: [DO_IT, LEAVE_IT].map(option).to_vec(),
         ..FormField::default()
     };
-    let title = format!("Take back change {id} ({tool}, {at})?");
+    let title = format!("Undo change {id} ({tool}, {at})?");
     let answer = cx.ask(&form(title).field(field)).await?;
     if answer.outcome == FormOutcome::Nobody {
-        let text = format!("change {id} stays: no user can agree to take it back");
-        let hint = format!("`jaato undo {id} --yes` takes it back without a question");
+        let text = format!("change {id} was not undone: no user can confirm it");
+        let hint = format!("`jaato undo {id} --yes` undoes it without asking");
         return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(hint));
     }
     Ok(answer.values.get("undo").and_then(Value::as_str) == Some(DO_IT))

@@ -66,7 +66,7 @@ impl Editor {
     /// The reason why there is no history.
     pub fn history(&self) -> Result<&History> {
         self.history.as_ref().map_err(|error| {
-            let text = format!("what is changed cannot be kept: {}", error.message);
+            let text = format!("cannot store the change in the history: {}", error.message);
             let error = Error { message: text, ..error.clone() };
             if error.hint.is_some() { error } else { error.with_hint("nothing was changed") }
         })
@@ -128,7 +128,7 @@ pub fn failed(error: HistoryError) -> Error {
     };
     let told = Error::new(kind, error.to_string());
     if matches!(error, HistoryError::InUse(_)) {
-        return told.with_hint("read it again, then change it anew");
+        return told.with_hint("read it again, then repeat the change");
     }
     if is_full { told.with_hint("the disk is full: free some space") } else { told }
 }

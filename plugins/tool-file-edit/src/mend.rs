@@ -23,8 +23,7 @@ pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
     let mut told = Vec::new();
     if damaged > 0 {
         let line = format!(
-            "the history of changes is damaged: {damaged} of its entries cannot be read, and what \
-             they say cannot be undone"
+            "the history of changes is damaged: {damaged} of its entries cannot be read or undone"
         );
         cx.notice(&line);
         told.push(line);
@@ -41,18 +40,18 @@ pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
         let line = match settle(cx, place, pending, Wanted::AsItIs).await {
             Ok(None) => continue,
             Ok(Some(Settled { is_done: true, .. })) => {
-                format!("a {tool} of {files} that was interrupted had been done")
+                format!("an interrupted {tool} of {files} was complete")
             }
             Ok(Some(Settled { left_alone, .. })) if left_alone.is_empty() => {
-                format!("a {tool} of {files} that was interrupted was taken back")
+                format!("an interrupted {tool} of {files} was rolled back")
             }
             Ok(Some(Settled { left_alone, .. })) => format!(
-                "a {tool} of {files} that was interrupted was taken back, but for what somebody \
-                 else changed since: {}",
+                "an interrupted {tool} of {files} was rolled back, except for files that others \
+                 have changed since: {}",
                 left_alone.join(", ")
             ),
             Err(error) => format!(
-                "a {tool} of {files} that was interrupted cannot be taken back at this moment: {error}"
+                "an interrupted {tool} of {files} cannot be rolled back at this moment: {error}"
             ),
         };
         cx.notice(&line);

@@ -116,7 +116,7 @@ impl Plan {
         if bytes.len() as u64 > CHANGED_BYTES_MAX {
             let path = &self.files[number].path;
             let text = format!(
-                "{path} would have {} bytes, at most {CHANGED_BYTES_MAX} are written",
+                "{path} would have {} bytes, but at most {CHANGED_BYTES_MAX} can be written",
                 bytes.len()
             );
             return Err(Error::new(ErrorKind::LimitReached, text));
@@ -177,7 +177,8 @@ impl Plan {
         if self.bytes <= PLAN_BYTES_MAX {
             return Ok(());
         }
-        let text = format!("the files of one change have more than {PLAN_BYTES_MAX} bytes in all");
+        let text =
+            format!("the files of one change have more than {PLAN_BYTES_MAX} bytes in total");
         Err(Error::new(ErrorKind::LimitReached, text).with_hint("change fewer files at a time"))
     }
 

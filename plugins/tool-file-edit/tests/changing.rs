@@ -260,7 +260,7 @@ fn a_preview_shows_what_a_call_would_do_and_does_nothing() {
     let over = json!({ "source_path": "a.txt", "destination_path": "b.txt", "overwrite": true });
     let preview = desk.preview("moveFile", over);
     let text =
-        "Move file: a.txt -> b.txt (1 lines), over a file that is there (backup will be created)";
+        "Move file: a.txt -> b.txt (1 lines), replacing the existing file (backup will be created)";
     assert_eq!(preview.text, text);
     let preview = desk.preview("updateFile", json!({ "path": "a.txt", "old": "no", "new": "" }));
     assert_eq!(preview.refusal.unwrap().kind, ErrorKind::NotFound);

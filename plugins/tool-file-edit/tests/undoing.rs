@@ -132,14 +132,14 @@ fn a_change_of_several_files_is_taken_back_whole_or_not_at_all() {
     let desk = both_changed(Desk::new());
     desk.call("updateFile", json!({ "path": "b.txt", "old": "v2", "new": "v3" }));
     let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
-    let text = "change 1 cannot be taken back, so nothing was done: b.txt was changed again by \
+    let text = "change 1 cannot be undone, so nothing was changed: b.txt was changed again by \
                 updateFile (change 2)";
     assert_eq!((error.kind, &*error.message), (ErrorKind::Conflict, text));
     undo(&desk, "b.txt");
     desk.write("b.txt", "theirs\n");
     std::fs::remove_file(desk.path("a.txt")).unwrap();
     let error = desk.refused("undoFileChange", json!({ "path": "b.txt" }));
-    let text = "change 1 cannot be taken back, so nothing was done: a.txt no longer exists; b.txt \
+    let text = "change 1 cannot be undone, so nothing was changed: a.txt no longer exists; b.txt \
                 has changed since";
     assert_eq!((error.message.as_str(), desk.text("b.txt")), (text, "theirs\n".into()));
     desk.write("a.txt", "v2\n");
@@ -157,20 +157,20 @@ fn a_person_sees_the_diff_and_takes_a_change_back() {
         output.map(|output| output.content["result"].as_str().unwrap_or_default().to_owned())
     };
     let desk = both_changed(Desk::answering("leave it"));
-    assert_eq!(command(&desk, "undo", json!({})).unwrap(), "Change 1 stays.");
+    assert_eq!(command(&desk, "undo", json!({})).unwrap(), "Change 1 was not undone.");
     let form = &desk.forms()[0];
-    assert!(form.title.starts_with("Take back change 1 (findAndReplace, 2"), "{form:?}");
+    assert!(form.title.starts_with("Undo change 1 (findAndReplace, 2"), "{form:?}");
     assert!(form.fields[0].text.contains("-v2\n+v1"), "{form:?}");
     assert_eq!(desk.text("a.txt"), "v2\n");
 
     let desk = both_changed(Desk::answering("take it back"));
-    let told = "Change 1 (findAndReplace: a.txt, b.txt) is taken back. `undo 2` does it again.";
+    let told = "Change 1 (findAndReplace: a.txt, b.txt) was undone. `undo 2` redoes it.";
     assert_eq!(command(&desk, "undo", json!({})).unwrap(), told);
     assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "v1\n".into()));
     let error = command(&desk, "undo", json!({})).unwrap_err();
-    assert_eq!(error.message, "there is no change to take back");
+    assert_eq!(error.message, "there is no change to undo");
     let error = command(&desk, "undo", json!({ "change": "1" })).unwrap_err();
-    assert_eq!(error.message, "change 1 was taken back already");
+    assert_eq!(error.message, "change 1 was already undone");
     command(&desk, "undo", json!({ "change": "#2", "yes": true })).unwrap();
     assert_eq!((desk.text("a.txt"), desk.forms().len()), ("v2\n".into(), 1));
     let listed = command(&desk, "changes", json!({})).unwrap();
@@ -178,9 +178,9 @@ fn a_person_sees_the_diff_and_takes_a_change_back() {
     assert_eq!(
         lines,
         [
-            "undo            a.txt, b.txt  (did 2 again)",
-            "undo            a.txt, b.txt  (took back 1)",
-            "findAndReplace  a.txt, b.txt  (taken back)",
+            "undo            a.txt, b.txt  (redid 2)",
+            "undo            a.txt, b.txt  (undid 1)",
+            "findAndReplace  a.txt, b.txt  (undone)",
         ]
     );
 
@@ -188,7 +188,7 @@ fn a_person_sees_the_diff_and_takes_a_change_back() {
     let desk = both_changed(Desk::new());
     let error = command(&desk, "undo", json!({})).unwrap_err();
     assert_eq!((error.kind, desk.text("a.txt")), (ErrorKind::PermissionDenied, "v2\n".into()));
-    assert_eq!(error.hint.unwrap(), "`jaato undo 1 --yes` takes it back without a question");
+    assert_eq!(error.hint.unwrap(), "`jaato undo 1 --yes` undoes it without asking");
     for (bad, kind) in [("moon", ErrorKind::InvalidArguments), ("9", ErrorKind::NotFound)] {
         assert_eq!(command(&desk, "undo", json!({ "change": bad })).unwrap_err().kind, kind);
     }
@@ -234,11 +234,11 @@ fn what_a_kill_left_of_a_write_is_taken_back_and_removed() {
     let desk = Desk::new().with("a.txt", "new").with(DRAFT, "new text");
     killed(&desk);
     let told = desk.read("a.txt");
-    assert!(told.contains("that was interrupted was taken back]"), "{told}");
+    assert!(told.contains("was rolled back]"), "{told}");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
     // Without a draft, the origin of the text is unknown.
     let desk = Desk::new().with("a.txt", "new");
     killed(&desk);
-    assert!(desk.read("a.txt").contains("somebody else changed since: a.txt"));
+    assert!(desk.read("a.txt").contains("others have changed since: a.txt"));
     assert_eq!(desk.text("a.txt"), "new");
 }

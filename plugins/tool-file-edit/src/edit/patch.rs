@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
             chunks.push(self.chunk(chunks.is_empty())?);
         }
         if chunks.is_empty() && move_to.is_none() {
-            return Err(self.wrong(&format!("nothing of {path} changes")));
+            return Err(self.wrong(&format!("no lines of {path} change")));
         }
         Ok(FilePatch { path, action: Action::Update { move_to, chunks } })
     }
@@ -367,9 +367,10 @@ impl<'a> Finder<'a> {
                 [place] => return Ok(place),
                 [one, other, ..] => {
                     let what = "its lines are not in the file as written, and several places are \
-                                alike"
+                                similar"
                         .to_owned();
-                    let hint = format!("lines {} and {}; add lines around", one + 1, other + 1);
+                    let hint =
+                        format!("lines {} and {}; add surrounding lines", one + 1, other + 1);
                     return Err(Missing { what, hint: Some(hint) });
                 }
             }
@@ -380,8 +381,8 @@ impl<'a> Finder<'a> {
         let before = places(&self.lines, wanted, 0).next().filter(|place| *place < self.next);
         let what = match before {
             Some(place) => format!(
-                "its lines are in the file at line {}, before those of the chunk before it: \
-                 chunks stand in the order of the file",
+                "its lines are at line {} of the file, before the previous chunk: chunks must be \
+                 in file order",
                 place + 1
             ),
             None => format!("its lines are not in the file: {}", quoted(&wanted.join("\n"))),
@@ -497,7 +498,7 @@ mod tests {
         assert!(
             wrong("*** Change File: a").starts_with("line 2 of the patch: '*** Change File: a'")
         );
-        assert_eq!(wrong("*** Update File: a"), "line 3 of the patch: nothing of a changes");
+        assert_eq!(wrong("*** Update File: a"), "line 3 of the patch: no lines of a change");
         assert!(
             wrong("*** Update File: a\n@@\n-x\nyz").contains("line 5 of the patch: 'yz' does not")
         );

@@ -37,7 +37,7 @@ pub struct Snapshot {
 pub async fn look(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
     if path == "~" || path.starts_with("~/") {
         let text = format!("`{path}` begins with `~`, which is not expanded");
-        let hint = "use an absolute path; a folder of that name is `./~`";
+        let hint = "use an absolute path; for a folder with this name, use `./~`";
         return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
     }
     match cx.files().stat(path).await {
@@ -112,7 +112,7 @@ pub async fn check_is_no_link(cx: &Reporter, path: &str) -> Result<()> {
         return Ok(());
     }
     let error = Error::new(ErrorKind::Conflict, format!("Not a file: {path}"));
-    Err(error.with_hint("it is a link: move or remove it by a command"))
+    Err(error.with_hint("it is a link: move or remove it with a command"))
 }
 
 /// Returns the error for a binary file, with its kind and size.
@@ -124,9 +124,9 @@ pub fn not_text(path: &str, head: &[u8], size: u64) -> Error {
 
 fn too_large(path: &str, bytes: u64) -> Error {
     let text = format!(
-        "File too large: {path} has {bytes} bytes, files of up to {CHANGED_BYTES_MAX} are changed"
+        "File too large: {path} has {bytes} bytes, but at most {CHANGED_BYTES_MAX} can be changed"
     );
-    Error::new(ErrorKind::LimitReached, text).with_hint("change it by a command")
+    Error::new(ErrorKind::LimitReached, text).with_hint("change it with a command")
 }
 
 /// How to write a file.
@@ -232,6 +232,6 @@ async fn check_same(cx: &Reporter, path: &str, version: Option<&str>) -> Result<
     if is_same {
         return Ok(());
     }
-    let text = format!("`{path}` was changed meanwhile");
-    Err(Error::new(ErrorKind::Conflict, text).with_hint("read it again, then change it anew"))
+    let text = format!("`{path}` has been changed in the meantime");
+    Err(Error::new(ErrorKind::Conflict, text).with_hint("read it again, then repeat the change"))
 }

@@ -221,7 +221,7 @@ impl TryFrom<String> for ContentId {
         let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         match text.len() == DIGEST_CHARS && text.bytes().all(is_hex) {
             true => Ok(Self(text)),
-            false => Err("this is no digest"),
+            false => Err("not a valid digest"),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum HistoryError {
     #[error("the history of changes is held by another process (`{}`)", .0.display())]
     Busy(PathBuf),
     /// Another process applies a change of the same file.
-    #[error("`{0}` is being changed by somebody else at this moment")]
+    #[error("`{0}` is being changed by another call")]
     InUse(FilePath),
     /// The content is not stored.
     #[error("the content {0} is not in the history of changes")]
@@ -31,16 +31,16 @@ pub enum HistoryError {
     #[error("the content {0} in the history of changes is damaged")]
     Damaged(ContentId),
     /// The backup does not exist.
-    #[error("there is no backup {0}")]
+    #[error("backup {0} does not exist")]
     NoBackup(BackupId),
     /// The change does not exist.
-    #[error("there is no change {0}")]
+    #[error("change {0} does not exist")]
     NoChange(ChangeId),
     /// The change was already undone completely.
-    #[error("change {0} was taken back already")]
+    #[error("change {0} was already undone")]
     TakenBack(ChangeId),
     /// The change cannot be undone completely.
-    #[error("change {change} cannot be taken back, so nothing was done: {}", told(.hindrances))]
+    #[error("change {change} cannot be undone, so nothing was changed: {}", told(.hindrances))]
     Hindered {
         /// The change.
         change: ChangeId,
@@ -48,7 +48,7 @@ pub enum HistoryError {
         hindrances: Vec<String>,
     },
     /// The file is too large to be stored.
-    #[error("{bytes} bytes are more than the {max} that the history of changes keeps of a file")]
+    #[error("{bytes} bytes are more than the {max} that the history of changes stores per file")]
     TooLarge {
         /// The size of the file, or a lower bound.
         bytes: u64,
@@ -56,7 +56,7 @@ pub enum HistoryError {
         max: u64,
     },
     /// The change has too many files.
-    #[error("a change of {files} files: the history of changes takes at most {max}")]
+    #[error("the change has {files} files, but the history of changes stores at most {max}")]
     TooManyFiles {
         /// The number of files.
         files: usize,

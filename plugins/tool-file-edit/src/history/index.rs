@@ -91,7 +91,7 @@ impl Index {
         let mut hindrances = Vec::new();
         if change.forgotten > 0 {
             let count = change.forgotten;
-            hindrances.push(format!("{count} of its files are too old to be kept"));
+            hindrances.push(format!("{count} of its files are no longer stored"));
         }
         let mut files = Vec::new();
         for step in &change.files {

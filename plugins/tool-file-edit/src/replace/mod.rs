@@ -207,10 +207,10 @@ mod tests {
         let wrong = |pattern, replacement| Replacer::new(pattern, replacement).unwrap_err();
         assert!(wrong("(", "").starts_with("Invalid regex pattern: "));
         assert!(wrong(r"\w{1000}{1000}", "").contains("size limit"));
-        assert_eq!(wrong("a", r"\1"), r"`\1` in the replacement names no group of the pattern");
+        assert_eq!(wrong("a", r"\1"), r"`\1` in the replacement is not a group of the pattern");
         assert_eq!(
             wrong("a", r"\g<x>"),
-            r"`\g<x>` in the replacement names no group of the pattern"
+            r"`\g<x>` in the replacement is not a group of the pattern"
         );
         assert_eq!(wrong("a", r"\q"), r"`\q` in the replacement means nothing: write `\\q`");
     }

@@ -97,7 +97,7 @@ fn group_of(name: &str, regex: &Regex) -> Option<usize> {
 /// Parses a backslash and the text after it. Returns the number of bytes too.
 fn backslash(text: &str, regex: &Regex) -> Result<(Piece, usize), String> {
     let unknown =
-        |name: &str| Err(format!("`{name}` in the replacement names no group of the pattern"));
+        |name: &str| Err(format!("`{name}` in the replacement is not a group of the pattern"));
     let literal = |text: &str, length| Ok((Piece::Text(text.to_owned()), length));
     let behind = &text[1..];
     let Some(first) = behind.chars().next() else { return literal("\\", 1) };

@@ -179,7 +179,7 @@ async fn rename(cx: &Cx<Editor>, mut plan: Plan, from: &str, to: &str) -> Result
     }
     if plan.bytes(target).is_some() {
         let error = Error::new(ErrorKind::Conflict, format!("Destination already exists: {to}"));
-        return Err(error.with_hint("delete it before, in the same patch, to replace it"));
+        return Err(error.with_hint("to replace it, delete it earlier in the same patch"));
     }
     check_is_its_own(cx, &plan, source).await?;
     plan.rename(source, target);

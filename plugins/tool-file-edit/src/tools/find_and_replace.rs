@@ -134,8 +134,8 @@ impl Tool for FindAndReplace {
         found.tell_left_out(&mut result);
         if matches == 0 && found.literally > 0 {
             let hint = format!(
-                "the expression matches nothing, but {} files have it as plain text: `literal` \
-                 replaces that",
+                "the expression matches nothing, but {} files contain it as plain text: use \
+                 `literal` to replace that",
                 found.literally
             );
             result.insert("hint".to_owned(), hint.into());
@@ -290,9 +290,11 @@ impl FindAndReplace {
         if count <= (files.len() + left_out) as u64 {
             return Ok(files);
         }
-        let text = format!("`{paths}` names {count} files, at most {FIND_FILES_MAX} are searched");
+        let text = format!(
+            "`{paths}` matches {count} files, but at most {FIND_FILES_MAX} can be searched"
+        );
         Err(Error::new(ErrorKind::LimitReached, text)
-            .with_hint("name fewer, for example those of one folder"))
+            .with_hint("use a narrower pattern, for example for one folder"))
     }
 
     async fn search(

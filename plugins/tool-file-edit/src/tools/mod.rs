@@ -75,7 +75,7 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
         Failed::Missed(Missed::Empty, _) => {
             let text = "'old' is empty and the file is not".to_owned();
             error(ErrorKind::InvalidArguments, text)
-                .with_hint("give the text that is replaced, or prologue or epilogue to insert")
+                .with_hint("give the text to replace, or a prologue or epilogue to insert")
         }
         Failed::Missed(Missed::NotFound, near) => {
             let text = format!("Search text not found: {}", quoted(old));
@@ -143,7 +143,7 @@ async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
     let (path, diff) = cx.blocking(refused).await?;
     let Some(diff) = diff else { return Ok(()) };
     let text = format!("{path} has changed since you read it, so nothing was done");
-    let hint = format!("{diff}it counts as read by now: call again if that is still right");
+    let hint = format!("{diff}it counts as read: call again if the change is still right");
     Err(Error::new(ErrorKind::Conflict, text).with_hint(hint))
 }
 

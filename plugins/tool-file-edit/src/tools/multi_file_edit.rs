@@ -131,7 +131,7 @@ impl MultiFileEdit {
             return wrong("operations array is required and cannot be empty".to_owned());
         }
         if self.operations.len() > OPERATIONS_MAX {
-            return wrong(format!("at most {OPERATIONS_MAX} operations are done in one call"));
+            return wrong(format!("a call can have at most {OPERATIONS_MAX} operations"));
         }
         let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
         let mut notes = Vec::new();

@@ -102,8 +102,8 @@ impl Tool for ReadFile {
         if first.starts_with(PDF) {
             let error = not_text(path, &first, facts.size);
             return Err(error.with_hint(format!(
-                "make text of it by a command, such as `pdftotext {path} -`, or ask the user to \
-                 attach it (`--attach`)"
+                "convert it to text with a command, such as `pdftotext {path} -`, or ask the \
+                 user to attach it (`--attach`)"
             )));
         }
         let page = self.page(cx).await;
@@ -240,9 +240,9 @@ impl ReadFile {
             }
             if page.is_ahead() && offset > PASSED_BYTES_MAX {
                 let line = self.offset.unwrap_or(1);
-                let text = format!("line {line} of {path} lies behind its first {offset} bytes");
+                let text = format!("line {line} of {path} is after its first {offset} bytes");
                 return Err(Error::new(ErrorKind::LimitReached, text)
-                    .with_hint("read it by a command, such as `tail -c`"));
+                    .with_hint("read it with a command, such as `tail -c`"));
             }
             let length = if page.is_ahead() { READ_BYTES_MAX } else { FIRST_BYTES };
             let (next, more) = piece(cx, path, offset, length).await?;
@@ -365,7 +365,7 @@ fn text_of(bytes: &mut Vec<u8>, is_end: bool, is_damaged: &mut bool) -> String {
 async fn image(cx: &Cx<Editor>, path: &str, kind: &str, facts: FileFacts) -> Result<Output> {
     if facts.size > IMAGE_BYTES_MAX {
         let text = format!(
-            "Image too large: {path} has {} bytes, at most {IMAGE_BYTES_MAX} are shown",
+            "Image too large: {path} has {} bytes, but at most {IMAGE_BYTES_MAX} can be shown",
             facts.size
         );
         return Err(Error::new(ErrorKind::LimitReached, text));

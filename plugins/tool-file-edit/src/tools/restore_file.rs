@@ -86,7 +86,7 @@ impl RestoreFile {
             };
             let missing = || {
                 Error::new(ErrorKind::NotFound, format!("Backup file not found: {asked}"))
-                    .with_hint("listBackups names those that there are")
+                    .with_hint("listBackups lists the available backups")
             };
             let id: BackupId = asked.parse().map_err(|()| missing())?;
             let backup = history.backup(&id).map_err(|_| missing())?;

@@ -307,9 +307,6 @@ mod tests {
         let model =
             json!({ "role": "assistant", "content": [{ "type": "text", "text": "Which?" }] });
         assert_eq!(said(vec![user, model]), "I said: Review it.\n\nYou said: Which?");
-        assert_eq!(
-            said(vec![json!(1)]),
-            "{\"type\":\"\",\"left_out\":\"its kind is unknown\"}"
-        );
+        assert_eq!(said(vec![json!(1)]), "{\"type\":\"\",\"left_out\":\"its kind is unknown\"}");
     }
 }

@@ -187,7 +187,7 @@ fn one_file_is_changed_by_one_at_a_time() {
     };
     let first = begin(&place.history, &["a", "b"]).unwrap();
     let refused = begin(&place.again(), &["c", "b"]).unwrap_err();
-    assert_eq!(refused.to_string(), "`b` is being changed by somebody else at this moment");
+    assert_eq!(refused.to_string(), "`b` is being changed by another call");
     let other = begin(&place.again(), &["c"]).unwrap();
     first.finish(Outcome::Done).unwrap();
     let second = begin(&place.again(), &["b"]).unwrap();
