@@ -72,7 +72,7 @@ impl Address {
             let port = if host.contains(':') { "" } else { ":2375" };
             return Ok(Self::Tcp(format!("{host}{port}")));
         }
-        let text = format!("the engine's address `{text}` is not understood");
+        let text = format!("invalid engine address `{text}`");
         let hint = "`unix:///PATH` or `tcp://HOST:PORT`; for `ssh://` and TLS make a tunnel: \
                     `ssh -L /tmp/engine.sock:/var/run/docker.sock HOST`";
         Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_spoken_is_refused() {
-        check("ssh://me@host", "the engine's address `ssh://me@host` is not understood");
-        check("unix://d.sock", "the engine's address `unix://d.sock` is not understood");
-        check("tcp://", "the engine's address `tcp://` is not understood");
+        check("ssh://me@host", "invalid engine address `ssh://me@host`");
+        check("unix://d.sock", "invalid engine address `unix://d.sock`");
+        check("tcp://", "invalid engine address `tcp://`");
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl Command {
             return Err(Error::new(ErrorKind::Io, "the command's standard input is closed"));
         };
         let reads_no_more = |why: &str| {
-            Err(Error::new(ErrorKind::Io, format!("the command reads no more input: {why}")))
+            Err(Error::new(ErrorKind::Io, format!("the command no longer reads input: {why}")))
         };
         let writing = async {
             writer.write_all(bytes).await?;

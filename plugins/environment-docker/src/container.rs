@@ -142,7 +142,9 @@ impl Container {
     ) -> Result<Self> {
         check_name("container", name)?;
         if let Some(mount) = settings.mounts.first() {
-            let text = format!("the container `{name}` runs already: `{mount}` cannot be mounted");
+            let text = format!(
+                "the container `{name}` is already running, so `{mount}` cannot be mounted"
+            );
             let hint = "name an image instead, or set `mounts` to `[]`";
             return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
         }

@@ -81,7 +81,7 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
             Piece::Exit(Exit { code, .. }) => {
                 let said = one_line(&String::from_utf8_lossy(&complaints));
                 return Err(Error::failed(format!(
-                    "the container cannot be asked what it is (code {code}): {said}"
+                    "cannot inspect the container (code {code}): {said}"
                 )));
             }
         }
@@ -90,7 +90,7 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
     let values = values(&text);
     if !values.contains_key("shared") {
         let text = format!(
-            "the container `{}` does not see the files of this machine (`{}` is not there)",
+            "the container `{}` does not see this machine's files (`{}` does not exist)",
             place.name,
             shared.display()
         );

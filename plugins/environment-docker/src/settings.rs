@@ -142,13 +142,12 @@ impl Settings {
             (Some(image), None) if !image.is_empty() => Ok(Wanted::Image(image)),
             (None, Some(container)) if !container.is_empty() => Ok(Wanted::Container(container)),
             (Some(image), Some(container)) => {
-                let text = format!(
-                    "both the image `{image}` and the container `{container}` are asked for"
-                );
+                let text =
+                    format!("both the image `{image}` and the container `{container}` are set");
                 Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
             }
             _ => {
-                let text = "the environment `docker` is given neither an image nor a container";
+                let text = "the environment `docker` needs an image or a container";
                 Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
             }
         }

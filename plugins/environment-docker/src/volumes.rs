@@ -35,7 +35,7 @@ pub fn read(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Result<Vec<
         let target = &volume.folder.container;
         let overlaps = |other: &&Path| target.starts_with(other) || other.starts_with(target);
         if let Some(other) = taken.iter().copied().chain(own).find(overlaps) {
-            let why = format!("overlaps `{}`, which the container has already", other.display());
+            let why = format!("overlaps `{}`, which the container already has", other.display());
             return Err(wrong(text, &format!("its folder `{}` {why}", target.display())));
         }
         volumes.push(volume);
@@ -58,7 +58,7 @@ fn one(text: &str, workspace: &Path) -> Result<Volume> {
     }
     let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
     if !container.components().all(is_plain) {
-        return Err(wrong(text, "its folder in the container holds `..`"));
+        return Err(wrong(text, "its folder in the container contains `..`"));
     }
     if container.parent().is_none() {
         return Err(wrong(text, "nothing can be mounted at the container's root"));
@@ -75,14 +75,14 @@ fn found(folder: &Path, what: &str) -> Result<PathBuf> {
         Error::new(ErrorKind::Configuration, text)
     };
     let real = folder.canonicalize().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => bad("is not there"),
-        _ => bad(&format!("cannot be looked at: {error}")),
+        std::io::ErrorKind::NotFound => bad("does not exist"),
+        _ => bad(&format!("cannot be read: {error}")),
     })?;
     if !real.is_dir() {
-        return Err(bad("is no folder"));
+        return Err(bad("is not a folder"));
     }
     if real.parent().is_none() {
-        return Err(bad("is all of this machine"));
+        return Err(bad("is this machine's root folder"));
     }
     Ok(real)
 }
@@ -141,11 +141,11 @@ mod tests {
         }
         no("$/data:data", "its folder in the container is not absolute");
         no("$/data:", "its folder in the container is not absolute");
-        no("$/data:/srv/../etc", "its folder in the container holds `..`");
+        no("$/data:/srv/../etc", "its folder in the container contains `..`");
         no("$/data:/", "nothing can be mounted at the container's root");
-        no("$/none:/data", "`$/none` is not there");
-        no("$/file:/data", "`$/file` is no folder");
-        no("/:/data", "`/` is all of this machine");
+        no("$/none:/data", "`$/none` does not exist");
+        no("$/file:/data", "`$/file` is not a folder");
+        no("/:/data", "`/` is this machine's root folder");
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let no = |mounts: &[&str], target: &str, other: &str| {
             let [.., last] = mounts else { panic!("none") };
             let why = format!(
-                "its folder `{target}` overlaps `{other}`, which the container has already"
+                "its folder `{target}` overlaps `{other}`, which the container already has"
             );
             check(mounts, &format!("the mount `{last}` cannot be used: {why}"));
         };
@@ -175,7 +175,9 @@ mod tests {
         assert_eq!(workspace(None, &root).unwrap(), root);
         assert_eq!(found("sub").unwrap(), root.join("sub"));
         assert_eq!(found(root.join("sub").to_str().unwrap()).unwrap(), root.join("sub"));
-        for (path, why) in [("none", "is not there"), ("file", "is no folder"), ("/", "machine")] {
+        for (path, why) in
+            [("none", "does not exist"), ("file", "is not a folder"), ("/", "machine")]
+        {
             let error = found(path).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Configuration);
             assert!(error.message.contains(why), "{}", error.message);

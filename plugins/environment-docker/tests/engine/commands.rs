@@ -58,14 +58,14 @@ fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
         let unread = start().await;
         let error = unread.write(&much).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Io);
-        assert!(error.message.starts_with("the command reads no more input"), "{error}");
+        assert!(error.message.starts_with("the command no longer reads input"), "{error}");
         assert_eq!(read(&unread).await.unwrap().stdout, "xxx");
         let read_on = start().await;
         let (written, told) = tokio::join!(read_on.write(&much), read(&read_on));
         assert_eq!(written.unwrap_err().kind, ErrorKind::Io);
         assert_eq!(told.unwrap().code, Some(0));
         let again = read_on.write(b"more").await.unwrap_err();
-        assert_eq!(again.message, "the command reads no more input: it has ended");
+        assert_eq!(again.message, "the command no longer reads input: it has ended");
     });
 }
 

@@ -144,7 +144,7 @@ fn one_that_was_made_is_made_again_once_its_end_was_told() {
             kill_in_mid_command(&lab, &container).await;
             let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
-            assert!(error.hint.unwrap().contains("made again for the next command"));
+            assert!(error.hint.unwrap().contains("the next command makes a new one"));
             assert!(container.take_notes().is_empty());
             let kept = "cat /workspace/kept /tmp/jaato/kept";
             assert_eq!(stdout(&container, kept).await, "x\nx\n");
