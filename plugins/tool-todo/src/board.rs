@@ -80,7 +80,7 @@ impl Board {
                 plan.count(Status::InProgress)
             );
             return Err(Error::new(ErrorKind::Unavailable, text).with_hint(
-                "go on with it: `addStep` adds, `setStepStatus` skips, `completePlan` ends it",
+                "continue it: `addStep` adds a step, `setStepStatus` skips one, `completePlan` ends it",
             ));
         }
         let plan = Plan::new(self.plans_made + 1, title, steps)?;
@@ -170,7 +170,8 @@ impl Board {
     ) -> Result<Value> {
         let bytes = json!(output).to_string().len();
         if bytes > OUTPUT_BYTES_MAX {
-            let text = format!("output has {bytes} bytes of JSON, at most {OUTPUT_BYTES_MAX} go");
+            let text =
+                format!("output has {bytes} bytes of JSON, but the maximum is {OUTPUT_BYTES_MAX}");
             return Err(invalid(&text).with_hint("write it to a file and give its path"));
         }
         let (plan, _) = self.begun()?;
@@ -341,7 +342,7 @@ impl State for Todo {
 
     async fn command(cx: &Cx<Self>, name: &str, _arguments: Value) -> Result<Output> {
         if name != "plan" {
-            let text = format!("there is no command `{name}`");
+            let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         let text = cx.state().board().plan.as_ref().map(told::for_people);

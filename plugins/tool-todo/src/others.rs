@@ -225,7 +225,7 @@ async fn get_task_events(
     if wait > 0.0 && event_types.is_empty() && after_event.is_none() && agent_id.is_empty() {
         let error =
             invalid("timeout requires at least one of: agent_id, event_types, or after_event.");
-        return Err(error.with_hint("else what happened long ago would be given at once"));
+        return Err(error.with_hint("without one, old events would be returned immediately"));
     }
     let filter = Filter { event_types, ..Filter::default() };
     let find = || cx.state().board().events.find(&filter, after_event.as_deref(), limit);
@@ -254,8 +254,8 @@ fn is_here(agent_id: &str) -> Result<()> {
         "" | THIS_AGENT => Ok(()),
         other => {
             let shown = cut(other, 40);
-            let text = format!("there is no agent `{shown}` in this session");
-            let hint = format!("leave `agent_id` out, or say `{THIS_AGENT}`");
+            let text = format!("agent `{shown}` does not exist in this session");
+            let hint = format!("leave `agent_id` out, or set it to `{THIS_AGENT}`");
             Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))
         }
     }

@@ -168,13 +168,13 @@ impl Plan {
     /// If the step has ended, or would wait for itself.
     pub fn depend(&mut self, place: usize, on: &[String]) -> Result<()> {
         if !is_open(self.steps[place].status) {
-            return Err(invalid(&format!("{} is over already", self.steps[place].id)));
+            return Err(invalid(&format!("{} has already ended", self.steps[place].id)));
         }
         for other in on {
             let other = self.place(other)?;
             if self.leads_to(other, place) {
                 let (step, other) = (&self.steps[place].id, &self.steps[other].id);
-                return Err(invalid(&format!("{step} would wait for itself, by {other}")));
+                return Err(invalid(&format!("{step} would wait for itself through {other}")));
             }
             let id = self.steps[other].id.clone();
             let step = &mut self.steps[place];
@@ -281,8 +281,8 @@ pub fn text(name: &str, text: &str) -> Result<String> {
         return Err(invalid(&format!("{name} is required")));
     }
     if text.len() > TEXT_BYTES_MAX {
-        let error = format!("{name} has {} bytes, at most {TEXT_BYTES_MAX} go", text.len());
-        return Err(invalid(&error).with_hint("say it shorter, or write it to a file"));
+        let error = format!("{name} has {} bytes, but the maximum is {TEXT_BYTES_MAX}", text.len());
+        return Err(invalid(&error).with_hint("shorten it, or write it to a file"));
     }
     Ok(text.to_owned())
 }
