@@ -171,7 +171,7 @@ fn note(waited: &Waited, wanted: Option<Wanted>) -> Option<&'static str> {
         Doing::Waits | Doing::Unknown if wanted == Some(Wanted::HiddenLine) => Some(
             "a secret is asked for: shell_input with `ask_user` lets the user type it, unseen by you",
         ),
-        Doing::Waits => is_over.then_some("the time is over, and the program waits for input"),
+        Doing::Waits => is_over.then_some("the time limit has passed, and the program waits for input"),
         Doing::Works => is_over.then_some("the program is busy; shell_read waits for more"),
         Doing::WorksSilently => (is_over || waited.reason == Reason::Silence).then_some(
             "the program runs, reads nothing and has shown nothing for a while: it computes, sleeps or serves; \

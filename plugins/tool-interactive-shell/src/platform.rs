@@ -37,7 +37,7 @@ mod unix {
         let folder = folder.map_err(|error| told(&path, &error.into()))?;
         let facts = fstat(&folder).map_err(|error| told(&path, &error.into()))?;
         if facts.st_uid != user || facts.st_mode & 0o077 != 0 {
-            let text = "the folder is another user's, or others may enter it";
+            let text = "the folder belongs to another user, or others may enter it";
             return Err(told(&path, &Error::other(text)));
         }
         let file = open_at(&folder, Path::new(name))?;
@@ -56,10 +56,10 @@ mod unix {
         let file = opened.map_err(|error| told(path, &error.into()))?;
         let facts = fstat(&file).map_err(|error| told(path, &error.into()))?;
         if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
-            return Err(told(path, &Error::other("it is no file")));
+            return Err(told(path, &Error::other("it is not a regular file")));
         }
         if facts.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(told(path, &Error::other("the file is another user's")));
+            return Err(told(path, &Error::other("the file belongs to another user")));
         }
         fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|error| told(path, &error.into()))?;
         Ok(File::from(file))

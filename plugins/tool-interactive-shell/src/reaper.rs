@@ -31,7 +31,7 @@ fn reap(shells: &Arc<Inner>, session: Arc<Session>, now: Instant) {
     let settings = &shells.settings;
     let is_old = session.is_alive() && session.begun + settings.lifetime <= now;
     let why = if is_old {
-        format!("after {} s, the longest that a session lives", settings.lifetime.as_secs_f64())
+        format!("after {} s, the maximum lifetime of a session", settings.lifetime.as_secs_f64())
     } else {
         format!("after {} s without use", settings.idle.as_secs_f64())
     };

@@ -326,7 +326,9 @@ impl Session {
                     return self.finish(End::Exit(exit));
                 }
                 Ok(None) => {
-                    return self.finish(End::Lost("its terminal tells no more".to_owned()));
+                    return self.finish(End::Lost(
+                        "its terminal ended without reporting an exit".to_owned(),
+                    ));
                 }
                 Err(error) => return self.finish(End::Lost(error.message)),
             }

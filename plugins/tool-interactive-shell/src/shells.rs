@@ -268,9 +268,9 @@ impl Inner {
             table.sessions.values().filter(|session| session.is_alive()).map(|s| &s.id).collect();
         let max = self.settings.sessions_max;
         if alive.len() + table.starting >= max {
-            let text = format!("as many sessions live as may: {max}");
+            let text = format!("the maximum number of sessions is reached: {max}");
             let hint = if alive.is_empty() {
-                "wait for those that are being started".to_owned()
+                "wait until the starting sessions are ready".to_owned()
             } else {
                 format!("close one of {alive:?} with shell_close first").replace('"', "`")
             };

@@ -84,7 +84,7 @@ impl Control for PipeControl {
     }
 
     fn ask(&self, _: TerminalAsk) -> Boxed<'_, Result<TerminalAsked>> {
-        let reason = "the program runs on pipes, where nothing that is typed is hidden".to_owned();
+        let reason = "the program runs on pipes, which cannot hide what the user types".to_owned();
         Box::pin(async { Ok(TerminalAsked::Nobody { reason }) })
     }
 

@@ -162,13 +162,12 @@ async fn type_text(
         let text =
             format!("input has {} bytes, at most {INPUT_BYTES_MAX} may be typed", text.len());
         return Err(Error::new(ErrorKind::LimitReached, text)
-            .with_hint("write a file, and let the program read that"));
+            .with_hint("write a file, and let the program read it"));
     }
     let is_secret = wanted(state) == Some(Wanted::HiddenLine);
     let may_type = cx.state().0.settings.types_secrets;
     if is_secret && !may_type && !text.trim_end_matches(['\n', '\r']).is_empty() {
-        let text = "the program asks for something that is not shown while it is typed: a secret, which would stay \
-                    in this conversation";
+        let text = "the program asks for hidden input, such as a password, which would stay in this conversation";
         return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(
             "call shell_input with `ask_user` and without `input`: the user types it, and you do not see it; \
              shell_control with c-c leaves the prompt",
@@ -186,10 +185,10 @@ async fn type_text(
     let bytes = typing::bytes(text, mode);
     if let Some(line) = typing::line_too_long(&bytes, mode) {
         let text = format!(
-            "a line of the input has {line} bytes, and of a line that is read whole a terminal takes {LINE_BYTES_MAX}"
+            "a line of the input has {line} bytes, but the terminal accepts at most {LINE_BYTES_MAX} per line"
         );
         return Err(Error::new(ErrorKind::LimitReached, text).with_hint(
-            "nothing was typed, as the rest would be lost; end the lines sooner, or let the program read a file",
+            "nothing was typed, because the rest would be lost; use shorter lines, or let the program read a file",
         ));
     }
     note_echo(session, text);
@@ -216,18 +215,18 @@ async fn ask(session: &Session) -> Result<()> {
     match session.control().ask(ask).await? {
         TerminalAsked::Typed => Ok(()),
         TerminalAsked::Declined => {
-            Err(Error::new(ErrorKind::PermissionDenied, "the user would not type anything")
+            Err(Error::new(ErrorKind::PermissionDenied, "the user did not type anything")
                 .with_hint("shell_control with c-c leaves the prompt"))
         }
         TerminalAsked::Nobody { reason } => {
-            let text = format!("nobody can be asked: {reason}");
+            let text = format!("the user cannot be asked: {reason}");
             let hint = "the user may type it from another terminal; shell_read waits for that. With \
                         `type_secrets = true` in `[plugins.tool-interactive-shell]` the user lets you type \
                         passwords that are thrown away";
             Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
         }
         TerminalAsked::Unknown => {
-            Err(Error::new(ErrorKind::HostBug, "the host said nothing of the question"))
+            Err(Error::new(ErrorKind::HostBug, "the host did not answer the question"))
         }
     }
 }

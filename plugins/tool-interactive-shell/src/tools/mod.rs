@@ -51,7 +51,7 @@ fn alive(shells: &Inner, tool: &str, id: &str) -> Result<Arc<Session>> {
     }
     let text = format!("session `{}` has exited", session.id);
     Err(Error::new(ErrorKind::Failed, text)
-        .with_hint("shell_read gives what it showed last, shell_close its exit status"))
+        .with_hint("shell_read returns its last output, shell_close its exit status"))
 }
 
 /// The input of a call, and how much of it was read.

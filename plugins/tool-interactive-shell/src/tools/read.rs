@@ -86,7 +86,7 @@ fn until(wait_for: Option<&str>) -> Result<Until> {
             let built =
                 RegexBuilder::new(pattern).multi_line(true).size_limit(PATTERN_BYTES_MAX).build();
             built.map(Until::Shown).map_err(|error| {
-                let text = format!("shell_read: wait_for is no regular expression: {error}");
+                let text = format!("shell_read: wait_for is not a regular expression: {error}");
                 Error::new(ErrorKind::InvalidArguments, text)
             })
         }

@@ -84,7 +84,7 @@ fn check_name(name: &str) -> Result<()> {
     if name.chars().all(is_plain) && name.len() <= NAME_CHARACTERS_MAX {
         return Ok(());
     }
-    let text = format!("shell_spawn: `{name}` is no name for a session");
+    let text = format!("shell_spawn: `{name}` is not a valid session name");
     let hint = format!("letters, digits, `_`, `-` and `.`, {NAME_CHARACTERS_MAX} at most");
     Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint))
 }
