@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bollard::models::CreateImageInfo;
 
-/// Number of new bytes after which progress is reported again.
+/// The number of new bytes after which progress is reported again.
 const STEP_BYTES: u64 = 1024 * 1024;
 
 /// The layers of an image during its download.

@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
-/// Maximum length of an answer. A longer one is not valid.
+/// The maximum length of an answer. A longer one is not valid.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// The output stream of the engine.

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use crate::link::{self, Ask};
 use crate::place::{self, Place, Request};
 
-/// Maximum number of bytes read from a `poll` list. A terminal is among the first entries.
+/// The maximum number of bytes read from a `poll` list. A terminal is among the first entries.
 const LIST_BYTES_MAX: u64 = 128;
 
 /// The shell's script. `MAX` is replaced by [`LIST_BYTES_MAX`].

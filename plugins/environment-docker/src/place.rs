@@ -16,7 +16,7 @@ use crate::link::Streams;
 use crate::onlooker::Onlooker;
 use crate::watch::Watch;
 
-/// Maximum time for the engine to report the end of a container after its commands were killed.
+/// The maximum time for the engine to report the end of a container after its commands were killed.
 const DEATH_DELAY: Duration = Duration::from_millis(500);
 
 /// The exit code of a killed command: 128 plus the signal's number.

@@ -17,8 +17,8 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Maximum time for remaining work when the thread ends. Containers are removed before that, or by
-/// the engine itself.
+/// The maximum time for remaining work when the thread ends. Containers are removed before that, or
+/// by the engine itself.
 const WIND_DOWN: Duration = Duration::from_millis(100);
 
 /// A handle to the thread.

@@ -13,11 +13,12 @@ pub const CONTAINER_WORKDIR: &str = "/workspace";
 /// The path of the temporary folder in a container that jaato makes.
 pub const CONTAINER_TMP: &str = "/tmp/jaato";
 
-/// Default time limit for an answer of the engine. Making a container on a slow disk takes seconds.
+/// The default time limit for an answer of the engine. Making a container on a slow disk takes
+/// seconds.
 const ENGINE_DEADLINE_MS: u64 = 30_000;
 
-/// Default time limit of a command, in seconds. It suffices for a build or a test suite. It is less
-/// than the session's limit of 600 s, which would lose the command's output.
+/// The default time limit of a command, in seconds. It suffices for a build or a test suite. It is
+/// less than the session's limit of 600 s, which would lose the command's output.
 const SHELL_TIMEOUT: f64 = 300.0;
 
 /// The settings of an environment in a container.

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::errors::Doing;
 use crate::owner::{self, Owner};
 
-/// Maximum wait for a removal that the engine has begun. It usually takes less than a second.
+/// The maximum wait for a removal that the engine has begun. It usually takes less than a second.
 const REMOVAL_MAX: Duration = Duration::from_secs(5);
 
 /// Removes the containers whose host has ended, and returns their names. Containers of running

@@ -18,10 +18,10 @@ use crate::place::{Place, Request};
 use crate::raw::{self, Failure, Reader};
 use crate::wrapper::{self, Told};
 
-/// Maximum number of bytes returned by one read.
+/// The maximum number of bytes returned by one read.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Maximum wait for a program's exit code after its terminal is closed.
+/// The maximum wait for a program's exit code after its terminal is closed.
 const CODE_DELAY: Duration = Duration::from_secs(5);
 
 /// The size of a terminal in characters.

@@ -71,7 +71,7 @@ impl Terminals for DockerTerminals {
     }
 }
 
-/// Maximum time until a program runs after input, on a busy machine.
+/// The maximum time until a program runs after input, on a busy machine.
 const TAKE_DELAY: Duration = Duration::from_secs(1);
 
 /// A terminal.

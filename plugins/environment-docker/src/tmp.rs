@@ -14,10 +14,10 @@ use tempfile::TempDir;
 use crate::errors;
 use crate::owner::Owner;
 
-/// Prefix of folders in the system's temporary folder.
+/// The prefix of folders in the system's temporary folder.
 pub const PREFIX: &str = "jaato-";
 
-/// Prefix of folders in a workspace, which hides them.
+/// The prefix of folders in a workspace, which hides them.
 pub const HIDDEN_PREFIX: &str = ".jaato-tmp-";
 
 /// The file with the owner of a folder.

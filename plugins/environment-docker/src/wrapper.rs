@@ -35,7 +35,7 @@ exec "$@""#;
 /// The beginning of the line with the process ID.
 const MARK: &[u8] = b"jaato-wrapper ";
 
-/// Maximum number of bytes before that line. More output is an error message.
+/// The maximum number of bytes before that line. More output is an error message.
 const BEFORE_BYTES_MAX: usize = 16 * 1024;
 
 /// Returns the words that start a command in a folder of the container.

@@ -12,11 +12,11 @@ use crate::edit::in_ascii;
 use crate::files::look;
 use crate::plan::Plan;
 
-/// Maximum number of paths that an error suggests.
+/// The maximum number of paths that an error suggests.
 const NEAR_MAX: usize = 3;
-/// Minimum similarity of a suggested name (Jaro-Winkler).
+/// The minimum similarity of a suggested name (Jaro-Winkler).
 const NEAR_ENOUGH: f64 = 0.85;
-/// Time limit of the search for similar paths, in milliseconds.
+/// The time limit of the search for similar paths, in milliseconds.
 const SEARCH_MS: u64 = 500;
 
 impl Plan {

@@ -22,7 +22,7 @@ use crate::mend;
 use crate::plan::{After, Plan};
 use crate::sights::{Sight, text_to_remember};
 
-/// Maximum number of drafts of large files that are open while the replaced content is stored.
+/// The maximum number of drafts of large files that are open while the replaced content is stored.
 const DRAFTS_MAX: usize = 4;
 
 /// The drafts of files, by the number of the file.

@@ -15,10 +15,10 @@ use crate::history::{ChangeId, FilePath, ListedChange, Step};
 use crate::mend::mend;
 use crate::take_back::plan;
 
-/// Maximum number of listed changes.
+/// The maximum number of listed changes.
 const CHANGES_MAX: usize = 30;
 
-/// Maximum number of files that are named of a change.
+/// The maximum number of files that are named of a change.
 const FILES_NAMED_MAX: usize = 3;
 
 /// The answers in the form.

@@ -12,14 +12,14 @@ use jaato_plugin_sdk::types::file_change::{
 use jaato_plugin_sdk::types::text::cut;
 use similar::{ChangeTag, TextDiffConfig};
 
-/// Number of context lines around a difference.
+/// The number of context lines around a difference.
 const CONTEXT_LINES: usize = 3;
 
-/// Time limit for computing a minimal diff. After that, the remaining lines are reported as removed
-/// and added.
+/// The time limit for computing a minimal diff. After that, the remaining lines are reported as
+/// removed and added.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Maximum number of diff lines shown to the model, and of characters in each.
+/// The maximum number of diff lines shown to the model, and of characters in each.
 const SHORT_LINES_MAX: usize = 40;
 const SHORT_CHARS_MAX: usize = 200;
 
@@ -131,7 +131,7 @@ fn lines_ahead(text: &[u8], lines: usize) -> usize {
     memchr::memchr_iter(b'\n', text).nth(lines - 1).map_or(text.len(), |end| end + 1)
 }
 
-/// Number of bytes that are compared at a time.
+/// The number of bytes that are compared at a time.
 const BLOCK_BYTES: usize = 4096;
 
 /// Returns the length of the common beginning of two texts.

@@ -2,7 +2,7 @@
 //!
 //! Only the shown lines are in memory.
 
-/// Maximum number of characters shown of a line. The rest is counted.
+/// The maximum number of characters shown of a line. The rest is counted.
 const LINE_CHARS_MAX: usize = 2000;
 
 /// Some lines of a text.
@@ -11,7 +11,7 @@ pub struct Page {
     /// The number of the first wanted line, from 1.
     first: u64,
     lines_max: u64,
-    /// Maximum number of bytes of the text as JSON.
+    /// The maximum number of bytes of the text as JSON.
     bytes_max: usize,
     text: String,
     bytes: usize,

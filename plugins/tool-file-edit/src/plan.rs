@@ -12,7 +12,7 @@ use crate::diff::{Texts, change};
 use crate::files::{CHANGED_BYTES_MAX, Snapshot, snapshot};
 use crate::text::{decode, shown};
 
-/// Maximum number of bytes of all files of one change, before and after, because they are in
+/// The maximum number of bytes of all files of one change, before and after, because they are in
 /// memory.
 const PLAN_BYTES_MAX: u64 = 4 * CHANGED_BYTES_MAX;
 

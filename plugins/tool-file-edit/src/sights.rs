@@ -10,15 +10,15 @@ use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 use crate::history::ContentId;
 use crate::text::decode;
 
-/// Maximum number of remembered files. The oldest is forgotten.
+/// The maximum number of remembered files. The oldest is forgotten.
 const FILES_MAX: usize = 2000;
 
-/// Maximum size of a remembered text, and of all of them. They are used to show later changes.
+/// The maximum size of a remembered text, and of all of them. They are used to show later changes.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 const TEXTS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Maximum size of a file with such a text. No encoding uses more than twice the bytes of UTF-8 for
-/// a character, apart from a byte order mark.
+/// The maximum size of a file with such a text. No encoding uses more than twice the bytes of UTF-8
+/// for a character, apart from a byte order mark.
 const FILE_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX + 4;
 
 /// A file as the model last saw it.

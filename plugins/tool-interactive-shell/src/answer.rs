@@ -11,7 +11,7 @@ use crate::session::{End, Live, Session, Taken};
 use crate::wait::{Doing, Waited};
 use crate::{changed, join, output};
 
-/// Maximum number of processes listed. Further ones are only counted.
+/// The maximum number of processes listed. Further ones are only counted.
 const PROCESSES_LISTED_MAX: usize = 16;
 
 /// Builds a result with the new output, marks that output as reported, and shows the screen to

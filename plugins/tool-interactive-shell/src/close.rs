@@ -11,13 +11,13 @@ use jaato_plugin_sdk::terminal::TerminalWait;
 
 use crate::session::Session;
 
-/// Maximum time for a program that waits for input to end after the end of its input.
+/// The maximum time for a program that waits for input to end after the end of its input.
 const END_OF_INPUT: Duration = Duration::from_secs(1);
 
-/// Maximum time for a program to end after its terminal has hung up.
+/// The maximum time for a program to end after its terminal has hung up.
 const HANG_UP: Duration = Duration::from_millis(250);
 
-/// Maximum time for the system to report the end of a killed program.
+/// The maximum time for the system to report the end of a killed program.
 const ENDED: Duration = Duration::from_secs(5);
 
 /// Ends everything that runs in a session, and returns the processes that outlived the program.

@@ -5,22 +5,22 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-/// Default limit of running sessions.
+/// The default limit of running sessions.
 const SESSIONS: u32 = 8;
 
-/// Maximum limit of running sessions that a user may set. Each holds a terminal and a screen.
+/// The maximum limit of running sessions that a user may set. Each holds a terminal and a screen.
 pub const SESSIONS_MAX: u32 = 64;
 
-/// Default lifetime of a session, in seconds.
+/// The default lifetime of a session, in seconds.
 const LIFETIME_SECONDS: f64 = 600.0;
 
-/// Default lifetime of an unused session, in seconds.
+/// The default lifetime of an unused session, in seconds.
 const IDLE_SECONDS: f64 = 300.0;
 
-/// Default silence that ends a wait if the program's state is unknown, in seconds.
+/// The default silence that ends a wait if the program's state is unknown, in seconds.
 const SILENCE_SECONDS: f64 = 0.5;
 
-/// Maximum duration that can be set: one year.
+/// The maximum duration that can be set: one year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 
 /// `[plugins.tool-interactive-shell]`.
@@ -60,11 +60,11 @@ struct Config {
 /// The settings with their defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Maximum number of running sessions.
+    /// The maximum number of running sessions.
     pub sessions_max: usize,
-    /// Maximum lifetime of a session.
+    /// The maximum lifetime of a session.
     pub lifetime: Duration,
-    /// Maximum lifetime of an unused session.
+    /// The maximum lifetime of an unused session.
     pub idle: Duration,
     /// The silence that ends a wait if the program's state is unknown.
     pub silence: Duration,

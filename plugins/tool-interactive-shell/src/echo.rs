@@ -24,7 +24,8 @@ pub fn without<'a>(output: &'a str, typed: &str) -> &'a str {
     rest
 }
 
-/// Maximum length of a line that counts as a prompt if an empty line was typed: `... `, `dquote> `.
+/// The maximum length of a line that counts as a prompt if an empty line was typed: `... `,
+/// `dquote> `.
 const PROMPT_CHARACTERS_MAX: usize = 8;
 
 #[cfg(test)]

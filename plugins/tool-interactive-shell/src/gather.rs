@@ -10,14 +10,14 @@ use jaato_plugin_sdk::terminal::TerminalHappened;
 
 use crate::backend::Events;
 
-/// Minimum size of a piece that counts as part of a flood. A terminal buffers half as much, so only
-/// a program that prints continuously sends more at once.
+/// The minimum size of a piece that counts as part of a flood. A terminal buffers half as much, so
+/// only a program that prints continuously sends more at once.
 const FLOOD_BYTES: usize = 8 * 1024;
 
-/// Maximum number of gathered bytes, which hold many times more lines than screen and history.
+/// The maximum number of gathered bytes, which hold many times more lines than screen and history.
 const GATHER_BYTES: usize = 1024 * 1024;
 
-/// Maximum time of gathering. A user does not notice a delay of a twentieth of a second.
+/// The maximum time of gathering. A user does not notice a delay of a twentieth of a second.
 const GATHER_MAX: Duration = Duration::from_millis(50);
 
 /// A pause that ends a flood, so that its end is visible at once.

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::terminal::{TerminalNews, TerminalScreen};
 use crate::session::Session;
 use crate::shells::Inner;
 
-/// Minimum time between two screens that a user watches: 30 per second.
+/// The minimum time between two screens that a user watches: 30 per second.
 const FRAME: Duration = Duration::from_millis(33);
 
 /// Shows the screen to users. If no one watches, this has no effect.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Maximum number of stored bytes, for `shell_read` with `raw`.
+/// The maximum number of stored bytes, for `shell_read` with `raw`.
 const BYTES_MAX: usize = 64 * 1024;
 
 /// The last unread bytes of a stream.

@@ -24,14 +24,14 @@ const LONG: Duration = Duration::from_secs(2);
 /// A read must last this long to count as a wait, and not as a moment between two steps.
 const WAIT_US_MIN: u64 = 500;
 
-/// Minimum number of times that a read with a timeout must restart to count as a wait.
+/// The minimum number of times that a read with a timeout must restart to count as a wait.
 const AGAIN_MIN: u32 = 2;
 
-/// Minimum silence during these restarts.
+/// The minimum silence during these restarts.
 const AGAIN_SILENCE: Duration = Duration::from_millis(150);
 
-/// Minimum silence beyond the read's timeout. By then, a timer that the program also waits for has
-/// fired.
+/// The minimum silence beyond the read's timeout. By then, a timer that the program also waits for
+/// has fired.
 const AGAIN_MARGIN: Duration = Duration::from_millis(50);
 
 /// A read with a timeout of at least this length counts as one without a timeout, because servers

@@ -26,7 +26,7 @@ use crate::screen::Screen;
 use crate::transcript::Transcript;
 use crate::wait::{Doing, Silence};
 
-/// Number of bytes read without a pause while no call waits.
+/// The number of bytes read without a pause while no call waits.
 const BACKGROUND_BYTES: u64 = 64 * 1024;
 
 /// The pause after [`BACKGROUND_BYTES`]. The rate of 2.5 MiB per second exceeds any log and takes
@@ -37,16 +37,16 @@ const BACKGROUND_PAUSE: Duration = Duration::from_millis(25);
 /// How long a flood waits for the call that streams it.
 const STREAMING_PAUSE: Duration = Duration::from_millis(2);
 
-/// Maximum number of waiting replies of the terminal. A program that asks for more without reading
-/// gets no more.
+/// The maximum number of waiting replies of the terminal. A program that asks for more without
+/// reading gets no more.
 const REPLIES_MAX: usize = 16;
 
 /// How long after its time limit a backend may still report how much was read. After that, the
 /// session stops waiting for it.
 const ANSWER_DELAY: Duration = Duration::from_millis(100);
 
-/// Maximum time for a program to read the input before a reply. A program that does not read gets
-/// no reply.
+/// The maximum time for a program to read the input before a reply. A program that does not read
+/// gets no reply.
 const REPLY_LONGEST: Duration = Duration::from_secs(1);
 
 /// Shells whose lines jaato can parse, by their process names.

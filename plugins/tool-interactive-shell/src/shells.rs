@@ -16,10 +16,10 @@ use crate::session::Session;
 use crate::trace::{self, Trace};
 use crate::{join, reaper, start};
 
-/// Maximum number of ended sessions that can still be read. The oldest is removed first.
+/// The maximum number of ended sessions that can still be read. The oldest is removed first.
 const ENDED_MAX: usize = 16;
 
-/// Maximum number of automatically closed sessions whose reason is remembered.
+/// The maximum number of automatically closed sessions whose reason is remembered.
 const REAPED_MAX: usize = 16;
 
 /// The plugin's state.

@@ -22,11 +22,11 @@ pub const VARIABLE: &str = "JAATO_TRACE_LOG";
 /// The file's name in jaato's own folder, as in the original.
 const FILE_NAME: &str = "rich_client_trace.log";
 
-/// Maximum size of a trace. A larger one is emptied, because it must not fill a disk.
+/// The maximum size of a trace. A larger one is emptied, because it must not fill a disk.
 pub const BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Maximum age of a trace. An older one is emptied, because it must not keep a record of sessions
-/// forever.
+/// The maximum age of a trace. An older one is emptied, because it must not keep a record of
+/// sessions forever.
 pub const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The requested location of a trace.

@@ -7,11 +7,11 @@
 
 use crate::screen::Unseen;
 
-/// Number of the newest bytes that stay here while a call streams, because `wait_for` searches
+/// The number of the newest bytes that stay here while a call streams, because `wait_for` searches
 /// them.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// Maximum number of bytes that wait for a call. This exceeds a server's log of an hour, but an
+/// The maximum number of bytes that wait for a call. This exceeds a server's log of an hour, but an
 /// endless output must not fill the memory.
 const HELD_BYTES_MAX: usize = 4 * 1024 * 1024;
 

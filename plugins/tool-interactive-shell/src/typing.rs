@@ -2,7 +2,7 @@
 
 use crate::keys::{PASTE_BEGIN, PASTE_END};
 
-/// Maximum length of a line that a terminal accepts in line mode. It silently drops the rest.
+/// The maximum length of a line that a terminal accepts in line mode. It silently drops the rest.
 pub const LINE_BYTES_MAX: usize = 4095;
 
 /// How a program reads.

@@ -14,7 +14,7 @@ use crate::output::{Streaming, surplus};
 use crate::ready::{self, LOOK_MIN, Reason};
 use crate::session::{Live, Session};
 
-/// Minimum time between two searches, because a search in a long output takes a millisecond.
+/// The minimum time between two searches, because a search in a long output takes a millisecond.
 const SEARCH_PAUSE: Duration = Duration::from_millis(10);
 
 /// The condition that ends a wait.
@@ -68,8 +68,8 @@ pub enum Doing {
     Ended,
 }
 
-/// Number of looks at a program's activity after a wait, because a single look may fall between two
-/// steps.
+/// The number of looks at a program's activity after a wait, because a single look may fall between
+/// two steps.
 const LOOKS: u32 = 2;
 
 /// The silence after which a busy program may be a server.

@@ -20,13 +20,13 @@ use crate::site::CallSite;
 
 /// The minimum time between two progress reports of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(50);
-/// Maximum number of fields in a form. The host accepts 20.
+/// The maximum number of fields in a form. The host accepts 20.
 const FIELDS_MAX: usize = 20;
-/// Maximum number of options of one field. The host accepts 100.
+/// The maximum number of options of one field. The host accepts 100.
 const OPTIONS_MAX: usize = 100;
-/// Maximum length of a form's text. The host accepts 4 KiB.
+/// The maximum length of a form's text. The host accepts 4 KiB.
 const TEXT_BYTES_MAX: usize = 2000;
-/// Maximum number of times the user is asked after an invalid answer.
+/// The maximum number of times the user is asked after an invalid answer.
 const ATTEMPTS_MAX: usize = 3;
 /// Totals below this are shown in thousandths.
 const FINE_TOTAL: f64 = 1000.0;

@@ -22,14 +22,14 @@ use crate::config::files::replace;
 use crate::config::{Reach, ServerEntry};
 use crate::described::Described;
 
-/// Maximum size of the cache file.
+/// The maximum size of the cache file.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Maximum number of cached servers. The oldest entries are removed.
+/// The maximum number of cached servers. The oldest entries are removed.
 const KEPT_MAX: usize = 100;
-/// Maximum number of arguments that are checked for files.
+/// The maximum number of arguments that are checked for files.
 const FILES_MAX: usize = 8;
-/// Maximum size of a file that is digested. Scripts are smaller, and digesting large programs would
-/// take as long as starting the server.
+/// The maximum size of a file that is digested. Scripts are smaller, and digesting large programs
+/// would take as long as starting the server.
 const DIGESTED_BYTES_MAX: u64 = 256 * 1024;
 /// Extensions of files that are code even if they are not executable.
 const SCRIPTS: [&str; 9] = ["cjs", "jar", "js", "mjs", "php", "py", "pyz", "rb", "ts"];

@@ -19,9 +19,9 @@ use crate::schema;
 use crate::server::Server;
 use crate::site::CallSite;
 
-/// Maximum number of question rounds in one request.
+/// The maximum number of question rounds in one request.
 const ROUNDS_MAX: usize = 10;
-/// Maximum number of questions in one round.
+/// The maximum number of questions in one round.
 const QUESTIONS_MAX: usize = 8;
 
 /// A request that the server may answer with questions.

@@ -23,7 +23,8 @@ use tokio::sync::Notify;
 use crate::log::ServerLog;
 use crate::site::CallSite;
 
-/// Maximum number of a server's requests that are answered at a time. Further requests are refused.
+/// The maximum number of a server's requests that are answered at a time. Further requests are
+/// refused.
 const QUESTIONS_MAX: usize = 8;
 
 /// The client side of a connection. Clones share their state.

@@ -48,7 +48,7 @@ const PAGES_MAX: usize = 4;
 const URL_BYTES_MAX: usize = 2000;
 /// The beginning of a hint that lists pages. Their URLs are never masked.
 pub const OPEN_PAGE: &str = "open this page, then call again: ";
-/// Maximum number of bytes shown of an error's data.
+/// The maximum number of bytes shown of an error's data.
 const DATA_BYTES_MAX: usize = 1000;
 
 /// An open connection. Dropping it closes the connection.

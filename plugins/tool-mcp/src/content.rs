@@ -11,9 +11,9 @@ use jaato_plugin_sdk::{Error, Reporter, Result};
 
 use crate::described::{plain, take};
 
-/// Maximum number of blocks read from one answer.
+/// The maximum number of blocks read from one answer.
 const BLOCKS_MAX: usize = 1000;
-/// Maximum number of bytes of an error shown to the model.
+/// The maximum number of bytes of an error shown to the model.
 const ERROR_BYTES_MAX: usize = 8 * 1024;
 /// A text that is longer than the structured data by this factor holds more information.
 const SAYS_MORE: usize = 2;

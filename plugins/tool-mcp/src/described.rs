@@ -18,18 +18,18 @@ use rmcp::model::{
 use crate::connection::{Connection, Era};
 use crate::schema;
 
-/// Maximum number of tools of all servers, and therefore of one. The host accepts 1,000 from a
+/// The maximum number of tools of all servers, and therefore of one. The host accepts 1,000 from a
 /// plugin.
 pub const TOOLS_MAX: usize = 900;
-/// Maximum number of prompts of one server. The host accepts 200 commands in total.
+/// The maximum number of prompts of one server. The host accepts 200 commands in total.
 pub const PROMPTS_MAX: usize = 50;
-/// Maximum number of pages of a list.
+/// The maximum number of pages of a list.
 const PAGES_MAX: usize = 100;
-/// Maximum length of a tool's description, in bytes. The host accepts 16 KiB.
+/// The maximum length of a tool's description, in bytes. The host accepts 16 KiB.
 const DESCRIPTION_BYTES_MAX: usize = 8 * 1024;
-/// Maximum length of a server's instructions.
+/// The maximum length of a server's instructions.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 4 * 1024;
-/// Maximum length of a name, title or line.
+/// The maximum length of a name, title or line.
 const LINE_BYTES_MAX: usize = 300;
 /// The time limit of each list.
 const LIST_TIME: Duration = Duration::from_secs(20);

@@ -20,9 +20,9 @@ use crate::transport::http::{self, Authorize, HttpBackend};
 use crate::transport::program;
 use crate::transport::wire::{LineTransport, Wire};
 
-/// Maximum time for the probe of a server's era.
+/// The maximum time for the probe of a server's era.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// Maximum time for setting up a connection.
+/// The maximum time for setting up a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(30);
 /// The time limit of a call.
 const CALL_TIME: Duration = Duration::from_secs(60);

@@ -18,14 +18,14 @@ use parking_lot::Mutex;
 
 use crate::config::files::replace;
 
-/// Maximum number of lines kept, of all servers together, as in the original.
+/// The maximum number of lines kept, of all servers together, as in the original.
 pub const LINES_MAX: usize = 500;
-/// Maximum length of a line. The rest is dropped.
+/// The maximum length of a line. The rest is dropped.
 const LINE_CHARS_MAX: usize = 500;
 /// A larger file is truncated to the newest lines when a process starts.
 const FILE_BYTES_MAX: u64 = 512 * 1024;
-/// Maximum number of bytes read from the file. Several processes may have written to it since it
-/// was truncated.
+/// The maximum number of bytes read from the file. Several processes may have written to it since
+/// it was truncated.
 const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const FILE_NAME: &str = "log.jsonl";
 

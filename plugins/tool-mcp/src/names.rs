@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// Maximum length of a name.
+/// The maximum length of a name.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Maximum length of the server's part, which leaves room for the tool's name.
+/// The maximum length of the server's part, which leaves room for the tool's name.
 const SERVER_CHARS_MAX: usize = 24;
 /// Length of a digest: 40 bits, which suffices for a thousand tools of a server.
 const DIGEST_CHARS: usize = 10;

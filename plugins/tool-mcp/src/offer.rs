@@ -15,14 +15,14 @@ use crate::names::{CATEGORY, server_part, tool_name};
 use crate::server::{Server, Status};
 use crate::{resources, sampling};
 
-/// Maximum number of commands of all servers. The host accepts 200.
+/// The maximum number of commands of all servers. The host accepts 200.
 const COMMANDS_MAX: usize = 150;
-/// Maximum number of bytes of all instructions. The host accepts 64 KiB.
+/// The maximum number of bytes of all instructions. The host accepts 64 KiB.
 const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
-/// Maximum length of a command's line. The host accepts slightly more.
+/// The maximum length of a command's line. The host accepts slightly more.
 const LINE_BYTES_MAX: usize = 200;
 
-/// Maximum number of lines about broken entries shown to the model.
+/// The maximum number of lines about broken entries shown to the model.
 const LINES_TOLD_MAX: usize = 5;
 
 /// The offered tools and commands, with the meaning of each name.

@@ -21,9 +21,9 @@ pub const LIST: &str = "mcp_list_resources";
 /// The name of the tool that reads a resource.
 pub const READ: &str = "mcp_read_resource";
 
-/// Maximum number of resources listed in one answer.
+/// The maximum number of resources listed in one answer.
 const LISTED_MAX: usize = 200;
-/// Maximum length of a line about a resource.
+/// The maximum length of a line about a resource.
 const LINE_BYTES_MAX: usize = 300;
 
 /// Describes both tools. `origin` identifies the servers that have resources.

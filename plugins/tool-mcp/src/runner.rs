@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use crate::config::{Reach, StdioReach};
 
-/// Maximum time for a package runner to install and start a server.
+/// The maximum time for a package runner to install and start a server.
 pub const INSTALL_TIME: Duration = Duration::from_secs(300);
-/// Time during which a known server counts as starting, not as installing.
+/// The time during which a known server counts as starting, not as installing.
 const START_TIME: Duration = Duration::from_secs(5);
 
 /// Programs that run a package without a subcommand.
@@ -37,7 +37,7 @@ const SUBCOMMANDS: [(&str, &[&str]); 14] = [
     ("yarn", &["dlx", "exec", "install", "add"]),
 ];
 
-/// Maximum number of words after a program that are searched for a subcommand.
+/// The maximum number of words after a program that are searched for a subcommand.
 const SUBCOMMAND_PLACES_MAX: usize = 5;
 
 /// Package runners that have started and are still silent.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// Maximum number of threads for long work, such as parsing large messages.
+/// The maximum number of threads for long work, such as parsing large messages.
 const BLOCKING_THREADS_MAX: usize = 2;
 
 /// A runtime with one thread.

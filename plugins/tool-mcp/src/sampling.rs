@@ -9,11 +9,11 @@ use jaato_plugin_sdk::types::{Condition, Offer};
 
 use crate::config::entry::ServerEntry;
 
-/// Maximum number of messages in one request.
+/// The maximum number of messages in one request.
 const MESSAGES_MAX: usize = 100;
-/// Maximum number of text bytes in one request.
+/// The maximum number of text bytes in one request.
 const TEXT_BYTES_MAX: usize = 512 * 1024;
-/// Maximum number of tokens in an answer, regardless of the server's limit.
+/// The maximum number of tokens in an answer, regardless of the server's limit.
 const TOKENS_MAX: u32 = 8192;
 
 /// Describes the tool. Only servers request it, and models do not see it.

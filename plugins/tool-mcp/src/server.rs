@@ -29,9 +29,9 @@ use crate::runtime::Spawner;
 use crate::transport::http::{self, Authorize, HostHttp};
 use crate::transport::wire::{LineTransport, Wire};
 
-/// Maximum time for the probe of a server's era.
+/// The maximum time for the probe of a server's era.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// Maximum time for a server's start, if its entry sets no limit.
+/// The maximum time for a server's start, if its entry sets no limit.
 const START_TIME: Duration = Duration::from_secs(30);
 /// The hint for a server that needs more time.
 pub const MORE_TIME: &str = "`startupTimeout` in its entry gives it more time, in milliseconds";
@@ -41,7 +41,7 @@ const BACK_OFF_MIN: Duration = Duration::from_secs(1);
 const BACK_OFF_MAX: Duration = Duration::from_secs(300);
 /// After this uptime, the next restart begins with the first wait.
 const STABLE: Duration = Duration::from_secs(60);
-/// Maximum time for closing a connection.
+/// The maximum time for closing a connection.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
 /// The minimum time between two requests for changed lists.
 const ASK_AGAIN: Duration = Duration::from_secs(2);

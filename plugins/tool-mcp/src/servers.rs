@@ -22,16 +22,16 @@ use crate::offer::Offer;
 use crate::resources;
 use crate::server::{Around, MORE_TIME, Server, Status};
 
-/// Maximum time that a request waits for a server for which an earlier process waited without
+/// The maximum time that a request waits for a server for which an earlier process waited without
 /// success.
 const LATE_WAIT: Duration = Duration::from_secs(2);
-/// Maximum time that the plugin's end waits for HTTP servers.
+/// The maximum time that the plugin's end waits for HTTP servers.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// The minimum time between two reports of changes to the host.
 const PUBLISH_PAUSE: Duration = Duration::from_millis(250);
 /// The pause after the host refused a set of tools.
 const REFUSED_PAUSE: Duration = Duration::from_millis(1100);
-/// Maximum number of consecutive refusals. After that, the next change triggers a new attempt.
+/// The maximum number of consecutive refusals. After that, the next change triggers a new attempt.
 const ATTEMPTS_MAX: usize = 5;
 /// The interval at which a wait for servers checks them.
 const SETTLE_STEP: Duration = Duration::from_millis(500);

@@ -10,11 +10,11 @@ use crate::plan::{Plan, Step, invalid};
 /// The name of the plan's own agent. An empty name has the same meaning.
 pub const THIS_AGENT: &str = "main";
 
-/// Maximum number of stored events. Older ones are removed.
+/// The maximum number of stored events. Older ones are removed.
 const EVENTS_MAX: usize = 1000;
-/// Maximum number of subscribed events in one result.
+/// The maximum number of subscribed events in one result.
 const TOLD_MAX: usize = 20;
-/// Maximum number of subscriptions.
+/// The maximum number of subscriptions.
 const SUBSCRIPTIONS_MAX: usize = 50;
 
 /// The types of events, by their names for the model.

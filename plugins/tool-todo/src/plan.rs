@@ -10,9 +10,9 @@ use jaato_plugin_sdk::types::work_plan::{
     PLAN_STEPS_MAX, PlanStatus, PlanStep, PlanStepStatus as Status, WorkPlan,
 };
 
-/// Maximum size of a title, description or result, in bytes.
+/// The maximum size of a title, description or result, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4 * 1024;
-/// Maximum size of a step's output, in bytes of JSON.
+/// The maximum size of a step's output, in bytes of JSON.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// A plan.

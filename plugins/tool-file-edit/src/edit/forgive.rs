@@ -12,7 +12,7 @@ use unicode_normalization::char::canonical_combining_class;
 
 use super::target::{self, Anchors, Missed};
 
-/// Maximum length of a text that is folded, because folding takes nine times its memory.
+/// The maximum length of a text that is folded, because folding takes nine times its memory.
 const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A folding step. Each step includes all steps before it.

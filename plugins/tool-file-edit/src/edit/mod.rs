@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use crate::text::{Decoded, LineView, decode};
 
-/// Maximum number of characters that an error quotes.
+/// The maximum number of characters that an error quotes.
 const QUOTED_CHARS_MAX: usize = 100;
 
 /// An edit that replaces `old` by `new`.

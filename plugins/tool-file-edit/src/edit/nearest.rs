@@ -9,23 +9,23 @@ use similar::TextDiff;
 
 use super::forgive::differences;
 
-/// Maximum number of lines searched in a file.
+/// The maximum number of lines searched in a file.
 const LINES_MAX: usize = 50_000;
 
-/// Maximum number of lines of the searched text that are compared and shown.
+/// The maximum number of lines of the searched text that are compared and shown.
 const WANTED_LINES_MAX: usize = 12;
 
-/// Maximum number of candidates that are compared by letters, because that is slow.
+/// The maximum number of candidates that are compared by letters, because that is slow.
 const CANDIDATES_MAX: usize = 8;
 
-/// Maximum number of characters compared of a candidate, and shown of a line.
+/// The maximum number of characters compared of a candidate, and shown of a line.
 const COMPARED_CHARS_MAX: usize = 600;
 const SHOWN_CHARS_MAX: usize = 160;
 
 /// A line that occurs more often in a file does not identify a position.
 const VOTES_MAX: usize = 200;
 
-/// Minimum similarity of a result.
+/// The minimum similarity of a result.
 const RATIO_MIN: f32 = 0.5;
 
 /// Returns the lines that are most similar to the searched ones, and describes the difference if it

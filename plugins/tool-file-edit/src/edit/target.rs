@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-/// Maximum number of counted matches. If there are more, the error says "at least".
+/// The maximum number of counted matches. If there are more, the error says "at least".
 const PLACES_MAX: usize = 1000;
 
-/// Maximum number of matches that an error names.
+/// The maximum number of matches that an error names.
 const PLACES_NAMED_MAX: usize = 10;
 
 /// The texts directly before and after the replaced text. They stay unchanged. A line end may come

@@ -9,16 +9,16 @@ use jaato_plugin_sdk::prelude::*;
 use crate::content::Content;
 use crate::text::kind_of;
 
-/// Maximum size of a file that is changed, because it is in memory twice.
+/// The maximum size of a file that is changed, because it is in memory twice.
 pub const CHANGED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Maximum number of bytes written at once. Larger files are written in chunks.
+/// The maximum number of bytes written at once. Larger files are written in chunks.
 const WRITE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Size of a chunk, which should fit in a processor's cache.
+/// The size of a chunk, which should fit in a processor's cache.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Number of bytes from which the kind of a binary file is detected.
+/// The number of bytes from which the kind of a binary file is detected.
 const HEAD_BYTES: u64 = 512;
 
 /// A file that was read completely.

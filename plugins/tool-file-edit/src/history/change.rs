@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{ContentId, FilePath};
 
-/// Maximum number of files in a change, so that a journal line can be read at once.
+/// The maximum number of files in a change, so that a journal line can be read at once.
 pub(super) const FILES_PER_CHANGE_MAX: usize = 10_000;
 
-/// Number of digest characters in a backup's name. Two files of one change do not share them by
+/// The number of digest characters in a backup's name. Two files of one change do not share them by
 /// chance.
 const DIGEST_START_CHARS: usize = 12;
 

@@ -13,18 +13,18 @@ use sha2::{Digest as _, Sha256};
 
 use super::HistoryError;
 
-/// Maximum size of a stored file: half of the total limit, so that one file does not displace all
-/// others.
+/// The maximum size of a stored file: half of the total limit, so that one file does not displace
+/// all others.
 pub const CONTENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Prefix of the file name of a content whose digest is not known yet.
+/// The prefix of the file name of a content whose digest is not known yet.
 const NEW_PREFIX: &str = ".new-";
 
-/// Number of hexadecimal characters in a digest.
+/// The number of hexadecimal characters in a digest.
 const DIGEST_CHARS: usize = 64;
 
-/// Minimum age of an unreferenced content before it is removed. A session may have stored it for a
-/// change that is about to begin.
+/// The minimum age of an unreferenced content before it is removed. A session may have stored it
+/// for a change that is about to begin.
 const UNUSED_TIME_MIN: Duration = Duration::from_mins(1);
 
 /// The SHA-256 digest of a content, in lower-case hex.

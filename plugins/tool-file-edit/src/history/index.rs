@@ -10,7 +10,7 @@ use super::{
     ListedChange, Outcome, Step,
 };
 
-/// Maximum number of lines about forgotten changes in a small journal.
+/// The maximum number of lines about forgotten changes in a small journal.
 const LINES_SPARE: usize = 1_000;
 
 /// An index of all finished changes.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Change, ChangeId, FilePath, HistoryError};
 
-/// Maximum length of a line. A longer line is damaged.
+/// The maximum length of a line. A longer line is damaged.
 const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// A line of the journal.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::HistoryError;
 
-/// Maximum wait for a lock. Other processes hold it for milliseconds, unless they are stopped.
+/// The maximum wait for a lock. Other processes hold it for milliseconds, unless they are stopped.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 const POLL: Duration = Duration::from_millis(1);

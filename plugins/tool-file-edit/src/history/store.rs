@@ -17,7 +17,7 @@ use super::{
     NewChange, Pending, Step,
 };
 
-/// Time between two sweeps for unreferenced contents. Each prune removes those that it creates.
+/// The time between two sweeps for unreferenced contents. Each prune removes those that it creates.
 const SWEEP_INTERVAL: Duration = Duration::from_hours(24);
 
 /// The changes of the file tools in one workspace. Clones share their state.

@@ -13,10 +13,10 @@ use regex::{Captures, Regex, RegexBuilder};
 use crate::text::LineView;
 use template::Template;
 
-/// Maximum size of a compiled expression, in bytes.
+/// The maximum size of a compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Maximum number of matches shown of a file, and of characters in each line.
+/// The maximum number of matches shown of a file, and of characters in each line.
 const SHOWN_MAX: usize = 10;
 const SHOWN_CHARS_MAX: usize = 200;
 

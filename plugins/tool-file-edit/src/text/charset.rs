@@ -12,10 +12,11 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// Number of bytes at the beginning from which a binary file is detected.
+/// The number of bytes at the beginning from which a binary file is detected.
 const LOOK_BYTES: usize = 8 * 1024;
 
-/// Number of bytes from which an encoding is guessed. More bytes take time without a better result.
+/// The number of bytes from which an encoding is guessed. More bytes take time without a better
+/// result.
 const GUESS_BYTES: usize = 1024 * 1024;
 
 /// A non-UTF-8 file with more control characters than one per this many bytes is not text.

@@ -16,7 +16,7 @@ use crate::editor::Editor;
 use crate::mend::mend;
 use crate::plan::Plan;
 
-/// Maximum number of files in a patch.
+/// The maximum number of files in a patch.
 const FILES_MAX: usize = 500;
 
 /// Edit files with a patch: all of it is applied, or nothing. The form is

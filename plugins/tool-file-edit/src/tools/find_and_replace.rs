@@ -18,13 +18,13 @@ use crate::plan::Plan;
 use crate::replace::{Replaced, Replacer};
 use crate::text::decode;
 
-/// Maximum number of files whose matches are reported.
+/// The maximum number of files whose matches are reported.
 const FILES_TOLD_MAX: usize = 20;
 
-/// Maximum number of unreadable files that are reported.
+/// The maximum number of unreadable files that are reported.
 const UNREADABLE_TOLD_MAX: usize = 10;
 
-/// Maximum number of protected files that are reported.
+/// The maximum number of protected files that are reported.
 const PROTECTED_TOLD_MAX: usize = 100;
 
 /// Folders that a pattern never changes: the data of version control and of jaato.

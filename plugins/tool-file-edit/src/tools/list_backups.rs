@@ -10,7 +10,7 @@ use crate::history::Backup;
 use crate::mend::mend;
 use crate::plan::absolute;
 
-/// Maximum number of listed backups.
+/// The maximum number of listed backups.
 const BACKUPS_TOLD_MAX: usize = 100;
 
 /// List what files were before these tools changed them, the latest first.

@@ -13,7 +13,7 @@ use crate::files::not_text;
 use crate::mend::mend;
 use crate::plan::Plan;
 
-/// Maximum number of operations in a call.
+/// The maximum number of operations in a call.
 const OPERATIONS_MAX: usize = 500;
 
 /// Change several files at once: all operations, or none if one cannot be done. They are done in

@@ -17,7 +17,7 @@ use crate::text::{Decoded, decode, image_type, shown as in_view};
 const LINES: u64 = 2000;
 const LINES_MAX: u64 = 100_000;
 
-/// Maximum number of bytes shown, as JSON, regardless of the session's limit.
+/// The maximum number of bytes shown, as JSON, regardless of the session's limit.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
 
 /// Bytes of a result that are not the file's text: its heading and the notes.
@@ -29,16 +29,16 @@ const OUTPUT_BYTES: usize = 16 * 1024;
 /// Files up to this size are read completely, so that their lines are counted.
 const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Number of bytes that are read first of a larger file.
+/// The number of bytes that are read first of a larger file.
 const FIRST_BYTES: u64 = 256 * 1024;
 
-/// Maximum number of bytes read to reach a line, because a file may have few line ends.
+/// The maximum number of bytes read to reach a line, because a file may have few line ends.
 const PASSED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// The beginning of a PDF document. Some are valid text, but their content is compressed.
 const PDF: &[u8] = b"%PDF-";
 
-/// Maximum size of an image.
+/// The maximum size of an image.
 const IMAGE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
 /// Read a text file, or look at an image. The first line tells lines, bytes and has_more.

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Minimum length of a nonce. Eight letters and digits cannot be guessed in a stream.
+/// The minimum length of a nonce. Eight letters and digits cannot be guessed in a stream.
 pub const NONCE_LENGTH_MIN: usize = 8;
 
-/// Maximum length of a nonce, because a mark must stay short.
+/// The maximum length of a nonce, because a mark must stay short.
 pub const NONCE_LENGTH_MAX: usize = 64;
 
 /// A word of letters and digits, which have no meaning in any shell and need no quotes.

@@ -4,8 +4,8 @@ use memchr::memchr;
 
 use super::Nonce;
 
-/// Maximum length of a mark, from `133;` to before its end. Our marks have less than 100 bytes, and
-/// editors add a few parameters.
+/// The maximum length of a mark, from `133;` to before its end. Our marks have less than 100 bytes,
+/// and editors add a few parameters.
 pub const MARK_BYTES_MAX: usize = 256;
 
 const ESCAPE: u8 = 0x1b;

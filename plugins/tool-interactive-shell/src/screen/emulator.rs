@@ -24,7 +24,7 @@ use super::invisible::{FIRST_WITHOUT_WIDTH, is_common_letter, is_invisible};
 use super::replies::Replies;
 use super::text;
 
-/// Maximum number of combining marks on one letter. Languages and emoji need fewer than ten.
+/// The maximum number of combining marks on one letter. Languages and emoji need fewer than ten.
 /// Without a limit, a stream of only marks would grow one cell forever.
 const MARKS_MAX: usize = 16;
 

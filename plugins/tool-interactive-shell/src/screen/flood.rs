@@ -6,10 +6,10 @@
 
 use super::history::SLACK_ROWS;
 
-/// Minimum size of a piece. A shorter piece can hide too few lines to be worth the check.
+/// The minimum size of a piece. A shorter piece can hide too few lines to be worth the check.
 pub(super) const PIECE_BYTES_MIN: usize = 4 * 1024;
 
-/// Maximum width of a tab, in columns.
+/// The maximum width of a tab, in columns.
 const TAB_COLUMNS: usize = 8;
 
 /// A sequence of complete plain lines.

@@ -15,14 +15,14 @@ use super::baseline::{Baseline, Unseen};
 use super::replies::Replies;
 use super::{ROWS_MAX, text};
 
-/// Number of rows above the screen that are kept as rows, so that a program may still change them.
-/// This is more than a result can show. With [`SLACK_ROWS`], it stays just below the thousand rows
-/// that the emulator allocates at once. A thousand more would double the memory of a flooding
+/// The number of rows above the screen that are kept as rows, so that a program may still change
+/// them. This is more than a result can show. With [`SLACK_ROWS`], it stays just below the thousand
+/// rows that the emulator allocates at once. A thousand more would double the memory of a flooding
 /// terminal (2 MB with 80 columns) and exceed the processor's cache.
 pub const HISTORY_ROWS_MAX: usize = 768;
 
-/// Number of additional rows before the oldest become text together. Converting each row separately
-/// would take as long as the rest of a line feed.
+/// The number of additional rows before the oldest become text together. Converting each row
+/// separately would take as long as the rest of a line feed.
 pub(super) const SLACK_ROWS: usize = 224;
 
 /// A row that is followed by this many others has left the history, wherever the screen begins.

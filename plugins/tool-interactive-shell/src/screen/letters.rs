@@ -3,7 +3,7 @@
 //! The parser treats a letter that is split between two calls slightly differently from a whole
 //! one, and it scans the rest of a piece for each invalid byte.
 
-/// Maximum number of bytes per parser call. The time for invalid bytes grows with the square of
+/// The maximum number of bytes per parser call. The time for invalid bytes grows with the square of
 /// this, and plain text becomes slower with smaller pieces.
 const PIECE_BYTES_MAX: usize = 512;
 

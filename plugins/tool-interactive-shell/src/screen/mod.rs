@@ -36,13 +36,13 @@ pub use self::history::HISTORY_ROWS_MAX;
 pub use self::replies::REPLY_BYTES_MAX;
 pub use self::strings::STRING_BYTES_MAX;
 
-/// Minimum number of columns, because a wide character needs two.
+/// The minimum number of columns, because a wide character needs two.
 pub const COLUMNS_MIN: u16 = 2;
 
-/// Maximum number of columns. Each cell takes 24 bytes in each row of screen and history.
+/// The maximum number of columns. Each cell takes 24 bytes in each row of screen and history.
 pub const COLUMNS_MAX: u16 = 1000;
 
-/// Maximum number of rows. See [`COLUMNS_MAX`].
+/// The maximum number of rows. See [`COLUMNS_MAX`].
 pub const ROWS_MAX: u16 = 500;
 
 /// The visible output of a program that writes to a terminal.

@@ -6,8 +6,8 @@ use alacritty_terminal::event::{Event, EventListener};
 use alacritty_terminal::vte::ansi::{NamedColor, Rgb};
 use parking_lot::Mutex;
 
-/// Maximum number of bytes of waiting replies. A hostile file with a million requests must not make
-/// the terminal type for minutes.
+/// The maximum number of bytes of waiting replies. A hostile file with a million requests must not
+/// make the terminal type for minutes.
 pub const REPLY_BYTES_MAX: usize = 4096;
 
 /// The reported text colour: light grey.

@@ -5,7 +5,7 @@
 
 use memchr::memchr_iter;
 
-/// Maximum length of an operating system command for the emulator. The rest of a longer one is
+/// The maximum length of an operating system command for the emulator. The rest of a longer one is
 /// dropped, because the relevant commands (requests for colours) are short.
 pub const STRING_BYTES_MAX: usize = 1024;
 

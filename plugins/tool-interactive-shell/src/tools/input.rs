@@ -14,7 +14,7 @@ use crate::session::{Session, Taken};
 use crate::shells::Shells;
 use crate::typing::{self, LINE_BYTES_MAX};
 
-/// Maximum number of bytes typed by one call.
+/// The maximum number of bytes typed by one call.
 const INPUT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Type text into a session and get what the program shows until it waits for input again. End a

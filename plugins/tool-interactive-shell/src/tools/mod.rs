@@ -20,13 +20,13 @@ use crate::session::{Session, Taken};
 use crate::shells::{Inner, Shells};
 use crate::wait::{Silence, Until, wait};
 
-/// Default number of seconds that a call waits for a busy program.
+/// The default number of seconds that a call waits for a busy program.
 const SECONDS: f64 = 10.0;
 
-/// Maximum number of seconds that a call may wait, as in the original.
+/// The maximum number of seconds that a call may wait, as in the original.
 const SECONDS_MAX: f64 = 30.0;
 
-/// Minimum time for typing a text, also for a call that does not wait for a result.
+/// The minimum time for typing a text, also for a call that does not wait for a result.
 const TYPING_MIN: Duration = Duration::from_millis(100);
 
 /// Returns the maximum wait of a call.

@@ -8,16 +8,16 @@ use crate::raw::Piece;
 use crate::shells::Shells;
 use crate::wait::Until;
 
-/// Default number of seconds that a read waits, as in the seed.
+/// The default number of seconds that a read waits, as in the seed.
 const SECONDS: f64 = 2.0;
 
 /// The pattern that represents the next prompt.
 const PROMPT: &str = "prompt";
 
-/// Maximum size of a compiled pattern, in bytes.
+/// The maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
-/// Maximum number of raw bytes returned by one call. Each may take six bytes of JSON.
+/// The maximum number of raw bytes returned by one call. Each may take six bytes of JSON.
 const RAW_BYTES_MAX: usize = 2 * 1024;
 
 /// Get what a session has shown since the last result, without typing. Waits while the program is

@@ -9,7 +9,7 @@ use crate::ready::Reason;
 use crate::shells::Shells;
 use crate::wait::Until;
 
-/// Maximum length of a session's name. With a number for uniqueness, it stays within the host's
+/// The maximum length of a session's name. With a number for uniqueness, it stays within the host's
 /// limit of 64.
 const NAME_CHARACTERS_MAX: usize = 56;
 

@@ -15,13 +15,13 @@ use super::oauth::OAuthSettings;
 
 /// The default time limit of a call.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
-/// Maximum time limit of a call: one day.
+/// The maximum time limit of a call: one day.
 const TIMEOUT_MS_MAX: u64 = 24 * 3600 * 1000;
 /// Shorter time limits are ignored, as in other programs, because they are seconds by mistake.
 const TIMEOUT_MS_MIN: u64 = 1000;
-/// Maximum number of arguments, of variables and of headers in one entry.
+/// The maximum number of arguments, of variables and of headers in one entry.
 const WORDS_MAX: usize = 256;
-/// Minimum length of a text that logs hide. Shorter texts occur inside other words.
+/// The minimum length of a text that logs hide. Shorter texts occur inside other words.
 const SECRET_BYTES_MIN: usize = 6;
 
 /// The source of an entry, nearest first. If two entries have the same name, the nearer one

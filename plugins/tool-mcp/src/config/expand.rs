@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::mcp_entry::Reference;
 /// Looks up the value of a variable.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Maximum length of an expanded text, because a variable may hold any amount of text.
+/// The maximum length of an expanded text, because a variable may hold any amount of text.
 pub const EXPANDED_BYTES_MAX: usize = 64 * 1024;
 
 /// The result of an expansion.

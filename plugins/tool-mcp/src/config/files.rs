@@ -22,11 +22,11 @@ use super::expand::Lookup;
 
 /// The name of the file, in a workspace and in a home folder.
 pub const FILE_NAME: &str = ".mcp.json";
-/// Maximum size of a file.
+/// The maximum size of a file.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Maximum number of servers, because each may be a process.
+/// The maximum number of servers, because each may be a process.
 pub const SERVERS_MAX: usize = 32;
-/// Maximum number of variables that one line names.
+/// The maximum number of variables that one line names.
 const NAMES_SHOWN_MAX: usize = 8;
 
 /// The locations of the configuration.

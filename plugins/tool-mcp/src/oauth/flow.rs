@@ -13,7 +13,7 @@ use crate::log::safe;
 
 /// The name of jaato on consent pages.
 const CLIENT_NAME: &str = "jaato";
-/// Maximum length of an error name that is shown.
+/// The maximum length of an error name that is shown.
 const ERROR_BYTES_MAX: usize = 64;
 
 /// Brings a user to the login page and returns the resulting token. `more` are scopes to request.

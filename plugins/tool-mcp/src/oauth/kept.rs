@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 /// Seconds before its expiry at which a token counts as expired, because the request takes time.
 const EARLY_SECONDS: u64 = 30;
-/// Maximum number of remembered secrets that errors hide: a few generations of tokens.
+/// The maximum number of remembered secrets that errors hide: a few generations of tokens.
 const SECRETS_MAX: usize = 32;
 
 /// Stores one secret text.

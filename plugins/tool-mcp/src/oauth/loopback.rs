@@ -17,9 +17,9 @@ use super::consent::{Consent, Visit};
 const LOGIN_TIME: Duration = Duration::from_secs(5 * 60);
 /// The time limit for a browser to send its request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// Maximum size of a request, because a code may be long.
+/// The maximum size of a request, because a code may be long.
 const REQUEST_BYTES_MAX: usize = 32 * 1024;
-/// Maximum number of simultaneous connections. Browsers open some in advance.
+/// The maximum number of simultaneous connections. Browsers open some in advance.
 const CONNECTIONS_MAX: usize = 16;
 /// The path to which the browser returns.
 const PATH: &str = "/callback";

@@ -8,7 +8,7 @@ use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
 use crate::transport::http::{Exchange, HttpBackend};
 
-/// Maximum size of an answer. Metadata and tokens have a few thousand bytes.
+/// The maximum size of an answer. Metadata and tokens have a few thousand bytes.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 /// The time limit of one answer, including its body.
 pub const ANSWER_TIME: Duration = Duration::from_secs(30);

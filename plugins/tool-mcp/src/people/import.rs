@@ -13,7 +13,7 @@ use crate::config::entry;
 use crate::config::files::{members, parse, read_text};
 use crate::servers::Servers;
 
-/// Maximum size of a file. Claude Code stores its history next to its servers.
+/// The maximum size of a file. Claude Code stores its history next to its servers.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Programs and their configuration files, from the programs' documentation. `~/` is the user's

@@ -58,12 +58,12 @@ const ACTIONS: [(&str, &str); 13] = [
     ("help", "how it is typed"),
 ];
 
-/// Maximum time that a list in a conversation waits for starting servers.
+/// The maximum time that a list in a conversation waits for starting servers.
 const CHAT_WAIT: Duration = Duration::from_secs(2);
-/// Maximum time that a list at a shell waits for servers that were up before.
+/// The maximum time that a list at a shell waits for servers that were up before.
 const KNOWN_WAIT: Duration = Duration::from_secs(5);
 
-/// Maximum number of messages used from a prompt.
+/// The maximum number of messages used from a prompt.
 const MESSAGES_MAX: usize = 100;
 
 /// Describes the command's syntax.

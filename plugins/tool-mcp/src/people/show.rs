@@ -8,11 +8,11 @@ use crate::names::tool_name;
 use crate::server::{Server, Status};
 use crate::servers::Servers;
 
-/// Maximum number of tools shown of a server.
+/// The maximum number of tools shown of a server.
 const TOOLS_SHOWN_MAX: usize = 100;
-/// Maximum number of characters shown of a tool's description.
+/// The maximum number of characters shown of a tool's description.
 const DESCRIPTION_CHARS_MAX: usize = 80;
-/// Maximum number of properties named of a tool's arguments.
+/// The maximum number of properties named of a tool's arguments.
 const ARGUMENTS_SHOWN_MAX: usize = 12;
 
 fn state(server: &Server) -> &'static str {

@@ -17,14 +17,14 @@ use percent_encoding::percent_decode_str;
 
 use crate::names::fitted;
 
-/// Maximum depth of a schema. The host accepts 32.
+/// The maximum depth of a schema. The host accepts 32.
 const DEPTH_MAX: usize = 24;
-/// Maximum number of values in one schema, with references resolved. Definitions that refer to each
-/// other would otherwise double it with each level.
+/// The maximum number of values in one schema, with references resolved. Definitions that refer to
+/// each other would otherwise double it with each level.
 const NODES_MAX: usize = 4000;
-/// Maximum size of a schema, in bytes of JSON. The host accepts 128 KiB.
+/// The maximum size of a schema, in bytes of JSON. The host accepts 128 KiB.
 pub const SCHEMA_BYTES_MAX: usize = 96 * 1024;
-/// Maximum length of a property name that vendors accept.
+/// The maximum length of a property name that vendors accept.
 const PROPERTY_BYTES_MAX: usize = 64;
 
 /// Keywords that do not constrain arguments, or that would refuse more once another part is left

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-/// Maximum length of a line, and so of a message. Longer lines are dropped.
+/// The maximum length of a line, and so of a message. Longer lines are dropped.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Number of bytes kept from each end of a line that is too long. One of the ends names the request
-/// that the line answers.
+/// The number of bytes kept from each end of a line that is too long. One of the ends names the
+/// request that the line answers.
 const END_BYTES: usize = 1024;
 
 /// Splits chunks into lines.

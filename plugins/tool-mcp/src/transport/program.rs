@@ -15,13 +15,13 @@ use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
 use crate::config::StdioReach;
 use crate::log::ServerLog;
 
-/// Maximum number of bytes read at once.
+/// The maximum number of bytes read at once.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Maximum time for a program to end after its input has ended.
+/// The maximum time for a program to end after its input has ended.
 const GRACE: Duration = Duration::from_secs(2);
 /// The interval at which the wait checks the program.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// Maximum number of bytes of a standard error line read at once.
+/// The maximum number of bytes of a standard error line read at once.
 const ERROR_LINE_BYTES_MAX: u64 = 4096;
 
 /// Starts a program in its own process group, which ends with the connection.

@@ -15,9 +15,9 @@ use rmcp::service::RxJsonRpcMessage;
 
 use crate::log::safe;
 
-/// Maximum number of messages in a batch (revision 2025-03-26).
+/// The maximum number of messages in a batch (revision 2025-03-26).
 const BATCH_MAX: usize = 1000;
-/// Maximum number of characters shown of an invalid text.
+/// The maximum number of characters shown of an invalid text.
 const SHOWN_CHARS_MAX: usize = 120;
 /// The code for errors without a code.
 const NO_CODE: i32 = -32000;

@@ -13,11 +13,11 @@ use crate::log::ServerLog;
 use crate::runner::{INSTALL_TIME, Installing};
 use crate::runtime::Spawner;
 
-/// Maximum time for a program to end after its input has ended.
+/// The maximum time for a program to end after its input has ended.
 const GRACE: Duration = Duration::from_secs(2);
 /// The host's longest deadline, because a server runs as long as the host.
 const DEADLINE_MS: u64 = 365 * 24 * 3600 * 1000;
-/// Maximum number of bytes of a standard error line logged at once.
+/// The maximum number of bytes of a standard error line logged at once.
 const ERROR_LINE_BYTES_MAX: usize = 4096;
 
 /// Starts a server's program.

@@ -23,14 +23,14 @@ use super::lines::{Line, Lines};
 use super::repair::{self, Heard, Incoming};
 use crate::log::ServerLog;
 
-/// Maximum number of unread chunks from a server, of 64 KiB each at most. After that, the server's
-/// pipe fills and it waits.
+/// The maximum number of unread chunks from a server, of 64 KiB each at most. After that, the
+/// server's pipe fills and it waits.
 pub const HEARD_PIECES_MAX: usize = 16;
-/// Maximum number of unsent messages to a server.
+/// The maximum number of unsent messages to a server.
 pub const SAID_MESSAGES_MAX: usize = 64;
 /// Lines of at least this size are parsed on another thread.
 const LARGE_BYTES: usize = 256 * 1024;
-/// Maximum number of invalid lines shown in the log. Further ones are only counted.
+/// The maximum number of invalid lines shown in the log. Further ones are only counted.
 const NOISE_LINES_SHOWN: u64 = 20;
 
 type Outgoing = TxJsonRpcMessage<RoleClient>;

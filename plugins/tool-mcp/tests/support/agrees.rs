@@ -11,7 +11,7 @@ use tool_mcp::transport::http::{Exchange, HttpBackend as _};
 
 use super::hyper_client::HyperClient;
 
-/// Maximum wait for a page.
+/// The maximum wait for a page.
 const TIME: Duration = Duration::from_secs(60);
 
 /// A user who agrees, with a count of the requests.

@@ -27,7 +27,7 @@ pub const EVENTS: &str = "text/event-stream";
 pub const SESSION_ID: &str = "mcp-session-id";
 /// Bodies of at least this size are parsed on another thread.
 const LARGE_BYTES: usize = 256 * 1024;
-/// Maximum number of characters that an error shows of an invalid body.
+/// The maximum number of characters that an error shows of an invalid body.
 const SHOWN_CHARS_MAX: usize = 300;
 
 /// The result for `rmcp`.

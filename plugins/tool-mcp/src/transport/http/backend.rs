@@ -33,7 +33,7 @@ pub struct Exchange {
     pub headers: Vec<(String, String)>,
     /// The body, which may be empty.
     pub body: Vec<u8>,
-    /// Maximum wait for the head of the answer, and then for each chunk.
+    /// The maximum wait for the head of the answer, and then for each chunk.
     pub wait: Duration,
 }
 

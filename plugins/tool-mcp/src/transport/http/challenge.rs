@@ -5,9 +5,9 @@ use url::Url;
 
 use super::backend::Reply;
 
-/// Maximum number of challenges read from one answer.
+/// The maximum number of challenges read from one answer.
 const CHALLENGES_MAX: usize = 8;
-/// Maximum length of a challenge.
+/// The maximum length of a challenge.
 const CHALLENGE_BYTES_MAX: usize = 8 * 1024;
 
 /// The challenge of a server.

@@ -31,21 +31,21 @@ use super::events;
 use super::failure::HttpFailure;
 use super::sessions::Sessions;
 
-/// Maximum number of a server's concurrent requests. The host allows a plugin 64.
+/// The maximum number of a server's concurrent requests. The host allows a plugin 64.
 pub const REQUESTS_MAX: usize = 12;
-/// Maximum silence of a stream, which is the host's limit. A server may have nothing to send.
+/// The maximum silence of a stream, which is the host's limit. A server may have nothing to send.
 const SILENCE_MAX: Duration = Duration::from_secs(60 * 60);
-/// Maximum time for the probe of a server's era.
+/// The maximum time for the probe of a server's era.
 const PROBE_TIME: Duration = Duration::from_secs(5);
 /// The minimum time between two streams.
 const STREAM_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of attempts to send a request with another token.
+/// The maximum number of attempts to send a request with another token.
 const ATTEMPTS_MAX: usize = 3;
-/// Maximum time for a server to show that it uses the older transport.
+/// The maximum time for a server to show that it uses the older transport.
 const OLDER_TIME: Duration = Duration::from_secs(3);
-/// Maximum number of bytes read from the older transport's stream.
+/// The maximum number of bytes read from the older transport's stream.
 const OLDER_BYTES_MAX: usize = 4 * 1024;
-/// Maximum size of an event if `rmcp` sets no limit.
+/// The maximum size of an event if `rmcp` sets no limit.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 type Failed = StreamableHttpError<HttpFailure>;

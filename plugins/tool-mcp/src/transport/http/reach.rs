@@ -18,13 +18,13 @@ use crate::config::HttpReach;
 /// The transport for `rmcp`.
 pub type HttpTransport = StreamableHttpClientTransport<HttpClient>;
 
-/// Maximum size of a message, as over lines.
+/// The maximum size of a message, as over lines.
 const MESSAGE_BYTES_MAX: usize = super::super::lines::LINE_BYTES_MAX;
-/// Maximum number of bytes read from an error page.
+/// The maximum number of bytes read from an error page.
 const ERROR_BYTES_MAX: usize = 4 * 1024;
 /// The first wait before a broken stream is resumed, if the server names none.
 const STREAM_AGAIN: Duration = Duration::from_secs(1);
-/// Maximum number of consecutive attempts. After that, the call fails or the stream is lost.
+/// The maximum number of consecutive attempts. After that, the call fails or the stream is lost.
 const STREAM_ATTEMPTS_MAX: usize = 6;
 
 /// Headers that an entry may not set, because they belong to the protocol or the connection.

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use parking_lot::Mutex;
 use rmcp::model::{ErrorData, RequestId};
 
-/// Maximum number of remembered requests.
+/// The maximum number of remembered requests.
 const REMEMBERED_MAX: usize = 64;
 /// Error codes about the request: its method, its arguments, its headers.
 const ABOUT_THE_REQUEST: [i32; 3] = [-32601, -32602, -32020];
