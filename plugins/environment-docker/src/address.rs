@@ -23,7 +23,7 @@ impl Address {
     /// exists.
     ///
     /// # Errors
-    /// As [`Address::parse`].
+    /// The errors of [`Address::parse`].
     pub fn find(
         configured: Option<&str>,
         variable: impl Fn(&str) -> Option<OsString>,

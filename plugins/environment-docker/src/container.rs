@@ -82,7 +82,7 @@ impl Container {
     /// Like [`Container::open`], for a user who works in a subfolder of the workspace.
     ///
     /// # Errors
-    /// As [`Container::open`].
+    /// The errors of [`Container::open`].
     pub async fn open_within(
         engine: Engine,
         settings: &Settings,
@@ -227,7 +227,7 @@ impl Container {
     /// Starts a command.
     ///
     /// # Errors
-    /// As [`Command::start`].
+    /// The errors of [`Command::start`].
     pub async fn start(&self, spec: Spec) -> Result<Command> {
         Command::start(self.place().await?, spec).await
     }
@@ -235,7 +235,7 @@ impl Container {
     /// Starts a program on a terminal.
     ///
     /// # Errors
-    /// As [`Terminal::start`].
+    /// The errors of [`Terminal::start`].
     pub async fn start_on_terminal(&self, spec: Spec, size: Size) -> Result<Terminal> {
         Terminal::start(self.place().await?, spec, size).await
     }

@@ -60,7 +60,8 @@ pub struct Facts {
 /// Probes a container. `shared` is a path that exists if both sides see the same files.
 ///
 /// # Errors
-/// As [`Command::start`], or `failed` if the container does not see this machine's files.
+/// The errors of [`Command::start`], or `failed` if the container does not see this machine's
+/// files.
 pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts> {
     let words = [
         "sh".to_owned(),

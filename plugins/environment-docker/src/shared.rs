@@ -138,7 +138,7 @@ impl SharedFolders {
     /// Creates a home in the temporary folder. Returns its path in the container.
     ///
     /// # Errors
-    /// `io`.
+    /// `io` if the home cannot be created.
     pub fn make_home(&self, users: Users) -> Result<PathBuf> {
         let path = self.paths.tmp().host.join(HOME);
         create_dir(&path).map_err(|error| cannot_make(&path, &error))?;
@@ -149,7 +149,7 @@ impl SharedFolders {
     /// Removes the temporary folder.
     ///
     /// # Errors
-    /// `io`.
+    /// `io` if the folder cannot be removed.
     pub fn close(self) -> Result<()> {
         let closed = self.files.confined().close();
         closed.and(self.tmp.close())

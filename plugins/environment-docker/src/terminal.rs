@@ -59,7 +59,7 @@ impl Terminal {
     /// Starts a program on a terminal of this size and returns once it runs. Ignores `spec.stdin`.
     ///
     /// # Errors
-    /// As [`crate::Command::start`].
+    /// The errors of [`crate::Command::start`].
     pub async fn start(place: Place, spec: Spec, size: Size) -> Result<Self> {
         if spec.words.first().is_none_or(String::is_empty) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));

@@ -37,7 +37,7 @@ impl Tmp {
     /// Creates a folder that no other user can enter.
     ///
     /// # Errors
-    /// `io`.
+    /// `io` if the folder cannot be created.
     pub fn make(base: &Path, prefix: &str) -> Result<Self> {
         let failed = |error: io::Error| {
             errors::cannot_make(&format!("a temporary folder in `{}`", base.display()), &error)

@@ -23,7 +23,7 @@ impl Plan {
     /// Reads a file that must exist and returns its number in the plan.
     ///
     /// # Errors
-    /// As [`Plan::open`], or `not_found` with similar paths.
+    /// The errors of [`Plan::open`], or `not_found` with similar paths.
     pub async fn open_there(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
         if look(cx, path).await?.is_some() {
             return self.open(cx, path).await;

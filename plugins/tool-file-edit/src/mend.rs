@@ -14,8 +14,8 @@ use crate::history::{ContentId, FileStep, Found, Outcome, Pending, Recovery, pla
 /// damaged.
 ///
 /// # Errors
-/// If the history cannot be read. A change that cannot be recovered at this moment gets a line, and
-/// the next call tries again.
+/// An error if the history cannot be read. A change that cannot be recovered at this moment gets a
+/// line, and the next call tries again.
 pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
     let history = cx.state().history()?.clone();
     let look = move |_: &Reporter| Ok((history.unfinished()?, history.take_damaged()?));
@@ -252,7 +252,7 @@ fn how_is_new(how: Put<'_>) -> bool {
 /// Reads a stored content.
 ///
 /// # Errors
-/// If the content is missing or damaged.
+/// An error if the content is missing or damaged.
 pub async fn contents(cx: &Cx<Editor>, id: &ContentId) -> Result<Vec<u8>> {
     let (history, id) = (cx.state().history()?.clone(), id.clone());
     cx.blocking(move |_| history.contents(&id)).await?.map_err(failed)

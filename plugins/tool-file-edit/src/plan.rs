@@ -66,7 +66,7 @@ impl Plan {
     /// Reads a file, unless it is already in the plan, and returns its number.
     ///
     /// # Errors
-    /// If the path is not a file, the file is too large, or the path is not allowed.
+    /// An error if the path is not a file, the file is too large, or the path is not allowed.
     pub async fn open(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
         let absolute = absolute(&self.folder, path);
         if let Some(number) = self.numbers.get(&absolute) {
@@ -79,7 +79,7 @@ impl Plan {
     /// Adds a file that was already read, and returns its number.
     ///
     /// # Errors
-    /// If all files together are too large.
+    /// An error if all files together are too large.
     pub fn add(&mut self, path: &str, before: Option<Snapshot>) -> Result<usize> {
         let absolute = absolute(&self.folder, path);
         self.grow(before.as_ref().map_or(0, |snapshot| snapshot.bytes.len()))?;
@@ -111,7 +111,7 @@ impl Plan {
     /// Plans new bytes for a file.
     ///
     /// # Errors
-    /// If the file, or all files together, are too large.
+    /// An error if the file, or all files together, are too large.
     pub fn write(&mut self, number: usize, bytes: Vec<u8>) -> Result<()> {
         if bytes.len() as u64 > CHANGED_BYTES_MAX {
             let path = &self.files[number].path;

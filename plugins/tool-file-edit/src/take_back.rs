@@ -22,7 +22,7 @@ pub async fn take_back(cx: &Cx<Editor>, tool: &str, step: &Step) -> Result<Appli
 /// produced.
 ///
 /// # Errors
-/// As [`take_back`].
+/// The errors of [`take_back`].
 pub async fn plan(cx: &Cx<Editor>, step: &Step) -> Result<Plan> {
     let place = cx.state().place(cx).await?;
     let mut plan = Plan::new(&place.folder);

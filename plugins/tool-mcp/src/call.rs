@@ -79,7 +79,7 @@ impl Asked {
 /// Runs a server's tool.
 ///
 /// # Errors
-/// As [`ask`].
+/// The errors of [`ask`].
 pub async fn tool(
     server: &Arc<Server>,
     tool: &RemoteTool,
@@ -126,7 +126,7 @@ pub async fn ask(
 /// Sends a request over a connection and waits for its answer. Runs on any executor.
 ///
 /// # Errors
-/// As [`ask`].
+/// The errors of [`ask`].
 pub async fn ask_connection(
     connection: &Arc<Connection>,
     asked: &Asked,

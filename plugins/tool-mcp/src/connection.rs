@@ -214,7 +214,7 @@ impl Connection {
     /// as [`Refused`]. A request whose session is lost is sent again once.
     ///
     /// # Errors
-    /// As [`Connection::request`].
+    /// The errors of [`Connection::request`].
     pub async fn send(
         &self,
         request: ClientRequest,

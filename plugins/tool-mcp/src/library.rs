@@ -114,7 +114,7 @@ impl McpClientManager {
     /// Connects over any pair of channels.
     ///
     /// # Errors
-    /// As [`McpClientManager::connect`].
+    /// The errors of [`McpClientManager::connect`].
     pub async fn connect_over(&mut self, name: &str, wire: Wire) -> Result<()> {
         let log = self.lines.of(name);
         self.open(name, wire, Era::Unknown, log).await
@@ -123,7 +123,8 @@ impl McpClientManager {
     /// Connects to a URL.
     ///
     /// # Errors
-    /// As [`McpClientManager::connect`], or `permission_denied` if the server requires a login.
+    /// The errors of [`McpClientManager::connect`], or `permission_denied` if the server requires a
+    /// login.
     pub async fn connect_http(
         &mut self,
         name: &str,
@@ -212,7 +213,7 @@ impl McpClientManager {
     /// Runs a tool on the first server that has it.
     ///
     /// # Errors
-    /// `not_found` if no server has the tool, otherwise as [`McpClientManager::call_tool`].
+    /// `not_found` if no server has the tool, or the errors of [`McpClientManager::call_tool`].
     pub async fn call_tool_auto(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value> {
         let Some(server) = self.find_tool(tool) else {
             let text = format!("Tool '{tool}' not found on any server");

@@ -193,7 +193,7 @@ impl Mcp {
     /// Finds a server, as [`Servers::find`] does.
     ///
     /// # Errors
-    /// `not_found`.
+    /// `not_found`, which lists the configured servers.
     pub fn server(&self, name: &str) -> Result<Arc<Server>> {
         self.servers.find(name)
     }

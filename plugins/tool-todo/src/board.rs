@@ -67,7 +67,7 @@ impl Board {
     /// Creates a plan. It replaces a finished plan, or one to which the user has not agreed.
     ///
     /// # Errors
-    /// If another plan is active.
+    /// An error if another plan is active.
     pub fn create(&mut self, title: &str, steps: &[String]) -> Result<Value> {
         if let Some(plan) = &self.plan
             && plan.is_active()
@@ -94,7 +94,7 @@ impl Board {
     /// Returns the plan that waits for the user's agreement.
     ///
     /// # Errors
-    /// If there is no plan, or it has started.
+    /// An error if there is no plan, or it has started.
     pub fn proposed(&self) -> Result<&Plan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan.status {
@@ -109,7 +109,7 @@ impl Board {
     /// Starts the plan after the user's agreement.
     ///
     /// # Errors
-    /// If there is no plan, or it has started.
+    /// An error if there is no plan, or it has started.
     pub fn start(&mut self, message: Option<String>) -> Result<Value> {
         self.proposed()?;
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
@@ -133,7 +133,7 @@ impl Board {
     /// Changes the status of a step.
     ///
     /// # Errors
-    /// If the plan has not started, the step does not exist, or it waits for others.
+    /// An error if the plan has not started, the step does not exist, or it waits for others.
     pub fn set_step(
         &mut self,
         step: &str,
@@ -161,7 +161,7 @@ impl Board {
     /// Completes a step and stores its output for dependent steps.
     ///
     /// # Errors
-    /// As [`Board::set_step`].
+    /// The errors of [`Board::set_step`].
     pub fn complete_with(
         &mut self,
         step: &str,
@@ -191,7 +191,7 @@ impl Board {
     /// Adds a step.
     ///
     /// # Errors
-    /// If the plan has not started, or has the maximum number of steps.
+    /// An error if the plan has not started, or has the maximum number of steps.
     pub fn add(&mut self, description: &str, after: Option<&str>) -> Result<Value> {
         let (plan, events) = self.begun()?;
         let place = plan.add(description, after)?;
@@ -204,7 +204,7 @@ impl Board {
     /// Makes an existing step wait for others, or adds a step that does.
     ///
     /// # Errors
-    /// As [`Board::add`], or if a step would wait for itself.
+    /// The errors of [`Board::add`], or an error if a step would wait for itself.
     pub fn add_dependent(
         &mut self,
         step: Dependent,
@@ -253,7 +253,8 @@ impl Board {
     /// Ends the plan.
     ///
     /// # Errors
-    /// If there is no plan, or if a plan to which the user has not agreed should become completed.
+    /// An error if there is no plan, or if a plan to which the user has not agreed should become
+    /// completed.
     pub fn complete(&mut self, status: PlanStatus, summary: Option<String>) -> Result<Value> {
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
         match plan.status {
@@ -286,7 +287,7 @@ impl Board {
     /// Returns the plan. If an ID is given, it must match.
     ///
     /// # Errors
-    /// If there is no plan, or it has another ID.
+    /// An error if there is no plan, or it has another ID.
     pub fn find(&self, plan_id: Option<&str>) -> Result<&Plan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan_id {

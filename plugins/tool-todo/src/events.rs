@@ -69,7 +69,7 @@ impl Filter {
     /// Checks that all types are known.
     ///
     /// # Errors
-    /// If a type is unknown.
+    /// An error if a type is unknown.
     pub fn check(&self) -> Result<()> {
         match self.event_types.iter().find(|kind| !EVENT_TYPES.contains(&kind.as_str())) {
             None => Ok(()),
@@ -125,7 +125,7 @@ impl Events {
     /// Subscribes the model to events, which the results of later calls then contain.
     ///
     /// # Errors
-    /// If a type is unknown, or there are too many subscriptions.
+    /// An error if a type is unknown, or there are too many subscriptions.
     pub fn subscribe(&mut self, filter: Filter) -> Result<Value> {
         filter.check()?;
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {

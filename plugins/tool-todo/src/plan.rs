@@ -62,7 +62,7 @@ impl Plan {
     /// Creates a plan that awaits the user's agreement.
     ///
     /// # Errors
-    /// If there are no steps, or too many.
+    /// An error if there are no steps, or too many.
     pub fn new(number: usize, title: &str, steps: &[String]) -> Result<Self> {
         let mut plan = Self {
             id: format!("plan_{number}"),
@@ -102,7 +102,7 @@ impl Plan {
     /// Adds a step after another one, or at the end. Returns its index.
     ///
     /// # Errors
-    /// If the other step does not exist, or there are too many steps.
+    /// An error if the other step does not exist, or there are too many steps.
     pub fn add(&mut self, description: &str, after: Option<&str>) -> Result<usize> {
         if self.steps.len() >= PLAN_STEPS_MAX {
             let error = invalid(&format!("a plan has at most {PLAN_STEPS_MAX} steps"));
@@ -122,7 +122,7 @@ impl Plan {
     /// Returns the index of a step, by its ID or its number from 1.
     ///
     /// # Errors
-    /// If the step does not exist.
+    /// An error if the step does not exist.
     pub fn place(&self, step: &str) -> Result<usize> {
         let by_number = || step.parse::<usize>().ok()?.checked_sub(1);
         let by_name = self.steps.iter().position(|known| known.id == step);
@@ -136,7 +136,7 @@ impl Plan {
     /// Changes the status of a step. Steps that waited for it may continue.
     ///
     /// # Errors
-    /// If the step waits for others.
+    /// An error if the step waits for others.
     pub fn set(
         &mut self,
         place: usize,
@@ -165,7 +165,7 @@ impl Plan {
     /// Makes a step wait for others.
     ///
     /// # Errors
-    /// If the step has ended, or would wait for itself.
+    /// An error if the step has ended, or would wait for itself.
     pub fn depend(&mut self, place: usize, on: &[String]) -> Result<()> {
         if !is_open(self.steps[place].status) {
             return Err(invalid(&format!("{} has already ended", self.steps[place].id)));

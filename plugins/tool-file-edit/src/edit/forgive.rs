@@ -45,7 +45,7 @@ pub struct Forgiven {
 /// Finds the only match of a text that the file writes differently. All texts use LF.
 ///
 /// # Errors
-/// If there are several matches, or none.
+/// An error if there are several matches, or none.
 pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Forgiven, Missed> {
     let wanted = [anchors.prologue, old, anchors.epilogue].concat();
     if text.len() > TEXT_BYTES_MAX || wanted.trim().is_empty() {

@@ -148,7 +148,7 @@ fn forgiven(
 /// Encodes a new text with the encoding and line ends of the existing file.
 ///
 /// # Errors
-/// If the encoding lacks a character.
+/// An error if the encoding lacks a character.
 pub fn rewrite(bytes: &[u8], new: &str) -> Result<Vec<u8>, Failed> {
     // A binary file may become text.
     let Ok(decoded) = decode(bytes) else { return Ok(new.as_bytes().to_vec()) };

@@ -56,7 +56,7 @@ impl Anchors<'_> {
 /// Finds the only match of a text. All texts use LF.
 ///
 /// # Errors
-/// If there is no match, or more than one.
+/// An error if there is no match, or more than one.
 pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>, Missed> {
     find_where(text, old, anchors, |_| true)
 }
@@ -64,7 +64,7 @@ pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>,
 /// Finds the only match of a text for which `holds` returns true.
 ///
 /// # Errors
-/// As [`find`].
+/// The errors of [`find`].
 pub fn find_where(
     text: &str,
     old: &str,
@@ -87,7 +87,7 @@ pub fn find_where(
 /// Finds all matches of a text, in order and without overlaps.
 ///
 /// # Errors
-/// If there is no match.
+/// An error if there is no match.
 pub fn find_all(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Vec<Range<usize>>, Missed> {
     if old.is_empty() {
         return Err(Missed::Empty);

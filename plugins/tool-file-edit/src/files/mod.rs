@@ -50,7 +50,7 @@ pub async fn look(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
 /// Reads a file before a change. Returns `None` if nothing exists there.
 ///
 /// # Errors
-/// As [`look`], or if the path is not a file or the file is too large.
+/// The errors of [`look`], or an error if the path is not a file or the file is too large.
 pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<Snapshot>> {
     let Some(facts) = look(cx, path).await? else { return Ok(None) };
     check_is_file(path, &facts)?;
@@ -60,7 +60,7 @@ pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<Snapshot>> {
 /// Reads a file whose metadata is known.
 ///
 /// # Errors
-/// As [`snapshot`].
+/// The errors of [`snapshot`].
 pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<Snapshot> {
     if facts.size > CHANGED_BYTES_MAX {
         return Err(too_large(path, facts.size));
@@ -164,7 +164,7 @@ pub fn is_large(bytes: &[u8]) -> bool {
 /// dropping it deletes the draft.
 ///
 /// # Errors
-/// As [`put`].
+/// The errors of [`put`].
 pub async fn draft(
     cx: &Reporter,
     path: &str,

@@ -75,7 +75,7 @@ impl History {
     /// Stores a content whose digest is known.
     ///
     /// # Errors
-    /// As [`History::keep`].
+    /// The errors of [`History::keep`].
     pub fn keep_as(&self, id: &ContentId, bytes: &[u8]) -> Result<(), HistoryError> {
         self.0.contents.keep(bytes, id)
     }
@@ -174,7 +174,7 @@ impl History {
     /// Returns the latest undo of a file, if no other change followed.
     ///
     /// # Errors
-    /// As [`History::undo_step`].
+    /// The errors of [`History::undo_step`].
     pub fn redo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
         self.locked(|state| state.index.redo_step(path))
     }
@@ -182,7 +182,7 @@ impl History {
     /// Returns the effect of a change, to undo it. Undoing an undo redoes the original change.
     ///
     /// # Errors
-    /// `NoChange`, `TakenBack`, or as [`History::undo_step`].
+    /// `NoChange`, `TakenBack`, or the errors of [`History::undo_step`].
     pub fn step(&self, id: ChangeId) -> Result<Step, HistoryError> {
         self.locked(|state| state.index.step(id))
     }

@@ -65,7 +65,7 @@ impl Replacer {
     /// Creates a replacer for plain texts.
     ///
     /// # Errors
-    /// If the pattern is too long.
+    /// An error if the pattern is too long.
     pub fn literal(pattern: &str, replacement: &str) -> Result<Self, String> {
         let regex = Self::compiled(&regex::escape(&pattern.replace("\r\n", "\n")))?;
         Ok(Self { regex, template: Template::plain(replacement) })

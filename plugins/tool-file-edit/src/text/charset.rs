@@ -132,7 +132,7 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
 /// Decodes bytes: as UTF-8, by a byte order mark, or by a guess.
 ///
 /// # Errors
-/// If the bytes are not text, or the text could not be encoded to the same bytes.
+/// An error if the bytes are not text, or the text could not be encoded to the same bytes.
 pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
     if let Some(charset) = marked(bytes) {
         let strays = Charset { has_strays: charset.encoding == UTF_8, ..charset };

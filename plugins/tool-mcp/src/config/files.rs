@@ -218,7 +218,7 @@ pub fn parse(text: &str) -> Result<CstRootNode, String> {
 /// Returns the members of a file's object, which are empty for an empty file.
 ///
 /// # Errors
-/// If the file does not hold an object.
+/// An error if the file does not hold an object.
 pub fn members(file: &CstRootNode) -> Result<Map<String, Value>, String> {
     match file.to_serde_value() {
         None => Ok(Map::new()),
@@ -231,7 +231,7 @@ pub fn members(file: &CstRootNode) -> Result<Map<String, Value>, String> {
 /// link itself is replaced, because a repository may contain a link that leads out of it.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// An error if the file cannot be written.
 pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let mode = fs::metadata(path).map_or(0o600, |it| it.permissions().mode() & 0o777);
     let new = path.with_extension(format!("{}.new", std::process::id()));

@@ -22,19 +22,19 @@ pub trait TokenStore: Send + Sync + 'static {
     /// Reads the text.
     ///
     /// # Errors
-    /// If the store cannot be read.
+    /// An error if the store cannot be read.
     fn load(&self) -> BoxFuture<'static, Result<Option<String>>>;
 
     /// Replaces the text.
     ///
     /// # Errors
-    /// If the store cannot be written.
+    /// An error if the store cannot be written.
     fn save(&self, text: String) -> BoxFuture<'static, Result<()>>;
 
     /// Deletes the text. Returns false if there was none.
     ///
     /// # Errors
-    /// If the store cannot be written.
+    /// An error if the store cannot be written.
     fn forget(&self) -> BoxFuture<'static, Result<bool>>;
 }
 
@@ -222,7 +222,7 @@ impl Shelf {
     /// Changes the stored login.
     ///
     /// # Errors
-    /// If the store cannot be written. The change still applies in this process.
+    /// An error if the store cannot be written. The change still applies in this process.
     pub async fn change(&self, change: impl FnOnce(&mut Kept) + Send) -> Result<()> {
         let mut kept = self.kept.lock().await;
         let kept = match &mut *kept {
@@ -238,7 +238,7 @@ impl Shelf {
     /// Deletes the login. Returns false if there was none.
     ///
     /// # Errors
-    /// If the store cannot be written.
+    /// An error if the store cannot be written.
     pub async fn forget(&self) -> Result<bool> {
         let mut kept = self.kept.lock().await;
         *kept = Some(Kept::default());

@@ -121,7 +121,7 @@ impl Login {
     /// Deletes tokens and client. Returns false if there were none.
     ///
     /// # Errors
-    /// If the store cannot be written.
+    /// An error if the store cannot be written.
     pub async fn log_out(&self) -> Result<bool> {
         let _busy = self.busy.lock().await;
         self.asked.lock().clear();
@@ -214,7 +214,7 @@ impl Login {
     /// Creates the manager of the login steps, with the stored login.
     ///
     /// # Errors
-    /// An invalid URL.
+    /// An error if the URL is invalid.
     pub async fn manager(&self) -> Result<AuthorizationManager> {
         let mut manager = discovery::manager(&self.url, &self.backend).await?;
         manager.set_credential_store(Credentials(Arc::clone(&self.shelf)));

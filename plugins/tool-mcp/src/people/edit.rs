@@ -49,7 +49,8 @@ struct Added {
 /// Adds a server. `words` are the words after `mcp add`.
 ///
 /// # Errors
-/// Words that do not form an entry, a name that is taken, or a file that cannot be read or written.
+/// An error if the words do not form an entry, the name is taken, or a file cannot be read or
+/// written.
 pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) -> Result<String> {
     let wrong = |text: String| {
         Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp add --help`")
@@ -81,7 +82,7 @@ pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) ->
 /// Writes servers to a file. Returns a note for the user.
 ///
 /// # Errors
-/// A name that the file already contains, or a file that cannot be read or written.
+/// An error if the file already contains a name, or cannot be read or written.
 pub async fn insert(
     host: &Reporter,
     servers: &Arc<Servers>,
@@ -103,7 +104,7 @@ pub async fn insert(
 /// Removes a server from the workspace's file or the user's file.
 ///
 /// # Errors
-/// `not_found`, or a file that cannot be read or written.
+/// `not_found`, or an error if the file cannot be read or written.
 pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Result<String> {
     let known = servers.find(name).map(|server| server.entry.origin);
     let origin = match known {

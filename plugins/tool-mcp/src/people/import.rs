@@ -59,7 +59,7 @@ pub fn programs() -> impl Iterator<Item = &'static str> {
 /// or the named ones.
 ///
 /// # Errors
-/// An unknown program, or a file that cannot be read or written.
+/// An error if the program is unknown, or a file cannot be read or written.
 pub async fn import(
     host: &Reporter,
     servers: &Arc<Servers>,

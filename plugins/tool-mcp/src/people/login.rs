@@ -32,7 +32,7 @@ enum Browser {
 /// Logs in to a server and connects to it.
 ///
 /// # Errors
-/// A server of another kind or with a key of its own, or the reason why the login failed.
+/// An error if the server is of another kind or has its own key, or the login failed.
 pub async fn log_in(
     host: &Reporter,
     servers: &Servers,
@@ -71,7 +71,7 @@ pub async fn log_in(
 /// Deletes the login to a server.
 ///
 /// # Errors
-/// As [`log_in`], or if the store cannot be written.
+/// The errors of [`log_in`], or an error if the store cannot be written.
 pub async fn log_out(server: &Arc<Server>) -> Result<String> {
     let login = login_of(server)?;
     let going = async move { login.log_out().await };

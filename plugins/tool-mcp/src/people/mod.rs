@@ -93,7 +93,7 @@ pub fn command() -> CommandSpec {
 /// Runs a command that the user typed.
 ///
 /// # Errors
-/// An unknown word, a missing server, or a file that cannot be written.
+/// An error if a word is unknown, a server is missing, or a file cannot be written.
 pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) -> Result<Output> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let named = || {
@@ -246,7 +246,7 @@ pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Resul
 /// Fills a server's prompt. The text becomes the user's next message.
 ///
 /// # Errors
-/// A prompt that no longer exists, or the server's error.
+/// An error if the prompt no longer exists, or the server's error.
 pub async fn prompt(
     host: &Reporter,
     servers: &Arc<Servers>,

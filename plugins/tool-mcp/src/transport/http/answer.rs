@@ -65,7 +65,7 @@ impl Sent<'_> {
 /// Interprets the answer to a message. The caller handles refused logins.
 ///
 /// # Errors
-/// A session that has expired, or a status or body that is not an answer.
+/// An error if the session has expired, or the status or body is not an answer.
 pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     let status = reply.status;
     if status == 202 || status == 204 {

@@ -10,13 +10,13 @@ pub trait Authorize: Send + Sync + 'static {
     /// Returns the token for a request, if there is one.
     ///
     /// # Errors
-    /// If the token expires and cannot be renewed at this time.
+    /// An error if the token expires and cannot be renewed at this time.
     fn token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>>;
 
     /// Returns a token to replace one that the server has refused.
     ///
     /// # Errors
-    /// If the user has to log in, or the login failed.
+    /// An error if the user has to log in, or the login failed.
     fn refused<'a>(
         &'a self,
         sent: Option<&'a str>,
@@ -26,8 +26,8 @@ pub trait Authorize: Send + Sync + 'static {
     /// Returns a token with more scopes.
     ///
     /// # Errors
-    /// If the user has to log in, the login failed, or the token already has the scopes that the
-    /// server wants.
+    /// An error if the user has to log in, the login failed, or the token already has the scopes
+    /// that the server wants.
     fn wants_more<'a>(
         &'a self,
         challenge: &'a Challenge,
