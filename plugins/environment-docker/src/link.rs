@@ -1,4 +1,4 @@
-//! A line protocol with the shell in the container. Each request has a number, which its answer
+//! A line protocol with the shell in the container. Each request has a number, which its response
 //! repeats.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
-/// The maximum length of an answer. A longer one is not valid.
+/// The maximum length of a response. A longer one is not valid.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// The output stream of the engine.
@@ -27,12 +27,12 @@ pub struct Streams {
     pub output: Pieces,
 }
 
-/// A request. Its answer may be ignored.
+/// A request. Its response may be ignored.
 #[derive(Debug)]
 pub struct Ask {
     /// The verb and its arguments.
     pub words: String,
-    /// Receives the answer.
+    /// Receives the response.
     pub answer: Option<oneshot::Sender<String>>,
 }
 

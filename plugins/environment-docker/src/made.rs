@@ -55,7 +55,7 @@ pub async fn make(
     let stays = !settings.cleanup_on_exit;
     let body = body(settings, image, user, paths);
     let told = |error: EngineError| explain(engine, &error, image);
-    // Removes it by name, and from before it exists, because the answer with the ID may never
+    // Removes it by name, and from before it exists, because the response with the ID may never
     // arrive.
     let mut removal = Removal::of(engine, name);
     let options = CreateContainerOptionsBuilder::new().name(name).build();

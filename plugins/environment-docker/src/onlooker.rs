@@ -100,7 +100,7 @@ struct Process<'a> {
 }
 
 impl Sight {
-    /// Parses an answer of the shell.
+    /// Parses a response of the shell.
     fn read(told: &str, numbers: &Numbers) -> Option<Self> {
         let mut sight = Self::default();
         let (mut processes, mut is_refused) = (Vec::<Process>::new(), false);

@@ -12,7 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::address::Address;
 use crate::link::Writer;
 
-/// The maximum size of the head of an answer. Engines send a few hundred bytes.
+/// The maximum size of the head of a response. Engines send a few hundred bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// The output of a terminal.

@@ -13,7 +13,7 @@ pub const CONTAINER_WORKDIR: &str = "/workspace";
 /// The path of the temporary folder in a container that jaato makes.
 pub const CONTAINER_TMP: &str = "/tmp/jaato";
 
-/// The default time limit for an answer of the engine. Making a container on a slow disk takes
+/// The default time limit for a response of the engine. Making a container on a slow disk takes
 /// seconds.
 const ENGINE_DEADLINE_MS: u64 = 30_000;
 
@@ -160,7 +160,7 @@ impl Settings {
         (self.shell_timeout * 1000.0) as u64
     }
 
-    /// Returns the time limit for an answer of the engine.
+    /// Returns the time limit for a response of the engine.
     pub fn engine_deadline(&self) -> Duration {
         Duration::from_millis(self.engine_deadline_ms.max(1))
     }

@@ -97,7 +97,7 @@ pub async fn tool(
     }
 }
 
-/// Sends a request to a server and waits for its answer. Runs on any executor.
+/// Sends a request to a server and waits for its response. Runs on any executor.
 ///
 /// # Errors
 /// The server's error, the reason why the server is down, or `timeout`.
@@ -123,7 +123,7 @@ pub async fn ask(
     })
 }
 
-/// Sends a request over a connection and waits for its answer. Runs on any executor.
+/// Sends a request over a connection and waits for its response. Runs on any executor.
 ///
 /// # Errors
 /// The errors of [`ask`].

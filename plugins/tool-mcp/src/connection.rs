@@ -183,8 +183,8 @@ where
 }
 
 impl Connection {
-    /// Sends a request and waits for its answer. Runs on any executor. Dropping the future cancels
-    /// the request on the server.
+    /// Sends a request and waits for its response. Runs on any executor. Dropping the future
+    /// cancels the request on the server.
     ///
     /// # Errors
     /// The server's error as text for the model, `timeout`, or `unavailable` if the server has
@@ -361,7 +361,7 @@ pub fn not_opened(error: &ClientInitializeError) -> Error {
     Error::new(ErrorKind::Unavailable, safe(&text)).temporary()
 }
 
-/// Describes what the server sent instead of an answer to the first request.
+/// Describes what the server sent instead of a response to the first request.
 fn odd_answer<T: Serialize>(answer: &Option<T>) -> String {
     let answer = answer.as_ref().and_then(|answer| serde_json::to_string(answer).ok());
     match answer {

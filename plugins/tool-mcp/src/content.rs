@@ -1,4 +1,4 @@
-//! Converts a server's answer to a tool result: text, and attachments for everything else.
+//! Converts a server's response to a tool result: text, and attachments for everything else.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -11,7 +11,7 @@ use jaato_plugin_sdk::{Error, Reporter, Result};
 
 use crate::described::{plain, take};
 
-/// The maximum number of blocks read from one answer.
+/// The maximum number of blocks read from one response.
 const BLOCKS_MAX: usize = 1000;
 /// The maximum number of bytes of an error shown to the model.
 const ERROR_BYTES_MAX: usize = 8 * 1024;
@@ -27,7 +27,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The parts of an answer.
+/// The parts of a response.
 #[derive(Debug, Default, PartialEq)]
 pub struct Content {
     /// The blocks for the model: texts, and objects for everything else.
@@ -41,7 +41,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// Takes apart an answer of `tools/call`. May take long.
+    /// Takes apart a response of `tools/call`. May take long.
     pub fn of_call(mut answer: Value) -> Self {
         let mut content = Self {
             is_error: answer["isError"].as_bool().unwrap_or_default(),
@@ -113,7 +113,7 @@ impl Content {
         }
     }
 
-    /// Attaches bytes to the answer. The media type detected from the bytes takes precedence over
+    /// Attaches bytes to the response. The media type detected from the bytes takes precedence over
     /// the server's.
     fn attachment(&mut self, kind: &str, mime: &Value, data: Value, uri: Option<Value>) -> Value {
         let (told, text) = data_url(data.as_str().unwrap_or_default());
@@ -164,7 +164,7 @@ impl Content {
     /// Converts the parts to a tool result and adds the attachments to the call.
     ///
     /// # Errors
-    /// The tool's answer, if the tool failed.
+    /// The tool's response, if the tool failed.
     pub async fn result(self, cx: &Reporter, tool: &str) -> Result<Value> {
         if self.is_error {
             return Err(self.error());
@@ -189,7 +189,7 @@ impl Content {
         Ok(json!({ "result": result }))
     }
 
-    /// Converts an answer with an error to an error.
+    /// Converts a response with an error to an error.
     fn error(&self) -> Error {
         let texts = self.blocks.iter().map(|block| match block {
             Value::String(text) => text.clone(),

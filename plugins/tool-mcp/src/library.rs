@@ -189,7 +189,7 @@ impl McpClientManager {
         self.runtime.spawner().run(close).await
     }
 
-    /// Runs a server's tool and returns the server's answer.
+    /// Runs a server's tool and returns the server's response.
     ///
     /// # Errors
     /// `not_found` if the server is not connected, or the server's error.

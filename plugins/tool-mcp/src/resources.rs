@@ -21,7 +21,7 @@ pub const LIST: &str = "mcp_list_resources";
 /// The name of the tool that reads a resource.
 pub const READ: &str = "mcp_read_resource";
 
-/// The maximum number of resources listed in one answer.
+/// The maximum number of resources listed in one response.
 const LISTED_MAX: usize = 200;
 /// The maximum length of a line about a resource.
 const LINE_BYTES_MAX: usize = 300;

@@ -67,7 +67,7 @@ const TIME: Duration = Duration::from_secs(60);
 #[tokio::test]
 async fn ten_thousand_calls_with_late_doubled_and_foreign_answers_never_swap() {
     const CALLS: usize = 10_000;
-    // Answers arrive out of order: each is delayed behind this many later ones.
+    // Responses arrive out of order: each is delayed behind this many later ones.
     const LATE: usize = 50;
     let mut waiting: VecDeque<(Value, String)> = VecDeque::new();
     let mut seen = 0;
@@ -84,11 +84,11 @@ async fn ten_thousand_calls_with_late_doubled_and_foreign_answers_never_swap() {
         while waiting.len() > LATE / 2 || (seen == CALLS && !waiting.is_empty()) {
             let at = (seen * 7) % waiting.len();
             let (id, said) = waiting.remove(at).unwrap();
-            // Answers with unknown IDs: an unused number and a text.
+            // Responses with unknown IDs: an unused number and a text.
             say(&answer(&json!(1_000_000_000 + seen), text("foreign")));
             say(&answer(&json!("foreign"), text("foreign")));
             say(&answer(&id, text(&said)));
-            // A second answer to the same request, with other content.
+            // A second response to the same request, with other content.
             say(&answer(&id, text("doubled")));
         }
     });

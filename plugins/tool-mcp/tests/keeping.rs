@@ -24,7 +24,7 @@ use tool_mcp::server::{Around, Launch, Server, Status};
 use tool_mcp::servers::Servers;
 use tool_mcp::transport::wire::Wire;
 
-/// Returns a server's answer to a method and its parameters.
+/// Returns a server's response to a method and its parameters.
 type Says = fn(&str, &Value) -> Said;
 
 enum Said {
@@ -379,7 +379,7 @@ async fn servers_that_were_never_described_are_waited_for_and_those_that_hang_le
     let began = Instant::now();
     let servers = first.all(entries());
     assert!(first.starts_of("moon").is_empty(), "nobody needs it yet");
-    // The host gets an answer within its time limit and asks again.
+    // The host gets a response within its time limit and asks again.
     let missing = servers.await_tools(&ToolsAwaited::new(Vec::new(), 300)).await;
     assert_eq!(began.elapsed(), Duration::from_millis(300));
     let labels: Vec<&str> = missing.pending.iter().map(|it| it.label.as_str()).collect();

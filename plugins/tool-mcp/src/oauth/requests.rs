@@ -8,15 +8,15 @@ use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
 use crate::transport::http::{Exchange, HttpBackend};
 
-/// The maximum size of an answer. Metadata and tokens have a few thousand bytes.
+/// The maximum size of a response. Metadata and tokens have a few thousand bytes.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-/// The time limit of one answer, including its body.
+/// The time limit of one response, including its body.
 pub const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 /// Sends requests for `rmcp`.
 pub struct LoginRequests(pub Arc<dyn HttpBackend>);
 
-/// A complete answer.
+/// A complete response.
 pub struct Whole {
     /// The status code.
     pub status: u16,
@@ -26,10 +26,10 @@ pub struct Whole {
     pub body: Vec<u8>,
 }
 
-/// Sends a request and reads the whole answer.
+/// Sends a request and reads the whole response.
 ///
 /// # Errors
-/// The reason why there is no answer, `timeout`, or `limit_reached`.
+/// The reason why there is no response, `timeout`, or `limit_reached`.
 pub async fn whole(backend: &dyn HttpBackend, exchange: Exchange) -> Result<Whole> {
     let answered = async {
         let reply = backend.send(exchange).await?;

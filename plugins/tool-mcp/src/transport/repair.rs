@@ -1,6 +1,6 @@
 //! Parses malformed messages as the message that the server meant.
 //!
-//! An answer that cannot be parsed, or that does not name its request, ends the request that it
+//! A response that cannot be parsed, or that does not name its request, ends the request that it
 //! must belong to immediately. No call waits for its time limit because of it.
 
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ pub struct Heard {
     pub noise: Vec<String>,
 }
 
-/// Parses a text. `open` are the requests that wait for an answer.
+/// Parses a text. `open` are the requests that wait for a response.
 pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard {
     let mut heard = Heard::default();
     if let Some(message) = plain(text, open) {
@@ -73,7 +73,7 @@ pub fn read_ends<S: BuildHasher>(ends: &[u8], open: &HashSet<RequestId, S>) -> H
     heard
 }
 
-/// Parses the answer to a request if the text can only be that answer.
+/// Parses the response to a request if the text can only be that response.
 pub fn read_answer(text: &[u8], id: &RequestId) -> Option<Incoming> {
     let open = HashSet::from([id.clone()]);
     let is_answer = |message: &Incoming| {
@@ -82,7 +82,7 @@ pub fn read_answer(text: &[u8], id: &RequestId) -> Option<Incoming> {
     if let Some(answer) = read(text, &open).messages.into_iter().find(is_answer) {
         return Some(answer);
     }
-    // The answer names another request.
+    // The response names another request.
     let mut value: Value = serde_json::from_slice(text).ok()?;
     *value.get_mut("id")? = json!(id);
     let mut heard = Heard::default();
@@ -150,7 +150,7 @@ impl Heard {
     }
 }
 
-/// Finds the request that an answer belongs to. Without a usable ID, it is the only open request.
+/// Finds the request that a response belongs to. Without a usable ID, it is the only open request.
 fn answered<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) -> Option<RequestId> {
     let text = match id {
         Value::String(text) => text.trim().to_owned(),

@@ -55,9 +55,9 @@ pub struct LineTransport {
     reading: Option<JoinHandle<Heard>>,
     /// The remaining messages of a line that held several.
     batch: VecDeque<Incoming>,
-    /// Requests that wait for an answer.
+    /// Requests that wait for a response.
     open: HashSet<RequestId>,
-    /// Requests whose answer ends a stream. Invalid messages are never attributed to them.
+    /// Requests whose response ends a stream. Invalid messages are never attributed to them.
     streams: HashSet<RequestId>,
     probe: Probe,
     probe_time: Duration,
@@ -172,7 +172,7 @@ impl LineTransport {
         }
     }
 
-    /// Closes the request that a message answers. Returns false for an answer to no open request,
+    /// Closes the request that a message answers. Returns false for a response to no open request,
     /// for example one that was cancelled or already answered.
     fn settle(&mut self, message: &Incoming) -> bool {
         let id = match message {
@@ -187,7 +187,7 @@ impl LineTransport {
         is_open
     }
 
-    /// Returns the answer of a server that does not know the modern era.
+    /// Returns the response of a server that does not know the modern era.
     fn give_up_probe(&mut self, id: RequestId) -> Incoming {
         self.log.line("it did not answer the probe of its era: trying `initialize`");
         self.probe = Probe::Answered;
@@ -358,7 +358,7 @@ mod tests {
         assert!(ends.told.recv().await.is_some_and(|line| line.ends_with(b"\n")));
         let (error, id) = ends.transport.receive().await.unwrap().into_error().unwrap();
         assert_eq!((error.code, id), (ErrorCode::METHOD_NOT_FOUND, Some(RequestId::Number(0))));
-        // The late answer belongs to no open request.
+        // The late response belongs to no open request.
         ask(&mut ends, [1]).await;
         let late = "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
         ends.server.send(late.into()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A loopback server that gives the answers of a test, including invalid ones.
+//! A loopback server that sends the responses of a test, including invalid ones.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Seen {
     pub body: String,
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub enum Given {
     /// Status, headers, body.
     Whole(u16, Vec<(&'static str, String)>, String),
@@ -29,7 +29,7 @@ pub enum Given {
     Held(Vec<String>),
     /// A stream that repeats this text forever.
     Endless(String),
-    /// No answer.
+    /// No response.
     Silence,
 }
 
@@ -104,7 +104,7 @@ impl Given {
     }
 }
 
-/// Builds a protocol answer.
+/// Builds a protocol response.
 pub fn answer(id: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }

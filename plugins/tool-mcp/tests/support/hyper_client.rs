@@ -17,7 +17,7 @@ use url::Url;
 /// A loopback client.
 pub struct HyperClient;
 
-/// Closes the connection when the answer is dropped.
+/// Closes the connection when the response is dropped.
 struct Ends(AbortHandle);
 
 impl Drop for Ends {

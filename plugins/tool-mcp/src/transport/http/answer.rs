@@ -1,4 +1,5 @@
-//! Interprets the HTTP answer to a message: a message, a stream of messages, nothing, or an error.
+//! Interprets the HTTP response to a message: a message, a stream of messages, nothing, or an
+//! error.
 
 use std::sync::Arc;
 
@@ -41,14 +42,14 @@ pub struct Sent<'a> {
     pub session: Option<&'a str>,
     /// The sessions of the server.
     pub sessions: &'a Arc<Sessions>,
-    /// The size limits of answers.
+    /// The size limits of responses.
     pub limits: StreamableHttpResponseLimits,
     /// The message's permit among the server's concurrent requests.
     pub place: Option<OwnedSemaphorePermit>,
 }
 
 impl Sent<'_> {
-    /// The ID of the request that an answer belongs to.
+    /// The ID of the request that a response belongs to.
     fn id(&self) -> Option<&RequestId> {
         match self.message {
             ClientJsonRpcMessage::Request(request) => Some(&request.id),
@@ -62,10 +63,10 @@ impl Sent<'_> {
     }
 }
 
-/// Interprets the answer to a message. The caller handles refused logins.
+/// Interprets the response to a message. The caller handles refused logins.
 ///
 /// # Errors
-/// An error if the session has expired, or the status or body is not an answer.
+/// An error if the session has expired, or the status or body is not valid.
 pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     let status = reply.status;
     if status == 202 || status == 204 {
@@ -75,7 +76,7 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     if !(200..300).contains(&status) {
         return failed(reply, &sent, session).await;
     }
-    // Notifications and answers expect no answer, so the body is ignored.
+    // Notifications and answers expect no response, so the body is ignored.
     let Some(id) = sent.id().cloned() else { return Ok(StreamableHttpPostResponse::Accepted) };
     if reply.is_of(EVENTS) {
         let (known, sessions) = (sent.session.map(str::to_owned), Arc::clone(sent.sessions));
@@ -103,7 +104,7 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     }
 }
 
-/// Interprets an answer with an error status. Its body may hold a protocol error.
+/// Interprets a response with an error status. Its body may hold a protocol error.
 async fn failed(reply: Reply, sent: &Sent<'_>, session: Option<String>) -> Answered {
     let status = reply.status;
     let wait = reply.header("retry-after").map(|wait| match wait.trim().parse::<u64>() {
@@ -165,7 +166,7 @@ async fn read(reply: Reply, bytes_max: usize) -> Result<Vec<u8>, StreamableHttpE
     reply.bytes(bytes_max).await.map_err(|error| StreamableHttpError::Client(error.into()))
 }
 
-/// Parses the answer to a request, regardless of its ID. A large answer is parsed on another
+/// Parses the response to a request, regardless of its ID. A large response is parsed on another
 /// thread, because it would block all other servers.
 async fn answer_in(body: Vec<u8>, id: &RequestId) -> Result<ServerJsonRpcMessage, String> {
     let (id, is_small) = (id.clone(), body.len() < LARGE_BYTES);

@@ -12,13 +12,13 @@ pub type Body = BoxStream<'static, Result<Vec<u8>>>;
 
 /// Sends HTTP requests.
 pub trait HttpBackend: Send + Sync + 'static {
-    /// Sends a request. An answer with any status is a success. Dropping the answer's body ends the
-    /// exchange.
+    /// Sends a request. A response with any status is a success. Dropping the response's body ends
+    /// the exchange.
     ///
     /// The implementation must never send a header to an origin other than the requested one.
     ///
     /// # Errors
-    /// The reason why there is no answer.
+    /// The reason why there is no response.
     fn send(&self, exchange: Exchange) -> BoxFuture<'static, Result<Reply>>;
 }
 
@@ -33,11 +33,11 @@ pub struct Exchange {
     pub headers: Vec<(String, String)>,
     /// The body, which may be empty.
     pub body: Vec<u8>,
-    /// The maximum wait for the head of the answer, and then for each chunk.
+    /// The maximum wait for the head of the response, and then for each chunk.
     pub wait: Duration,
 }
 
-/// An HTTP answer.
+/// An HTTP response.
 pub struct Reply {
     /// The status code.
     pub status: u16,

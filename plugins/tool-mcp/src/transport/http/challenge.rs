@@ -5,7 +5,7 @@ use url::Url;
 
 use super::backend::Reply;
 
-/// The maximum number of challenges read from one answer.
+/// The maximum number of challenges read from one response.
 const CHALLENGES_MAX: usize = 8;
 /// The maximum length of a challenge.
 const CHALLENGE_BYTES_MAX: usize = 8 * 1024;
@@ -17,7 +17,7 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// Finds the bearer challenge of an answer. If there are several, the one that names the
+    /// Finds the bearer challenge of a response. If there are several, the one that names the
     /// metadata wins.
     pub fn of(reply: &Reply) -> Self {
         if reply.status != 401 && reply.status != 403 {

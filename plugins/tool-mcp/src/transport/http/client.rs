@@ -121,7 +121,7 @@ impl HttpClient {
         tokio::time::sleep_until(wait).await;
     }
 
-    /// Sends a message and interprets the answer.
+    /// Sends a message and interprets the response.
     async fn post(&self, exchange: Exchange, sent: Sent<'_>) -> Answered {
         let is_probe = matches!(
             sent.message,

@@ -138,7 +138,7 @@ pub fn of(
     events.flat_map(messages).boxed()
 }
 
-/// Converts an event that is too large to an error answer, because another stream would fail the
+/// Converts an event that is too large to an error response, because another stream would fail the
 /// same way.
 fn too_large(error: &SseError, answering: Option<&Answering>) -> Option<Sse> {
     let SseError::Body(broken) = error else { return None };
@@ -178,7 +178,7 @@ fn messages(mut event: Sse, answering: Option<&Answering>) -> Vec<Sse> {
     let mut events = vec![event];
     let heard = repair::read(data.as_bytes(), &open);
     if heard.messages.is_empty() && head.as_ref().is_some_and(is_answer) {
-        // The answer to another request ends the stream.
+        // The response to another request ends the stream.
         events[0].data = Some(data);
     }
     for mut message in heard.messages {

@@ -51,7 +51,7 @@ impl Sessions {
     }
 }
 
-/// Returns true if an answer with this status may mean that the session has expired.
+/// Returns true if a response with this status may mean that the session has expired.
 pub fn may_be_over(status: u16, text: &str, error: Option<&ErrorData>, has_wait: bool) -> bool {
     match status {
         404 | 410 => true,
