@@ -41,7 +41,7 @@ pub async fn answer(
     tell_reason(&mut answer, waited);
     join::show(session).await;
     if !drawn.is_empty() {
-        // Users may miss this, because the result is for the model.
+        // It does not matter if no user sees this, because the result is for the model.
         cx.output(drawn + "\n");
     }
     Ok(answer)

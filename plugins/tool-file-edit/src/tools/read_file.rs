@@ -259,7 +259,7 @@ impl ReadFile {
         Ok(Read { shown, total, has_more, size, remark, line_ends })
     }
 
-    /// Shows part of a large file with another encoding than UTF-8, which is read completely.
+    /// Shows part of a large file in an encoding other than UTF-8. Such a file is read completely.
     async fn encoded(
         &self,
         cx: &Cx<Editor>,

@@ -1,7 +1,7 @@
 //! The backends that carry a program's input and output: a terminal, or else pipes.
 //!
-//! A session calls [`start`] and uses only [`Control`] and [`Events`]. A backend reports itself
-//! what it cannot do. [`order`] sets the order in which backends are tried.
+//! A session calls [`start`] and uses only [`Control`] and [`Events`]. A backend reports its own
+//! limitations. [`order`] sets the order in which backends are tried.
 
 mod console;
 mod pipes;

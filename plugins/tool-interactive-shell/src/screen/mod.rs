@@ -139,7 +139,7 @@ impl Screen {
         self.emulator.replies.take()
     }
 
-    /// Changes the size and reflows wrapped lines. Sizes as in [`Screen::new`].
+    /// Changes the size and reflows wrapped lines. Clamps sizes like [`Screen::new`].
     pub fn resize(&mut self, rows: u16, columns: u16) {
         self.emulator.resize(Size::within(rows, columns));
     }

@@ -132,7 +132,7 @@ impl Heard {
         self.messages.push(answer);
     }
 
-    /// Handles a text that is not JSON: a truncated answer, or other output of the server.
+    /// Handles a text that is not JSON: a truncated response, or other output of the server.
     fn take_unreadable<S: BuildHasher>(
         &mut self,
         text: &str,

@@ -76,7 +76,7 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     if !(200..300).contains(&status) {
         return failed(reply, &sent, session).await;
     }
-    // Notifications and answers expect no response, so the body is ignored.
+    // Notifications and responses expect no response, so the body is ignored.
     let Some(id) = sent.id().cloned() else { return Ok(StreamableHttpPostResponse::Accepted) };
     if reply.is_of(EVENTS) {
         let (known, sessions) = (sent.session.map(str::to_owned), Arc::clone(sent.sessions));

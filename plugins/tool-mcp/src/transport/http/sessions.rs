@@ -1,6 +1,6 @@
 //! Tracks sessions that a server no longer knows. If `rmcp` gets the error that a session has
 //! expired, it begins a new session and sends the request again. This module returns that error
-//! once for each request, regardless of the server's later answers.
+//! once for each request, regardless of the server's later responses.
 
 use std::collections::VecDeque;
 
@@ -65,7 +65,7 @@ pub fn may_be_over(status: u16, text: &str, error: Option<&ErrorData>, has_wait:
     }
 }
 
-/// Returns true for an error in a successful answer that means that the session has expired.
+/// Returns true for an error in a successful response that means that the session has expired.
 pub fn is_over(error: &ErrorData) -> bool {
     const WORDS: [&str; 9] = [
         "expired",
