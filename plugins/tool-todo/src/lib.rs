@@ -1,9 +1,8 @@
-//! `tool-todo`: a model plans its work in steps, the person agrees to the plan, and sees how far it
-//! is.
+//! `tool-todo`: a model plans its work in steps. The user agrees to the plan and sees its progress.
 //!
-//! [`plan`] is the plan itself, [`events`] what happened to it, [`board`] what a session keeps of
-//! both, [`told`] what is said of them. The tools here and in [`others`] have the names and answers
-//! of the original plugin.
+//! [`plan`] is the plan itself, [`events`] records its events, [`board`] is the state of a session,
+//! and [`told`] formats both. The tools here and in [`others`] have the names and results of the
+//! original plugin.
 #![forbid(unsafe_code)]
 
 mod board;
@@ -76,7 +75,7 @@ impl Tool for StartPlan {
 
     async fn preview(self, cx: &Cx<Todo>) -> Result<Preview> {
         let board = cx.state().board();
-        // The user agrees only to a plan that they see.
+        // The user can agree only to a plan that the preview shows.
         Ok(board
             .proposed()
             .map_or_else(Preview::refused, |plan| Preview::text(told::for_people(plan))))
@@ -208,7 +207,7 @@ async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Re
     Ok(Output::json(told::status_of(board.find(given(plan_id).as_deref())?)))
 }
 
-/// A text that is not empty.
+/// Returns a text unless it is empty.
 fn given(text: String) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }

@@ -1,5 +1,4 @@
-//! The tools for steps that wait for each other, and for what happened. A model finds them when it
-//! looks for them.
+//! The tools for dependent steps and for events. They are discoverable tools.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use crate::events::{EVENT_TYPES, Filter, THIS_AGENT};
 use crate::plan::invalid;
 use crate::{given, told};
 
-/// How often a call that waits for events looks again.
+/// The interval at which a call that waits for events checks them.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// A step that another waits for.
+/// A step that another step waits for.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Dependency {
@@ -226,7 +225,7 @@ async fn get_task_events(
     if wait > 0.0 && event_types.is_empty() && after_event.is_none() && agent_id.is_empty() {
         let error =
             invalid("timeout requires at least one of: agent_id, event_types, or after_event.");
-        return Err(error.with_hint("else what happened long ago would be given at once"));
+        return Err(error.with_hint("without one, old events would be returned immediately"));
     }
     let filter = Filter { event_types, ..Filter::default() };
     let find = || cx.state().board().events.find(&filter, after_event.as_deref(), limit);
@@ -249,14 +248,14 @@ fn events_by_default() -> usize {
     20
 }
 
-/// Plans of other sessions are not seen from here.
+/// Returns an error for another agent, because plans of other sessions are not visible here.
 fn is_here(agent_id: &str) -> Result<()> {
     match agent_id {
         "" | THIS_AGENT => Ok(()),
         other => {
             let shown = cut(other, 40);
-            let text = format!("there is no agent `{shown}` in this session");
-            let hint = format!("leave `agent_id` out, or say `{THIS_AGENT}`");
+            let text = format!("agent `{shown}` does not exist in this session");
+            let hint = format!("leave `agent_id` out, or set it to `{THIS_AGENT}`");
             Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))
         }
     }

@@ -10,7 +10,7 @@ use crate::history::Backup;
 use crate::mend::mend;
 use crate::plan::absolute;
 
-/// Backups that are told.
+/// The maximum number of listed backups.
 const BACKUPS_TOLD_MAX: usize = 100;
 
 /// List the backups that these tools made before they changed files, latest first.

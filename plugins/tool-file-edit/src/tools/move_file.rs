@@ -1,4 +1,4 @@
-//! The tools `moveFile` and `renameFile`: one under two names.
+//! The tools `moveFile` and `renameFile`, which are the same tool under two names.
 
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
@@ -124,7 +124,7 @@ async fn preview(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
         let lines = text.map_or(0, |decoded| lines_of(&decoded.text));
         let text = format!("Move file: {source_path} -> {destination_path} ({lines} lines)");
         match plan.files[DESTINATION].before {
-            Some(_) => format!("{text}, over a file that is there (backup will be created)"),
+            Some(_) => format!("{text}, replacing the existing file (backup will be created)"),
             None => text,
         }
     });

@@ -13,7 +13,7 @@ use crate::files::not_text;
 use crate::mend::mend;
 use crate::plan::Plan;
 
-/// Operations of one call.
+/// The maximum number of operations in a call.
 const OPERATIONS_MAX: usize = 500;
 
 /// Change several files at once. If one operation fails, none is applied. Each operation sees the
@@ -78,7 +78,7 @@ struct Operation {
     destination_path: Option<String>,
 }
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Edit,
@@ -124,14 +124,14 @@ impl Tool for MultiFileEdit {
 tool!(MultiFileEdit);
 
 impl MultiFileEdit {
-    /// Plans all operations, and notes where a file has a text otherwise than they say.
+    /// Plans all operations. Also returns where files write the texts differently.
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Vec<String>)> {
         let wrong = |text: String| Err(Error::new(ErrorKind::InvalidArguments, text));
         if self.operations.is_empty() {
             return wrong("operations array is required and cannot be empty".to_owned());
         }
         if self.operations.len() > OPERATIONS_MAX {
-            return wrong(format!("at most {OPERATIONS_MAX} operations are done in one call"));
+            return wrong(format!("a call can have at most {OPERATIONS_MAX} operations"));
         }
         let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
         let mut notes = Vec::new();

@@ -86,11 +86,12 @@ impl RestoreFile {
             };
             let missing = || {
                 Error::new(ErrorKind::NotFound, format!("Backup file not found: {asked}"))
-                    .with_hint("listBackups names those that there are")
+                    .with_hint("listBackups lists the available backups")
             };
             let id: BackupId = asked.parse().map_err(|()| missing())?;
             let backup = history.backup(&id).map_err(|_| missing())?;
-            // Only what the file was itself: a backup is no way to read another file.
+            // Only a backup of the same file counts, because a backup must not give access to
+            // another file.
             if backup.path == named { Ok(backup) } else { Err(missing()) }
         };
         cx.blocking(find).await?

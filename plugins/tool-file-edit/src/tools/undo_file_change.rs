@@ -40,7 +40,7 @@ impl Tool for UndoFileChange {
         let mended = mend(cx).await?;
         let path = given("path", &self.path)?;
         let place = cx.state().place(cx).await?.clone();
-        // What is not allowed is refused, whatever the history knows of it.
+        // A path that is not allowed is refused, regardless of the history.
         look(cx, path).await?;
         let named = place.name(&absolute(&place.folder, path));
         let (history, redo) = (cx.state().history()?.clone(), self.redo);

@@ -95,7 +95,7 @@ impl Tool for UpdateFile {
 tool!(UpdateFile);
 
 impl UpdateFile {
-    /// Plans the change, and tells what is to be replaced.
+    /// Plans the change. Also returns the edit's result.
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Edited)> {
         let path = given("path", &self.path)?;
         self.check()?;
@@ -106,7 +106,7 @@ impl UpdateFile {
             let bytes: &[u8] = before.as_ref().map_or(&[], |before| &before.bytes);
             asked.made(bytes)
         });
-        // Large files are digested to be compared with what was seen.
+        // A comparison with the seen version digests large files, so both run at once.
         let (seen, made) = join(check_seen(cx, &plan, number), made).await;
         seen?;
         let mut edited = made??;

@@ -121,7 +121,7 @@ impl Tool for ShellControl {
 
 tool!(ShellControl);
 
-/// A signal is no key.
+/// A signal types nothing.
 const NOTHING_TYPED: Typed = Typed { bytes: Vec::new(), taken: Taken::All };
 
 async fn press(cx: &Reporter, session: &Session, key: &str, longest: Duration) -> Result<Typed> {
@@ -138,7 +138,7 @@ async fn press(cx: &Reporter, session: &Session, key: &str, longest: Duration) -
     if session.backend != Name::Pipes {
         return put(cx, session, bytes, longest).await;
     }
-    // No driver makes signals of keys there.
+    // Without a terminal driver, keys do not become signals.
     let control = session.control();
     match key.to_ascii_lowercase().as_str() {
         "c-c" | "c" => control.signal(Signal::Interrupt).await?,

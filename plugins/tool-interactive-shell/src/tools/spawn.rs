@@ -9,8 +9,8 @@ use crate::ready::Reason;
 use crate::shells::Shells;
 use crate::wait::Until;
 
-/// Characters of a session's name: with the number of a name that is taken it stays within the
-/// host's 64.
+/// The maximum length of a session's name. With a number for uniqueness, it stays within the host's
+/// limit of 64.
 const NAME_CHARACTERS_MAX: usize = 56;
 
 /// Start an interactive program (shell, REPL, debugger, ssh, editor) in its own terminal. Returns
@@ -84,7 +84,7 @@ fn check_name(name: &str) -> Result<()> {
     if name.chars().all(is_plain) && name.len() <= NAME_CHARACTERS_MAX {
         return Ok(());
     }
-    let text = format!("shell_spawn: `{name}` is no name for a session");
+    let text = format!("shell_spawn: `{name}` is not a valid session name");
     let hint = format!("letters, digits, `_`, `-` and `.`, {NAME_CHARACTERS_MAX} at most");
     Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint))
 }
