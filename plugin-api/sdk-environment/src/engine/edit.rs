@@ -1,4 +1,4 @@
-//! Replacing pieces of a text: all of them or none, byte by byte.
+//! Replaces pieces of a text, byte by byte. Applies all edits or none.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,13 +9,13 @@ use memchr::memmem;
 
 use crate::errors::{self, Verb};
 
-/// Bytes of a text that is edited, before and after it.
+/// The largest text that can be edited, before and after the edit.
 pub const EDIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Lines that an error names where a text stands too often.
+/// The most line numbers in the error for a piece that occurs too often.
 const LINES_NAMED_MAX: usize = 5;
 
-/// Replaces pieces of a text; tells how often, by edit.
+/// Replaces pieces of a text. Also returns the number of replacements for each edit.
 pub(crate) fn edited(
     shown: &Path,
     content: &[u8],
@@ -57,7 +57,7 @@ fn replaced(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result<(
     if !edit.all && finder.find(&text[first + 1..]).is_some() {
         return Err(ambiguous(shown, which, text, &finder));
     }
-    // Growing without bound is seen before it happens.
+    // Check the size before the text grows.
     let at_most = if edit.all { finder.find_iter(text).count() } else { 1 };
     let grown = text.len() + at_most * new.len().saturating_sub(old.len());
     if grown as u64 > EDIT_BYTES_MAX {
@@ -95,7 +95,7 @@ fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>
         .with_hint("add what stands around it until it is there once, or ask with `all`")
 }
 
-/// Why a text may not be there.
+/// Returns a hint why the text may be missing.
 fn hint(text: &[u8], edit: &TextEdit) -> String {
     let has_crlf = memmem::find(text, b"\r\n").is_some();
     if has_crlf && edit.old.contains('\n') && !edit.old.contains("\r\n") {

@@ -16,17 +16,17 @@ use super::streams::{FileSink, NextFrame};
 use super::terminals::Terminals;
 use super::traits::ExecutionEnvironment;
 
-/// Streams, programs, terminals and files that an environment has open at a time.
+/// The most streams, programs, terminals and files that an environment has open at a time.
 pub(super) const OPEN_MAX: usize = 1024;
 
-/// The program of an environment.
+/// The program type of an environment.
 pub(super) type ProgramOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Program;
 type EventsOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Events;
 type TerminalOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Terminal;
 type TerminalEventsOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Events;
 type FilesOf<E> = <E as ExecutionEnvironment>::Files;
 
-/// Something that is open.
+/// An open stream, program, terminal or upload.
 pub(super) enum Open<E: ExecutionEnvironment> {
     /// A program of a call.
     Program { program: ProgramOf<E>, events: Held<EventsOf<E>> },

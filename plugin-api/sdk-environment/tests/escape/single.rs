@@ -1,4 +1,4 @@
-//! Ways out that need a ground of their own.
+//! Attempts that need their own ground.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ fn links_in_a_circle_are_told_as_such() {
 #[test]
 fn a_hard_link_is_a_file_like_others_and_writing_it_writes_its_other_name() {
     let trap = Trap::new();
-    // Who can make one may read and write the file already; so nothing is guarded from it.
+    // A process that can create a hard link can already read and write the file.
     fs::hard_link(trap.ground.path("outside/secret.txt"), trap.ground.path("work/hard")).unwrap();
     assert_eq!(read(&trap.confined, "hard").unwrap(), SECRET);
     trap.confined.write(&write("hard"), b"new").unwrap();
