@@ -1,4 +1,4 @@
-//! Reads an answer of chat completions whatever the form in which it comes.
+//! Reads an answer of chat completions in any form.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
@@ -56,10 +56,10 @@ impl Reader for Reply {
     }
 }
 
-/// Reads the JSON of a server that does not stream: one value, or a line for each piece.
+/// Parses the JSON of a server that does not stream: one value, or a line for each piece.
 fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     let values = serde_json::Deserializer::from_slice(body).into_iter::<Value>();
-    // Google's servers report an error in a list of one.
+    // Google's servers report an error in a list with one element.
     let unlisted = |value| match value {
         Value::Array(mut list) if list.len() == 1 => list.remove(0),
         value => value,
@@ -75,8 +75,8 @@ fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     Ok(values)
 }
 
-/// Tells whether a value is of `/api/chat` or `/api/generate`, which answer a line of JSON for each
-/// piece.
+/// Returns true if a value is from `/api/chat` or `/api/generate`, which send a line of JSON for
+/// each piece.
 fn is_of_ollamas_own(value: &Value) -> bool {
     value["done"].is_boolean() && (value["message"].is_object() || value["response"].is_string())
 }
