@@ -1,13 +1,13 @@
-//! Checks of a host: what a context must do while its call runs, when it is cancelled, and after
-//! its end; and what services must do.
+//! Checks of a host: the required behaviour of a context while its call runs, when the call is
+//! cancelled, and after its end, and the required behaviour of services.
 //!
-//! A host is checked from the plugin's side of the boundary, without a plugin: the check gives a
-//! call's body and looks at what the context does. [`CHECKS`] are the engine's own tests, in this
-//! process and through a worker; they ask for [`TestServices`]. The checks of services are for the
-//! real ones and for those of the fake host alike, so that what holds in an author's unit test
-//! holds in the real thing.
+//! The checks run on the plugin's side of the boundary, but without a plugin: each check provides a
+//! call's body and observes the context. [`CHECKS`] are the engine's own tests, which run in this
+//! process and through a worker. They need [`TestServices`]. The checks of services run against
+//! both the real services and those of the fake host, so that authors' unit tests match the real
+//! host.
 //!
-//! Behind the feature `testing`, for tests of this crate and of those above.
+//! Available with the feature `testing`, for tests of this crate and its dependents.
 
 mod at_its_end;
 mod blobs;
@@ -55,35 +55,35 @@ use while_it_runs::{
     services_answer, streams_end,
 };
 
-/// What runs in place of a plugin's call; it is polled and dropped where a plugin's future is.
+/// The body that replaces a plugin's call. It is polled and dropped like a plugin's future.
 pub type Body = Box<dyn FnOnce(ContextBox) -> Answer + Send>;
 
-/// A host that is checked.
+/// A host under test.
 pub trait HostUnderTest {
     /// Starts a call.
     fn start(&self, body: Body) -> Box<dyn CallUnderTest>;
 }
 
-/// A call on a host that is checked.
+/// A call on a host under test.
 pub trait CallUnderTest {
-    /// Cancels the call and returns when its future has been dropped and its context has ended.
+    /// Cancels the call. Returns after its future was dropped and its context has ended.
     fn cancel(self: Box<Self>);
 
     /// Waits for the call's end. A host that hangs must fail the test by itself.
     fn wait(self: Box<Self>) -> Ended;
 }
 
-/// What came of a call.
+/// The results of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     /// The frames that were emitted, in order.
     pub emitted: Vec<Vec<u8>>,
-    /// The answer's frame, or the error's.
+    /// The frame of the answer or of the error.
     pub answer: Result<Vec<u8>, Vec<u8>>,
 }
 
 impl Ended {
-    /// Makes it of what the host gives.
+    /// Creates the results from what the host returned.
     pub fn new(emitted: Vec<Vec<u8>>, answer: Result<Vec<u8>, Error>) -> Self {
         let answer = answer.map_err(|error| body::frame(&error));
         Self { emitted, answer }
@@ -112,7 +112,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a kept stream is closed with its call", streams_are_closed),
 ];
 
-/// The checks of the service `process`, by name. They start real programs, and so need a Unix
+/// The checks of the service `process`, by name. They start real programs, so they need a Unix
 /// system.
 pub const PROCESS_CHECKS: &[(&str, Check)] = &[
     ("outputs and exits are told", outputs_and_exits_are_told),
@@ -141,7 +141,7 @@ pub const BLOB_CHECKS: &[(&str, Check)] = &[
     ("a blob that is too large is refused", too_large_blobs_are_refused),
 ];
 
-/// The checks of the services `store.*`, by name. Each begins with an empty store.
+/// The checks of the services `store.*`, by name. Each starts with an empty store.
 pub const STORE_CHECKS: &[(&str, Check)] = &[
     ("values are kept and taken away", values_are_kept_and_taken_away),
     ("person and workspace are apart", person_and_workspace_are_apart),
@@ -155,14 +155,14 @@ pub const STORE_CHECKS: &[(&str, Check)] = &[
     ("a full store takes no more and loses nothing", a_full_store_takes_no_more_and_loses_nothing),
 ];
 
-/// The checks of the services `secret.*`, by name. Each begins without secrets, and with the grant.
+/// The checks of the services `secret.*`, by name. Each starts without secrets but with the grant.
 pub const SECRET_CHECKS: &[(&str, Check)] = &[
     ("secrets are kept and forgotten", secrets_are_kept_and_forgotten),
     ("what is no secret is refused", what_is_no_secret_is_refused),
     ("a plugin has so many secrets", a_plugin_has_so_many_secrets),
 ];
 
-/// Runs checks; panics at the first that fails, with its name.
+/// Runs checks. Panics at the first failure, after printing the check's name.
 pub fn run_checks(checks: &[(&str, Check)], host: &dyn HostUnderTest) {
     for (name, check) in checks {
         eprintln!("check of a host: {name}");
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::{Executor, Runtime, Services, THREADS, Work};
 
-    /// Time in which every sleep is endless.
+    /// Time in which no sleep ever ends.
     struct Still;
 
     impl Runtime for Still {

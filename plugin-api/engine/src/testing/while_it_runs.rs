@@ -1,4 +1,4 @@
-//! What a context does while its call runs.
+//! Checks of a context while its call runs.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
@@ -34,13 +34,13 @@ pub(super) fn emits_come_first(host: &dyn HostUnderTest) {
     assert!(numbers.into_iter().eq(0..1000), "all 1,000 frames, in order");
 }
 
-/// A plugin that emits what is no frame is told so, and does not get away with it.
+/// Checks that a plugin that emits a malformed frame gets an error.
 pub(super) fn bad_emits_are_refused(host: &dyn HostUnderTest) {
     let bad = [Vec::new(), vec![9, 0, 0, 0], vec![0; FRAME_BYTES_MAX + 1]];
     for bad in bad {
         let (sender, receiver) = mpsc::channel();
         let ended = run(host, move |context| {
-            // The check may have failed and gone by then.
+            // The check may have failed and ended by then.
             let _ = sender.send(context.emit(bad.into()));
             async { Ok(frame(&())) }
         });
@@ -126,7 +126,7 @@ pub(super) fn a_dropped_next_loses_nothing(host: &dyn HostUnderTest) {
     assert_eq!(ended.answer, Ok(frame(&(true, "abc"))));
 }
 
-/// A job that goes on until the call has gone on, and tells whether that came.
+/// A job that runs until its call has continued, and reports whether that happened.
 struct LongJob {
     until: mpsc::Receiver<()>,
     told: mpsc::Sender<bool>,
@@ -135,7 +135,7 @@ struct LongJob {
 impl JobAbi for LongJob {
     fn run(&mut self) {
         let came = self.until.recv_timeout(DEADLINE).is_ok();
-        // The check may have failed and gone by then.
+        // The check may have failed and ended by then.
         let _ = self.told.send(came);
     }
 }
