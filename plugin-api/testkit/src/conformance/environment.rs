@@ -1,9 +1,9 @@
-//! Checks of execution environments. What an environment does not have (files, commands) is not
+//! Checks of execution environments. Parts that an environment lacks (files, commands) are not
 //! checked.
 //!
-//! Each check sets the environment up over the host's folder and takes it down. Where `jaato plugin
-//! check` runs them, an environment that lacks configuration, or what it stands on, is checked no
-//! further than that it says so.
+//! Each check sets the environment up over the host's folder, and takes it down. If `jaato plugin
+//! check` runs the checks and the environment lacks configuration or a dependency, the checks only
+//! require that it says so.
 
 mod commands;
 mod files;
@@ -55,8 +55,8 @@ struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// Sets it up; none where it says what it lacks (an image, an engine) to somebody who has no
-    /// means to give it.
+    /// Sets the environment up. Returns `None` if the suite cannot provide what the environment
+    /// needs, such as an image or a container engine, and the environment says so.
     fn on(suite: &Suite, host: &'a FakeHost) -> std::result::Result<Option<Self>, String> {
         let instance = host.instance().map_err(told("an instance"))?;
         let folder = host.shared().services.folder().map_err(told("a folder"))?;
@@ -78,7 +78,7 @@ impl<'a> Ready<'a> {
         ask(self.instance, operation, &request)
     }
 
-    /// Tells whether the environment has what an operation asks for.
+    /// Returns true if the environment has the operation.
     fn has(&self, operation: &str, request: Value) -> bool {
         let asked: Result<Value> = self.ask(operation, request);
         asked.err().is_none_or(|error| error.kind != ErrorKind::UnknownOperation)
@@ -129,7 +129,7 @@ fn bug(error: jaato_types::FrameError) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, error.to_string())
 }
 
-/// The description names it, and what it says of itself agrees.
+/// The description names the environment, and its facts are consistent.
 pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
     let description = host.description().map_err(told("description"))?;
     let spec = description.environment.as_ref().ok_or("no environment is described")?;
@@ -146,8 +146,8 @@ pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// Nothing is answered before the setup; a second one is refused, and after a teardown it can be
-/// set up again.
+/// Nothing is answered before the setup, a second setup is refused, and after a teardown the
+/// environment can be set up again.
 pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
@@ -164,7 +164,7 @@ pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
     }
 }
 
-/// Files are written, listed, read and deleted.
+/// Files can be written, listed, read and deleted.
 pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if ready.has(STAT, json!({ "path": "nothing" })) {
@@ -188,7 +188,7 @@ pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// What lies outside of the allowed folders is refused, in one clear error that names them.
+/// Paths outside the allowed folders are refused, with a clear error that names these folders.
 pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if ready.has(STAT, json!({ "path": "nothing" })) {
@@ -211,7 +211,7 @@ pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// A program that outlives its call keeps what it prints, and is waited for.
+/// A background program keeps its output and can be waited for.
 pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
@@ -232,7 +232,7 @@ pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// What is open when the environment goes down goes with it.
+/// A teardown ends everything that is open.
 pub fn a_teardown_ends_what_runs(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
@@ -247,7 +247,7 @@ pub fn a_teardown_ends_what_runs(suite: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// An operation that nobody knows is named as such.
+/// An unknown operation fails with an error that says so.
 pub fn unknown_operations_of_it_are_named(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
@@ -258,7 +258,7 @@ pub fn unknown_operations_of_it_are_named(suite: &Suite, host: &FakeHost) -> Ver
     ready.takes_down(host)
 }
 
-/// A frame that is none is answered with an error.
+/// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let ask = |frame| ready.instance.environment(SPAWN, frame).wait().result;

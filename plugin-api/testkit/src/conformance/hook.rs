@@ -1,4 +1,4 @@
-//! Checks of plugins that are asked beside their own calls.
+//! Checks of plugins with hooks.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use serde_json::{Map, json};
 use super::{Suite, Verdict, clear_error, ensure, fuzz, told};
 use crate::{FakeHost, FakeInstance};
 
-/// What an error is of that wants what a bare host has not.
+/// The kinds of errors with which a plugin may say that it needs something that the bare host
+/// lacks.
 const WANTING: [ErrorKind; 4] = [
     ErrorKind::Configuration,
     ErrorKind::Unavailable,
@@ -22,7 +23,7 @@ const WANTING: [ErrorKind; 4] = [
     ErrorKind::PermissionDenied,
 ];
 
-/// Everything that can be listed.
+/// All hooks.
 const ALL: [Hook; 5] =
     [Hook::BeforePrompt, Hook::BeforeRequest, Hook::BeforeTool, Hook::AfterTool, Hook::Event];
 
@@ -30,7 +31,7 @@ fn listed(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
     Ok(host.description().map_err(told("description"))?.hooks.clone())
 }
 
-/// The description lists what the plugin wants to be asked, each once.
+/// The description lists the plugin's hooks, each once.
 pub fn hooks_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
     let hooks = listed(host)?;
     ensure(!hooks.is_empty(), || "the plugin is a hook, and wants to be asked nothing".into())?;
@@ -39,8 +40,8 @@ pub fn hooks_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
     ensure(!hooks.contains(&Hook::Unknown), || "it lists a hook that this host lacks".into())
 }
 
-/// Each question is answered in its form and in its time. One that wants a service or a setting
-/// which is not here may say so instead.
+/// Each hook is answered in the right form and in time. A plugin that lacks a service or a setting
+/// may say so instead.
 pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for hook in listed(host)? {
@@ -60,7 +61,7 @@ pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict 
     Ok(())
 }
 
-/// A question that the plugin does not list is answered `unknown_operation`.
+/// A hook that the plugin does not list is answered with `unknown_operation`.
 pub fn other_questions_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let listed = listed(host)?;
@@ -73,7 +74,7 @@ pub fn other_questions_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// A frame that is none is answered with an error.
+/// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for hook in listed(host)? {

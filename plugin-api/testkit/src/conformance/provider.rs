@@ -22,7 +22,7 @@ fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
     description.provider.as_ref().ok_or_else(|| "no provider is described".to_owned())
 }
 
-/// A request that every provider can answer, without anything left to chance.
+/// Returns a request that every provider can answer, as deterministic as possible.
 fn request(spec: &ProviderSpec) -> Request {
     let mut request = Request::new(spec.default_model.clone(), vec![Message::user("Say hello.")]);
     request.system = "Answer in one word.".to_owned();
@@ -32,7 +32,7 @@ fn request(spec: &ProviderSpec) -> Request {
     request
 }
 
-/// The provider has a name that can stand before the slash, and a default among its models.
+/// The provider's name is valid in a model id, and its default model is in its list.
 pub fn the_provider_is_named(_: &Suite, host: &FakeHost) -> Verdict {
     let spec = spec(host)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -48,7 +48,7 @@ pub fn the_provider_is_named(_: &Suite, host: &FakeHost) -> Verdict {
     ensure(is_listed, || format!("the default model `{default}` is not among the models"))
 }
 
-/// The list of models comes, or a clear error.
+/// The models are listed, or the error is clear.
 pub fn models_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
     match host.instance().map_err(told("an instance"))?.models() {
         Ok(models) => {
@@ -60,13 +60,13 @@ pub fn models_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
     }
 }
 
-/// A simple request has a completion that holds what the deltas showed, or a clear error.
+/// A simple request gets a completion that matches its deltas, or a clear error.
 pub fn a_simple_request_is_answered(_: &Suite, host: &FakeHost) -> Verdict {
     let request = request(spec(host)?);
     judge(&request, &host.complete(&request))
 }
 
-/// Providers are stateless: a request can be sent again.
+/// Providers are stateless, so the same request can be sent again.
 pub fn the_same_request_can_be_sent_again(_: &Suite, host: &FakeHost) -> Verdict {
     let request = request(spec(host)?);
     let (first, second) = (host.complete(&request), host.complete(&request));
@@ -85,11 +85,10 @@ fn judge(request: &Request, finished: &Finished<Completion>) -> Verdict {
     }
 }
 
-/// Checks that a completion is whole: it holds what the deltas showed, in a form that the session
-/// can keep.
+/// Checks that a completion matches its deltas and has a form that the session can store.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the fault.
 pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Completion) -> Verdict {
     let v = Completion::VERSION;
     ensure(completion.v == v, || format!("the completion has version {}, not {v}", completion.v))?;
@@ -131,7 +130,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
     check_calls(request, &whole_calls)?;
     let fits = match completion.finish_reason {
         FinishReason::ToolUse => !whole_calls.is_empty(),
-        // The limit may have cut the last call, which the session then does not run.
+        // The limit may have truncated the last call, which the session then does not run.
         FinishReason::MaxTokens | FinishReason::ContextExceeded => true,
         FinishReason::Stop
         | FinishReason::Safety
@@ -159,7 +158,7 @@ fn check_calls(request: &Request, calls: &[&ToolCall]) -> Verdict {
     Ok(())
 }
 
-/// A completion that is cancelled where it first waits ends, and leaves nothing behind.
+/// A completion that is cancelled at its first wait ends, and leaves nothing behind.
 pub fn a_cancelled_completion_ends(_: &Suite, host: &FakeHost) -> Verdict {
     let request = request(spec(host)?);
     let instance = host.create(None).map_err(told("an instance"))?;
@@ -169,13 +168,13 @@ pub fn a_cancelled_completion_ends(_: &Suite, host: &FakeHost) -> Verdict {
         Err(error) if error.kind != ErrorKind::Cancelled => clear_error("a request", &error)?,
         Ok(_) | Err(_) => {}
     }
-    // The next request is not the cancelled one's business.
+    // The cancelled request must not affect the next one.
     judge(&request, &instance.complete(&request))?;
     instance.close().map_err(told("close"))?;
     left_behind(host)
 }
 
-/// A frame that is none is answered with an error.
+/// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let ask = |frame| -> Result<Completion> { instance.start_complete_frame(frame).wait().result };
