@@ -1,4 +1,4 @@
-//! What is asked and what is made of the answer, on a host in memory.
+//! Tests of requests and answers on a host in memory.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::prelude::*;
