@@ -1,8 +1,8 @@
 //! Tests that objects, bytes, futures and wakers cross in both directions, and that each is dropped
 //! once.
 //!
-//! Both sides are in one binary, so no library has to be loaded and Miri can run the tests. `cargo
-//! xtask test` runs them under Miri if a nightly toolchain has it.
+//! Both sides are in one binary, so no library has to be loaded and Miri can run the tests.
+//! `cargo xtask test` runs them under Miri if a nightly toolchain has it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;

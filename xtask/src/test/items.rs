@@ -1,9 +1,9 @@
 //! The items of the full tier, which take long and rarely break, and when each of them is due.
 //!
 //! Each item names the files on which it depends. `cargo xtask test --full` runs all items and
-//! records in [`RECORD`] the digest of the files of each item that passed. A plain `cargo xtask
-//! test` runs an item only if its files differ from the record, so a change runs exactly the items
-//! that it could break.
+//! records in [`RECORD`] the digest of the files of each item that passed. Without `--full`, an
+//! item runs only if its files differ from the record, so a change runs exactly the items that it
+//! could break.
 
 use std::collections::BTreeMap;
 use std::fs;

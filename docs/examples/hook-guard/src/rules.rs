@@ -1,7 +1,7 @@
 //! Applies the rules to the texts of a call. Independent of plugins.
 //!
-//! A rule is a few words, and matches if they occur in sequence in a text: `rm -rf` in `cd x &&
-//! sudo rm  -rf .`. This catches mistakes of a model, but not deliberate evasion.
+//! A rule is a few words, and matches if they occur in sequence in a text: `rm -rf` in
+//! `cd x && sudo rm  -rf .`. This catches mistakes of a model, but not deliberate evasion.
 
 use jaato_plugin_sdk::prelude::Value;
 

@@ -3,8 +3,8 @@
 use super::habits::Habits;
 use super::ids::CallIds;
 
-/// How a server differs from most others. A plugin keeps a table of them: `Quirks { any_tool:
-/// "any", ..Quirks::COMMON }`.
+/// How a server differs from most others. A plugin keeps a table of them:
+/// `Quirks { any_tool: "any", ..Quirks::COMMON }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
     /// The field for the most output tokens.

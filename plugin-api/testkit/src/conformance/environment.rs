@@ -1,9 +1,9 @@
 //! Checks of execution environments. Parts that an environment lacks (files, commands) are not
 //! checked.
 //!
-//! Each check sets the environment up over the host's folder, and takes it down. If `jaato plugin
-//! check` runs the checks and the environment lacks configuration or a dependency, the checks only
-//! require that it says so.
+//! Each check sets the environment up over the host's folder, and takes it down. Under
+//! `jaato plugin check`, an environment that lacks configuration or a dependency is only required
+//! to say so.
 
 mod commands;
 mod files;
