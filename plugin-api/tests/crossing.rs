@@ -1,8 +1,8 @@
-//! Tests that objects, bytes, futures and wakers cross in both directions, and that each is dropped
-//! once.
+//! Objects, bytes, futures and wakers cross in both directions, and each is dropped once: what Miri
+//! looks at.
 //!
-//! Both sides are in one binary, so no library has to be loaded and Miri can run the tests.
-//! `cargo xtask test` runs them under Miri if a nightly toolchain has it.
+//! Both sides are here, in one binary, so that no library has to be loaded. `cargo xtask test` runs
+//! this under Miri where a nightly toolchain has it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::*;
 use parking_lot::Mutex;
 
-/// Counts live objects.
+/// Counts what is alive.
 #[derive(Clone, Default)]
 struct Alive(Arc<AtomicUsize>);
 
-/// Counts while it is held.
+/// Counts as long as it is held.
 struct Held(Alive);
 
 impl Alive {
@@ -67,7 +67,7 @@ fn poll_once(future: &mut (impl Future + Unpin)) -> bool {
     std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
-/// The shared state of a host's context and its test.
+/// What a host's context and its test share.
 #[derive(Default)]
 struct Told {
     emitted: Mutex<Vec<Vec<u8>>>,
@@ -112,7 +112,7 @@ impl ContextAbi for HostContext {
         !self.is_cancelled()
     }
 
-    /// A separate thread of the host wakes the sleep.
+    /// Woken by a thread of the host's own.
     fn sleep_ms(&self, _milliseconds: u64) -> FfiFuture<bool> {
         let (done, alive) = (Arc::new(AtomicBool::new(false)), self.0.alive.one());
         let mut thread = None;
@@ -275,7 +275,7 @@ impl ProviderAbi for Plugin {
     }
 }
 
-/// Returns an instance and the state of its context, which also counts the objects of both sides.
+/// An instance, what its context was told, and what counts both sides' objects.
 fn made() -> (InstanceBox, Arc<Told>) {
     let told = Arc::new(Told::default());
     let factory = FactoryBox::from_value(Plugin::new(&told.alive), TD_Opaque);
@@ -331,7 +331,7 @@ fn a_call_that_is_dropped_half_way_takes_along_what_it_holds() {
     let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::new());
     assert!(!poll_once(&mut waiting));
     drop(waiting);
-    // Also a future that was never polled.
+    // One that was never polled, too.
     drop(tools.call("wait".into(), HostContext::lend(&told), RVec::new()));
     drop((instance, tools));
     told.alive.is_none();

@@ -1,8 +1,8 @@
-//! Tests that the boundary's layout equals the committed one, so that an accidental change fails.
+//! The published layout of the boundary is the committed one: an accidental change is a red test.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p jaato-plugin-api --test it layout` updates it. A changed line is
-//! a change of the boundary: `docs/abi.md` says which ones are allowed. Numbers distinguish types
-//! of the same name. They are counted from the root, so a new type may change others.
+//! `UPDATE_EXPECT=1 cargo test -p jaato-plugin-api --test it layout` writes it anew. A changed line
+//! is a change of the boundary: `docs/abi.md` says which ones are allowed. Numbers tell types of
+//! one name apart; they are counted from the root, so that one new type may move others.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use jaato_plugin_api::abi::abi_stable::type_layout::{
 
 type Layout = &'static TypeLayout;
 
-// The sizes and alignments are for 64 bits.
+// Sizes and alignments are those of 64 bits.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn the_layout_is_the_committed_one() {
@@ -25,7 +25,7 @@ fn the_layout_is_the_committed_one() {
     expect_file!["layout.txt"].assert_eq(&published.text());
 }
 
-/// All types that are reachable from the root module.
+/// Every type that can be reached from the root module.
 struct Published {
     types: Vec<Layout>,
 }
@@ -43,7 +43,7 @@ impl Published {
         Self { types }
     }
 
-    /// Returns all types by name, each with the properties that loading compares.
+    /// All types by name, each with what a load compares.
     fn text(&self) -> String {
         let mut texts: Vec<String> = self.types.iter().map(|layout| self.of_type(layout)).collect();
         texts.sort();
@@ -101,7 +101,7 @@ impl Published {
         format!("fn({parameters}){}", returns.unwrap_or_default())
     }
 
-    /// Returns the path of a type, with a number if other types have the same path.
+    /// The path of a type, and a number where others have the same.
     fn named(&self, layout: Layout) -> String {
         let name = path(layout);
         let mut alike = self.types.iter().filter(|other| path(other) == name);
@@ -115,7 +115,7 @@ impl Published {
 
 fn path(layout: Layout) -> String {
     match layout.mod_path().to_string().as_str() {
-        // References and pointers have odd spaces there.
+        // References and pointers stand with odd spaces there.
         "<prelude>" => {
             let name = layout.full_type().to_string();
             name.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Tests of the boundary: its layout, and the values that cross it.
+//! The boundary: its layout, and what crosses it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod crossing;

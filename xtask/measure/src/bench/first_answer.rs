@@ -177,7 +177,7 @@ fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
     Ok((events, peaks.sum_gib()))
 }
 
-/// Checks that a fast answer is a right one: the tool was called, a text followed, and the turn
+/// Checks that a fast answer is a right one: a notice came first, then the tool call, and the turn
 /// ended well.
 fn judge(events: &[Value]) -> Result<&str> {
     let position = |kind: &str| events.iter().position(|event| event["event"] == kind);
