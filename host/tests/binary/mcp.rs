@@ -153,7 +153,7 @@ fn servers_that_hang_die_or_are_not_there_cost_themselves_alone() {
     write_servers(&house, "home/.mcp.json", all.as_object().unwrap().clone());
     let status = mcp(&house, &["status"]);
     assert!(status.contains("gone: disconnected, 0 tools: cannot start"), "{status}");
-    assert!(status.contains("server `broken` is left out: `command` is no text"), "{status}");
+    assert!(status.contains("server `broken` is left out: `command` is not a string"), "{status}");
     let output = house.run(&["call", "mcp__moon__die", "{}"]).code(1);
     assert!(output.stderr.contains("MCP server `moon`: the server is gone"), "{}", output.stderr);
     assert_eq!(

@@ -446,7 +446,7 @@ mod tests {
             parsed(json!({ "command": [] })).0.unwrap_err(),
             "neither `command` nor `url` is there"
         );
-        assert_eq!(parsed(json!({ "args": {} })).0.unwrap_err(), "`args` is no list");
+        assert_eq!(parsed(json!({ "args": {} })).0.unwrap_err(), "`args` is not a list");
         assert!(parsed(json!("x")).0.is_err());
         assert!(
             parsed(json!({ "type": "sse", "url": "https://x" })).0.unwrap_err().contains("sse")
