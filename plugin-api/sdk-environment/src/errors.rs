@@ -63,7 +63,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
         }
         Some(own) => match own.downcast_ref::<Error>() {
             Some(own) => own.message.clone(),
-            None => "a line of it is too long".to_owned(),
+            None => "it has a line that is too long".to_owned(),
         },
     }
 }
@@ -80,16 +80,16 @@ pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
         Errno::NOTDIR if verb == Verb::Find => error(ErrorKind::NotFound, "not a directory"),
         Errno::NOTDIR => error(ErrorKind::Conflict, "not a directory"),
         Errno::ISDIR => is_folder(verb, shown),
-        Errno::EXIST => error(ErrorKind::Conflict, "it exists already"),
+        Errno::EXIST => error(ErrorKind::Conflict, "it already exists"),
         Errno::NOTEMPTY => error(ErrorKind::Conflict, "the folder is not empty")
-            .with_hint("ask with `recursive` to delete all that is in it"),
+            .with_hint("set `recursive` to delete its content too"),
         Errno::ACCESS | Errno::PERM => error(ErrorKind::Io, "permission denied"),
         Errno::ROFS => error(ErrorKind::Io, "the file system is read-only"),
         Errno::NOSPC => error(ErrorKind::Io, "the disk is full").with_hint("free some space"),
         Errno::DQUOT => error(ErrorKind::Io, "the disk quota is used up"),
         Errno::NAMETOOLONG => error(ErrorKind::InvalidArguments, "the name is too long"),
         Errno::FBIG => error(ErrorKind::LimitReached, "the file becomes too large"),
-        Errno::LOOP => error(ErrorKind::Io, "its symbolic links go in a circle, or are too many"),
+        Errno::LOOP => error(ErrorKind::Io, "it has a loop of symbolic links, or too many of them"),
         Errno::MFILE | Errno::NFILE => {
             error(ErrorKind::LimitReached, "too many files are open").temporary()
         }
@@ -118,15 +118,14 @@ fn is_folder(verb: Verb, shown: &Path) -> Error {
 
 /// Returns the error of a file that other processes keep replacing.
 pub(crate) fn keeps_changing(verb: Verb, shown: &Path) -> Error {
-    let text =
-        format!("cannot {} `{}`: it is exchanged again and again", verb.word(), shown.display());
+    let text = format!("cannot {} `{}`: it keeps being replaced", verb.word(), shown.display());
     Error::new(ErrorKind::Conflict, text).temporary()
 }
 
 /// Returns the error of a file whose content is not the expected one.
 pub(crate) fn changed(shown: &Path) -> Error {
-    let text = format!("cannot write `{}`: it was changed meanwhile", shown.display());
-    Error::new(ErrorKind::Conflict, text).with_hint("read it again, then change it anew")
+    let text = format!("cannot write `{}`: it has changed since it was read", shown.display());
+    Error::new(ErrorKind::Conflict, text).with_hint("read it again, then repeat the change")
 }
 
 /// Returns the error of a path that leads elsewhere than when the call was checked.

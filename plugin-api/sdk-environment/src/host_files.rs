@@ -167,7 +167,7 @@ impl FileWriter for HostWriter {
 }
 
 fn has_failed() -> Error {
-    Error::new(ErrorKind::Io, "writing the file has failed before").with_hint("write it anew")
+    Error::new(ErrorKind::Io, "an earlier write to the file failed").with_hint("write it again")
 }
 
 /// A search on this machine, with a page that was read for a call that stopped waiting.

@@ -50,7 +50,7 @@ fn replaced(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result<(
     }
     let finder = memmem::Finder::new(old);
     let Some(first) = finder.find(text) else {
-        let text_there = format!("{which}the text is not there");
+        let text_there = format!("{which}the text was not found");
         let error = errors::refused(Verb::Edit, shown, &text_there);
         return Err(Error { kind: ErrorKind::NotFound, ..error }.with_hint(hint(text, edit)));
     };
@@ -89,10 +89,10 @@ fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>
         from = at + 1;
     }
     let more = if count > LINES_NAMED_MAX { ", …" } else { "" };
-    let reason = format!("{which}the text is there {count} times, in the lines {lines}{more}");
+    let reason = format!("{which}the text occurs {count} times, in lines {lines}{more}");
     let error = errors::refused(Verb::Edit, shown, &reason);
     Error { kind: ErrorKind::Conflict, ..error }
-        .with_hint("add what stands around it until it is there once, or ask with `all`")
+        .with_hint("add surrounding text until it is unique, or set `all`")
 }
 
 /// Returns a hint why the text may be missing.
@@ -105,13 +105,13 @@ fn hint(text: &[u8], edit: &TextEdit) -> String {
         }
     }
     if !has_crlf && edit.old.contains("\r\n") {
-        return "the file's lines end with LF alone: write `\\n` in both texts".to_owned();
+        return "the file's lines end with only LF: write `\\n` in both texts".to_owned();
     }
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let old = squeezed(&edit.old);
     if !old.is_empty() && squeezed(&String::from_utf8_lossy(text)).contains(&old) {
-        return "it is there with other blanks or line ends: read the file again, and copy exactly"
+        return "it occurs with other blanks or line ends: read the file again and copy it exactly"
             .to_owned();
     }
-    "read the file again: the text must be there byte by byte".to_owned()
+    "read the file again: the text must match exactly".to_owned()
 }

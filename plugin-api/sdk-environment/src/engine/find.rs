@@ -51,7 +51,7 @@ pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
     let pattern = Pattern::new(&request.pattern)?;
     if pattern.folder.starts_with('/') {
         let text = format!("the pattern `{}` is absolute", request.pattern);
-        return Err(wrong(&text, "name the folder apart from the pattern"));
+        return Err(wrong(&text, "pass the folder separately from the pattern"));
     }
     Ok(match (request.path.as_str(), pattern.folder) {
         ("", folder) => folder.to_owned(),

@@ -17,7 +17,7 @@ pub(super) struct Pattern<'a> {
 impl<'a> Pattern<'a> {
     pub(super) fn new(pattern: &'a str) -> Result<Self> {
         if pattern.is_empty() {
-            return Err(wrong("the pattern is empty", "for instance `**/*.rs`"));
+            return Err(wrong("the pattern is empty", "for example `**/*.rs`"));
         }
         if pattern.len() > PATH_BYTES_MAX {
             return Err(wrong("the pattern is too long", "shorten it"));
@@ -31,8 +31,8 @@ impl<'a> Pattern<'a> {
         }
         let (folder, rest) = pattern.split_at(split);
         if rest.split('/').any(|name| name == "..") {
-            let text = format!("the pattern `{pattern}` has `..` behind a sign for other names");
-            return Err(wrong(&text, "begin with the folder: `../x/*.rs`"));
+            let text = format!("the pattern `{pattern}` has `..` after a wildcard");
+            return Err(wrong(&text, "start with the folder: `../x/*.rs`"));
         }
         Ok(Self { folder, rest })
     }
@@ -53,8 +53,8 @@ pub(super) fn compiled(pattern: &str, rest: &str) -> Result<GlobSet> {
 /// Compiles patterns.
 pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
     let failed = |pattern: &str, error: &globset::Error| {
-        let text = format!("`{pattern}` is no pattern: {}", error.kind());
-        wrong(&text, "there are `*`, `?`, `[a-z]`, `{a,b}` and `**`")
+        let text = format!("invalid pattern `{pattern}`: {}", error.kind());
+        wrong(&text, "use `*`, `?`, `[a-z]`, `{a,b}` and `**`")
     };
     let mut set = GlobSetBuilder::new();
     let glob = |text: &str| GlobBuilder::new(text).literal_separator(true).build();

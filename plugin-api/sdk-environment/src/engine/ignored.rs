@@ -140,7 +140,7 @@ impl Patterns {
             return Ok(None);
         }
         let wrong = |error: ignore::Error| {
-            let text = format!("what is left out is no pattern: {error}");
+            let text = format!("invalid exclude pattern: {error}");
             Error::new(ErrorKind::InvalidArguments, text).with_hint("write it as in `.gitignore`")
         };
         let mut builder = GitignoreBuilder::new("");

@@ -183,7 +183,7 @@ impl<F: Folder> Iterator for Search<F> {
                 News::Failed => {
                     self.is_over = true;
                     self.board.cancel();
-                    let broken = Error::new(ErrorKind::PluginPanicked, "a search broke down");
+                    let broken = Error::new(ErrorKind::PluginPanicked, "the search panicked");
                     return Some(Err(broken));
                 }
             }
@@ -306,11 +306,11 @@ fn at_any_depth(pattern: &str) -> String {
 fn check_counts(request: &FileSearch) -> Result<()> {
     let count = request.files.len().max(request.leave_out.len());
     if count > PATTERNS_MAX {
-        let text = format!("there are {count} patterns of files, at most {PATTERNS_MAX}");
+        let text = format!("{count} file patterns exceed the limit of {PATTERNS_MAX}");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     if request.files.iter().any(|it| it.is_empty() || it.len() > PATH_BYTES_MAX) {
-        let text = "a pattern of files is empty or too long";
+        let text = "a file pattern is empty or too long";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     Ok(())

@@ -60,7 +60,7 @@ impl<'a> TextReader<'a> {
         }
         if self.position > TEXT_SCAN_BYTES_MAX {
             let shown = self.shown;
-            let what = "it is too large to be counted through; read bytes by their offset";
+            let what = "it is too large to count characters or lines; read bytes by offset";
             let text = format!("cannot read `{shown}`: {what}");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }

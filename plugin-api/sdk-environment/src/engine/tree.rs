@@ -288,5 +288,5 @@ impl<F: Folder> Tree<F> {
 
 /// Returns the message that a file's ignore rules do not apply.
 fn lost_rules(folder: &Path, name: &str) -> String {
-    format!("`{}`: its rules are too large and do not count", folder.join(name).display())
+    format!("`{}`: its rules are too large and were ignored", folder.join(name).display())
 }

@@ -173,7 +173,7 @@ impl<F: Files + ?Sized> Sink<F> for Upload {
     fn finish<'a>(self: Box<Self>, files: &'a F, host: &'a Reporter) -> Step<'a, FileFacts> {
         Box::pin(async move {
             if self.is_lost {
-                let error = Error::new(ErrorKind::Io, "writing the file has failed before");
+                let error = Error::new(ErrorKind::Io, "an earlier write to the file failed");
                 return Err(error.with_hint("write it again"));
             }
             files.write(host, self.write, self.bytes).await

@@ -113,7 +113,7 @@ async fn copy_file<F: Files + ?Sized>(
     let write = |mode| FileWrite { path: to.to_owned(), mode, ..FileWrite::default() };
     let facts = files.stat(host, named(from)).await?;
     if facts.kind != FileKind::File {
-        let text = format!("cannot copy `{from}`: it is no file and no folder");
+        let text = format!("cannot copy `{from}`: it is neither a file nor a folder");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     if facts.size <= WHOLE_BYTES_MAX / 2 {
@@ -159,5 +159,5 @@ fn is_inside(path: &str, folder: &str) -> bool {
 }
 
 fn there(path: &str) -> Error {
-    Error::new(ErrorKind::Conflict, format!("`{path}` is there already"))
+    Error::new(ErrorKind::Conflict, format!("`{path}` already exists"))
 }

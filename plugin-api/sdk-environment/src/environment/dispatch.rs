@@ -57,7 +57,7 @@ async fn setup<E: ExecutionEnvironment>(
     setup: EnvironmentSetup,
 ) -> Result<Vec<u8>> {
     if desk.environment().is_ok() {
-        return Err(Error::new(ErrorKind::Conflict, "the execution environment is set up already"));
+        return Err(Error::new(ErrorKind::Conflict, "the execution environment is already set up"));
     }
     let environment = desk.put(E::setup(cx, setup).await?);
     match environment.facts(cx).await {

@@ -123,7 +123,7 @@ impl Line {
         if state.listed > ENTRIES_MAX {
             let text = format!("`{path}`: the tree has more than {ENTRIES_MAX} files");
             let error = Error::new(ErrorKind::LimitReached, text);
-            let error = error.with_hint("begin in a folder of it");
+            let error = error.with_hint("search one of its folders instead");
             state.failed = Some(error.clone());
             state.close();
             return Err(error);
@@ -296,7 +296,7 @@ impl<F: Files + ?Sized, P: Send + 'static> NextPage<F, P> for Exchange<P> {
 }
 
 fn broken() -> Error {
-    Error::new(ErrorKind::PluginPanicked, "a search broke down")
+    Error::new(ErrorKind::PluginPanicked, "the search panicked")
 }
 
 #[cfg(test)]

@@ -35,5 +35,5 @@ pub(super) fn unknown_operation(operation: &str) -> Error {
 /// Returns the error of an unknown number.
 pub(super) fn unknown(what: &str, number: u64) -> Error {
     let text = format!("the environment has no {what} {number}");
-    Error::new(ErrorKind::NotFound, text).with_hint("it has ended, or never was")
+    Error::new(ErrorKind::NotFound, text).with_hint("it has ended or never existed")
 }

@@ -22,7 +22,7 @@ impl Confined {
         };
         if old.size > EDIT_BYTES_MAX {
             let size = old.size;
-            let what = format!("it has {size} bytes, more than {EDIT_BYTES_MAX} are not edited");
+            let what = format!("it has {size} bytes, but the limit is {EDIT_BYTES_MAX}");
             return Err(errors::too_large(Verb::Edit, &shown, &what));
         }
         target.check_expected(request.expected.as_deref())?;

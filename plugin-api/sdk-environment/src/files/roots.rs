@@ -104,7 +104,7 @@ impl Roots {
         if root.access == Access::Write {
             return Ok(());
         }
-        let reason = format!("the folder `{}` may only be read", root.shown.display());
+        let reason = format!("the folder `{}` is read-only", root.shown.display());
         let error = errors::refused(verb, shown, &reason);
         Err(Error { kind: ErrorKind::PermissionDenied, ..error })
     }
@@ -121,7 +121,7 @@ impl Roots {
             return Err(Error { kind: ErrorKind::PermissionDenied, ..error });
         }
         below.map_or(Ok(()), |root| {
-            let reason = format!("the allowed folder `{}` is in it", root.shown.display());
+            let reason = format!("it contains the allowed folder `{}`", root.shown.display());
             let error = errors::refused(verb, &place.shown, &reason);
             Err(Error { kind: ErrorKind::PermissionDenied, ..error })
         })
@@ -160,7 +160,7 @@ impl OpenRoot {
         let mut shown = Vec::new();
         push_parts(&mut shown, root.shown.as_os_str());
         if !root.shown.is_absolute() || shown.iter().any(|part| part == "..") {
-            return Err(wrong(&format!("`{}` is no absolute path", root.shown.display())));
+            return Err(wrong(&format!("`{}` is not an absolute path", root.shown.display())));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, &root.host, flags, Mode::empty())

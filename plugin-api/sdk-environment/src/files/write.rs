@@ -65,7 +65,7 @@ impl Confined {
     pub(crate) fn asked_file(&self, path: &str, verb: Verb) -> Result<Asked> {
         let asked = self.asked(path)?;
         if asked.wants_folder {
-            let reason = "a path that ends so names a folder, not a file";
+            let reason = "a path with this ending names a folder, not a file";
             return Err(errors::refused(verb, &asked.shown(), reason));
         }
         Ok(asked)

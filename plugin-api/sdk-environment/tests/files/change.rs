@@ -41,7 +41,7 @@ fn a_file_is_written_anew_behind_or_only_if_it_is_new() {
     assert_eq!((facts.size, ground.text("work/file")), (9, "two three".to_owned()));
     let error = confined.write(&request("file", WriteMode::CreateNew), b"x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
-    assert!(error.message.ends_with("work/file`: it exists already"), "{error}");
+    assert!(error.message.ends_with("work/file`: it already exists"), "{error}");
     confined.write(&request("new", WriteMode::CreateNew), b"new").unwrap();
     confined.write(&request("newer", WriteMode::Append), b"newer").unwrap();
     assert_eq!(
@@ -246,7 +246,7 @@ fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
         assert_ne!(facts.version, version);
         let error = confined.write(&expecting, b"three").unwrap_err();
         assert_eq!(error.kind, ErrorKind::Conflict);
-        assert!(error.message.ends_with("it was changed meanwhile"), "{error}");
+        assert!(error.message.ends_with("it has changed since it was read"), "{error}");
         let stream = confined.write_stream(&expecting);
         assert_eq!(stream.unwrap_err().kind, ErrorKind::Conflict);
     }
@@ -287,13 +287,13 @@ fn edits_are_made_all_or_none_and_the_error_tells_which_and_why() {
     check(
         &[("two", "2", false), ("four", "4", false)],
         missing,
-        "edit 2 of 2: the text is not there",
-        "byte by byte",
+        "edit 2 of 2: the text was not found",
+        "match exactly",
     );
-    check(&[("one", "1", false)], twice, "the text is there 2 times, in the lines 1, 2", "`all`");
-    check(&[("aa", "b", false)], twice, "the text is there 2 times, in the lines 3, 3", "`all`");
-    check(&[("one\ntwo", "x", false)], missing, "the text is not there", "CR LF");
-    check(&[("two  one", "x", false)], missing, "the text is not there", "other blanks");
+    check(&[("one", "1", false)], twice, "the text occurs 2 times, in lines 1, 2", "`all`");
+    check(&[("aa", "b", false)], twice, "the text occurs 2 times, in lines 3, 3", "`all`");
+    check(&[("one\ntwo", "x", false)], missing, "the text was not found", "CR LF");
+    check(&[("two  one", "x", false)], missing, "the text was not found", "other blanks");
     check(&[("", "x", true)], ErrorKind::InvalidArguments, "the text to replace is empty", "");
     check(&[], ErrorKind::InvalidArguments, "there are no edits", "");
     let grown = "x".repeat(40_000_000);

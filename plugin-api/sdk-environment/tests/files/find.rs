@@ -178,7 +178,7 @@ fn the_newest_come_first_and_only_so_many() {
 fn what_is_no_pattern_is_told() {
     let confined = Ground::new();
     let confined = confined.open();
-    for (pattern, part) in [("", "empty"), ("{a", "is no pattern")] {
+    for (pattern, part) in [("", "empty"), ("{a", "invalid pattern")] {
         let request = FileFind { pattern: pattern.to_owned(), ..FileFind::default() };
         let error = confined.find(&request).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments);

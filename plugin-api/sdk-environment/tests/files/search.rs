@@ -164,7 +164,7 @@ fn a_large_file_is_searched_in_bounded_memory_and_a_huge_line_is_told_as_such() 
     assert_eq!(lines.len(), 2);
     assert!(lines[1].starts_with("large:200000:0-12: line 199999 of"), "{}", lines[1]);
     assert_eq!((totals.files_searched, totals.matches), (1, 2));
-    assert_eq!(unreadable, ["`wide`: a line of it is too long"]);
+    assert_eq!(unreadable, ["`wide`: it has a line that is too long"]);
     let (lines, totals, _) = told(&files, &FileSearch { path: "large".into(), ..asked("line") });
     assert_eq!((lines.len(), totals.matches), (10_000, 200_000));
 }
@@ -313,7 +313,7 @@ fn rules_that_are_too_large_are_told() {
     ground.put("work/a/.ignore", format!("*.log\n{}\n", "[ab]?*".repeat(100_000)));
     ground.put("work/a/b/x.log", "moon\n");
     let path = ground.shown("work/a/.ignore");
-    let lost = format!("`{path}`: its rules are too large and do not count");
+    let lost = format!("`{path}`: its rules are too large and were ignored");
     for (folder, line) in [("", "a/b/x.log:1:0-4: moon"), ("a/b", "x.log:1:0-4: moon")] {
         let search = FileSearch { path: folder.into(), ..asked("moon") };
         let (lines, _, unreadable) = told(&ground.open(), &search);
