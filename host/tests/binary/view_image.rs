@@ -83,7 +83,7 @@ fn what_is_no_image_is_refused_at_once() {
     let made = Command::new("mkfifo").arg(workspace.join("pipe.png")).status().unwrap();
     assert!(made.success());
     let paths = [
-        ("words.png", "invalid_arguments", "its content is that of no PNG, JPEG, GIF or WebP"),
+        ("words.png", "invalid_arguments", "its content is not PNG, JPEG, GIF or WebP"),
         ("huge.png", "limit_reached", "1024.0 MB > 10 MB"),
         ("pipe.png", "invalid_arguments", "neither a file nor a folder"),
         (".", "invalid_arguments", "it is a folder"),

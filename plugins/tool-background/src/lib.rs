@@ -1,8 +1,8 @@
-//! `tool-background`: tools that start a call of another tool in the background, read what it
-//! prints and end it; and the command `tasks` for the person.
+//! `tool-background`: tools that start another tool's call in the background, read its output and
+//! end it, and the command `tasks` for the user.
 //!
-//! The host runs the tasks, asks the person's rules for the call itself, and wakes the session at
-//! its end. Here is what the model is told, by the names of the original plugin.
+//! The host runs the tasks, applies the user's rules to the call, and wakes the session when a task
+//! ends. This plugin contains the model's interface, with the names of the original plugin.
 #![forbid(unsafe_code)]
 
 mod told;
@@ -17,7 +17,7 @@ use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::{CommandSpec, ToolName};
 use parking_lot::Mutex;
 
-/// Longest wait of one read, in seconds.
+/// The longest wait of one read, in seconds.
 const WAIT_SECONDS_MAX: u64 = 60;
 
 /// Run a tool in the background: servers, watchers, long builds. You are told when it ends.
@@ -124,13 +124,13 @@ async fn get_background_task(
             Some(answer) => told::append(answer, next),
             None => answer = Some(next),
         }
-        // What is there already is read to its end, whether something is waited for or not.
+        // Available output is read to its end, even if the call does not wait.
         let wants_more = (until_end && read.wait_ms > 0) || (tail.is_some() && is_more);
         if is_over || !wants_more {
             break;
         }
     }
-    let Some(mut answer) = answer else { return Err(Error::failed("the host told nothing")) };
+    let Some(mut answer) = answer else { return Err(Error::failed("the host returned nothing")) };
     cx.state().offsets.lock().insert(read.task_id, answer.offset);
     if let Some(lines) = tail {
         told::keep_last(&mut answer, lines);
@@ -204,21 +204,21 @@ async fn list_background_capable_tools(cx: &Cx<Background>) -> Result<Output> {
     Ok(Output::json(json!({ "count": told.len(), "tools": told })))
 }
 
-/// Ends a task; tells whether it ran.
+/// Ends a task. Returns true if it was running.
 async fn cancel(cx: &Cx<Background>, task_id: &str) -> Result<bool> {
     let before = cx.tasks().cancel(task_id).await.map_err(explained)?;
     Ok(before.status == TaskStatus::Running)
 }
 
-/// Names the tool that a model has for what the host says of services.
+/// Adds a hint that names the model's tool.
 fn explained(error: Error) -> Error {
     match error.kind {
-        ErrorKind::NotFound => error.with_hint("`listBackgroundTasks` lists those that run"),
+        ErrorKind::NotFound => error.with_hint("`listBackgroundTasks` lists the running tasks"),
         _ => error,
     }
 }
 
-/// The host keeps the tasks; here is how far each was read.
+/// The plugin's state: how far each task was read. The host keeps the tasks.
 #[derive(Default)]
 pub struct Background {
     offsets: Mutex<BTreeMap<String, u64>>,
@@ -260,12 +260,12 @@ impl State for Background {
             return Ok(Output::text(told::for_people(&cx.tasks().list().await?)));
         }
         let Some(task_id) = arguments["task"].as_str() else {
-            let error = Error::new(ErrorKind::InvalidArguments, "which task is to be ended?");
+            let error = Error::new(ErrorKind::InvalidArguments, "no task id was given");
             return Err(error.with_hint("tasks cancel task_1"));
         };
         let text = match cancel(cx, task_id).await? {
-            true => format!("{task_id} is ended"),
-            false => format!("{task_id} had ended already"),
+            true => format!("ended {task_id}"),
+            false => format!("{task_id} had already ended"),
         };
         Ok(Output::text(text))
     }

@@ -1,7 +1,7 @@
-//! `tool-calculator`: exact decimal arithmetic, so that a model need not guess.
+//! `tool-calculator`: exact decimal arithmetic, so that a model does not have to guess.
 //!
-//! [`arithmetic`] calculates within bounds, [`expression`] reads what is to be calculated; here are
-//! the tools, whose names and answers are those of the original plugin.
+//! [`arithmetic`] calculates within limits, and [`expression`] parses expressions. This module
+//! contains the tools, which have the names and answers of the original plugin.
 #![forbid(unsafe_code)]
 
 mod arithmetic;
@@ -102,11 +102,13 @@ impl Operand {
         let digits = text.split(['e', 'E']).next().unwrap_or_default();
         let digits = digits.trim_start_matches(['-', '0', '.']);
         let digits = digits.bytes().filter(u8::is_ascii_digit).count();
-        // A floating point number of so many digits may be the nearest one to what was written.
+        // A floating-point number with this many digits may only be the nearest one to the original
+        // text.
         if matches!(self, Self::Number(number) if number.is_f64()) && digits > DIGITS_KEPT {
-            let text = format!("`{text}` may not be the number that you wrote");
+            let text = format!("`{text}` may differ from the number that you wrote");
             let hint = format!(
-                "give a number of more than {DIGITS_KEPT} digits as text, as in \"18446744073709551617\""
+                "give a number with more than {DIGITS_KEPT} digits as text, as in \
+                 \"18446744073709551617\""
             );
             return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
         }
@@ -114,7 +116,7 @@ impl Operand {
     }
 }
 
-/// Decimal digits that every floating point number keeps.
+/// The number of decimal digits that every floating-point number preserves.
 const DIGITS_KEPT: usize = 15;
 
 fn answer(name: &str, a: &Operand, b: &Operand, operation: Operation) -> Result<Output> {
@@ -124,7 +126,7 @@ fn answer(name: &str, a: &Operand, b: &Operand, operation: Operation) -> Result<
 }
 
 fn explained(refused: Refused) -> Error {
-    let hint = "known are + - * / // % ** with brackets, abs, round, min, max, pow";
+    let hint = "supported are + - * / // % ** with brackets, abs, round, min, max, pow";
     Error::new(ErrorKind::InvalidArguments, refused).with_hint(hint)
 }
 

@@ -69,7 +69,9 @@ async fn stream(host: &Reporter, mut process: Process) -> Result<ProcessExit> {
             Happened::Exited(exited) => exit = Some(exited),
         }
     }
-    exit.ok_or_else(|| Error::new(ErrorKind::HostBug, "the host told no exit of the command"))
+    exit.ok_or_else(|| {
+        Error::new(ErrorKind::HostBug, "the host did not report how the command ended")
+    })
 }
 
 tool!(CliBasedTool);
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
     use crate::config::TIMEOUT_SECONDS_MAX;
 
-    /// Every request carries it, and the prompt of small models is made of it.
+    /// Every request contains this text, and small models see it in their prompt.
     #[test]
     fn a_model_reads_few_words() {
         let spec = CliBasedTool::spec();

@@ -1,9 +1,10 @@
-//! `tool-memory`: what a model is to know in later sessions, of this workspace or everywhere.
+//! `tool-memory`: facts that a model should know in later sessions, in this workspace or
+//! everywhere.
 //!
-//! [`record`] is a memory and its bounds, [`words`] how tags and words are compared, [`file`] the
-//! database on the disk, [`queries`] what is done in it, [`scopes`] the workspace's file and the
-//! person's as one, [`people`] the command. The tools have the names and answers of the original
-//! plugin.
+//! [`record`] is a memory and its limits, [`words`] compares tags and words, [`file`] is the
+//! database on disk, [`queries`] are its operations, [`scopes`] combines the workspace's file and
+//! the user's file, and [`people`] is the command. The tools have the names and answers of the
+//! original plugin.
 #![forbid(unsafe_code)]
 
 mod file;
@@ -22,10 +23,11 @@ use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use record::{MATURITY, NewMemory, Scope, checked_tags, quoted};
 use scopes::{Gathered, Scopes};
 
-/// What the model is told while one of the tools is active.
+/// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "Keep what later sessions should know with `store_memory`: decisions, conventions, where things are. Look with `retrieve_memories` before you explore anew.";
 
-/// Memories that one search gives: more would push the task out of sight.
+/// The maximum number of memories that one search returns. More would distract the model from its
+/// task.
 const RETRIEVED_MAX: u32 = 20;
 
 /// Remember a fact for later sessions.
@@ -141,7 +143,7 @@ async fn list_memory_tags(cx: &Cx<Memories>) -> Result<Output> {
     Ok(with_warnings(told, &failed))
 }
 
-/// The memories that a session reaches. All is in files: an instance keeps nothing.
+/// The memories that a session can access. They are all in files, so an instance has no state.
 pub struct Memories(Arc<Scopes>);
 
 impl State for Memories {
@@ -181,7 +183,7 @@ impl Hooks for Memories {
     }
 }
 
-/// Adds what is wrong with a scope's file.
+/// Adds warnings about files that cannot be used.
 fn with_warnings(mut told: Value, failed: &[Error]) -> Output {
     if !failed.is_empty() {
         let warnings: Vec<&str> = failed.iter().map(|error| error.message.as_str()).collect();
