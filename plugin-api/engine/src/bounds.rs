@@ -65,21 +65,21 @@ impl Holdings {
     /// Reserves room for a request in its context and its instance.
     pub(crate) fn ask(&self, context: &Tally, bytes: usize) -> Result<[Held; 3], Error> {
         let full = |max: usize, what: &str| {
-            let text = format!("{max} {what} wait for an answer already");
+            let text = format!("{max} {what} are already waiting for answers");
             Error::new(ErrorKind::LimitReached, text)
-                .with_hint("wait for answers before you ask on")
+                .with_hint("wait for answers before you send more requests")
                 .temporary()
         };
         Ok([
             context
                 .take(1, QUESTIONS_MAX)
-                .ok_or_else(|| full(QUESTIONS_MAX, "questions of this context"))?,
+                .ok_or_else(|| full(QUESTIONS_MAX, "requests of this context"))?,
             self.questions
                 .take(1, QUESTIONS_PER_PLUGIN_MAX)
-                .ok_or_else(|| full(QUESTIONS_PER_PLUGIN_MAX, "questions of this plugin"))?,
+                .ok_or_else(|| full(QUESTIONS_PER_PLUGIN_MAX, "requests of this plugin"))?,
             self.question_bytes
                 .take(bytes, QUESTION_BYTES_MAX)
-                .ok_or_else(|| full(QUESTION_BYTES_MAX, "bytes of questions of this plugin"))?,
+                .ok_or_else(|| full(QUESTION_BYTES_MAX, "bytes of requests of this plugin"))?,
         ])
     }
 }
@@ -94,7 +94,7 @@ pub fn check_json(plugin: &PluginName, json: &[u8]) -> Result<(), Error> {
     }
     let text = format!("the plugin `{plugin}` sent JSON of more than {JSON_VALUES_MAX} values");
     Err(Error::new(ErrorKind::LimitReached, text)
-        .with_hint("raw bytes beside the JSON have no such bound"))
+        .with_hint("send large data as raw bytes after the JSON"))
 }
 
 /// Returns an upper bound for the number of values: each follows a comma, a colon or an opening
@@ -142,12 +142,12 @@ mod tests {
         let held: Vec<_> = (0..QUESTIONS_MAX).map(|_| holdings.ask(&context, 1).unwrap()).collect();
         let error = holdings.ask(&context, 1).unwrap_err();
         assert_eq!(error.kind, ErrorKind::LimitReached);
-        assert_eq!(error.message, "512 questions of this context wait for an answer already");
+        assert_eq!(error.message, "512 requests of this context are already waiting for answers");
         // Another context of the plugin has its own limit.
         let other = Tally::default();
         drop(holdings.ask(&other, 1).unwrap());
         let error = holdings.ask(&other, QUESTION_BYTES_MAX).unwrap_err();
-        assert!(error.message.contains("bytes of questions"), "{}", error.message);
+        assert!(error.message.contains("bytes of requests"), "{}", error.message);
         // A refused request holds nothing.
         drop(held);
         assert!(holdings.ask(&context, QUESTION_BYTES_MAX).is_ok());

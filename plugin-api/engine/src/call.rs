@@ -177,7 +177,9 @@ fn read_answer(guest: &Guest, answer: RResult<RVec<u8>, RVec<u8>>) -> Result<Byt
 pub(crate) fn checked(guest: &Guest, frame: RVec<u8>) -> Result<Bytes, Error> {
     match Frame::parse(&frame) {
         Ok(parsed) => check_json(guest.name(), parsed.json).map(|()| Bytes(frame)),
-        Err(error) => Err(guest.misbehaved(format_args!("its answer is no frame: {error}"))),
+        Err(error) => {
+            Err(guest.misbehaved(format_args!("its answer is not a valid frame: {error}")))
+        }
     }
 }
 

@@ -238,16 +238,16 @@ fn end<R: Reader>(
 pub fn wrong_form<R: Reader>(url: &str, content_type: Option<&str>) -> Error {
     let form = content_type.map_or_else(String::new, |it| format!(" (`{it}`)"));
     let url = failure::shown_url(url);
-    let text = format!("`{url}` answered with what is no completion{form}");
+    let text = format!("`{url}` did not answer with a completion{form}");
     Error::new(ErrorKind::Provider, text).with_hint(R::CHECK_URL)
 }
 
 /// Returns the error of a compressed answer.
 pub fn compressed(url: &str) -> Error {
     let url = failure::shown_url(url);
-    let text = format!("`{url}` answered compressed (gzip), which it was not asked to");
+    let text = format!("`{url}` sent a compressed answer (gzip) without being asked to");
     Error::new(ErrorKind::Provider, text)
-        .with_hint("a proxy or gateway in between compresses: switch that off for this server")
+        .with_hint("a proxy or gateway compresses answers: disable that for this server")
 }
 
 /// An answer whose status is not a success.

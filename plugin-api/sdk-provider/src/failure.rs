@@ -139,13 +139,13 @@ pub fn of_cut(url: &str, has_begun: bool) -> Error {
 /// Returns the error of an unreadable event.
 pub fn of_unreadable(url: &str, data: &str, error: &serde_json::Error) -> Error {
     let (url, shown) = (shown_url(url), shown_word(data));
-    let text = format!("`{url}` sent an event that is no JSON ({error}): `{shown}`");
+    let text = format!("`{url}` sent an event that is not valid JSON ({error}): `{shown}`");
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
 /// Returns the error of an unreadable answer that is not streamed.
 pub fn of_no_json(url: &str, error: &serde_json::Error) -> Error {
-    let text = format!("the answer of `{}` is no JSON: {error}", shown_url(url));
+    let text = format!("the answer of `{}` is not valid JSON: {error}", shown_url(url));
     Error::new(ErrorKind::Provider, text).temporary()
 }
 

@@ -25,7 +25,7 @@ impl Lines {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             self.begun.extend_from_slice(part);
             if self.begun.len() > self.bytes_max {
-                let text = format!("the server sends a line of more than {} bytes", self.bytes_max);
+                let text = format!("the server sent a line of more than {} bytes", self.bytes_max);
                 return Err(Error::new(ErrorKind::Provider, text));
             }
             if part.ends_with(b"\n") {

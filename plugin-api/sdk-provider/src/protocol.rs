@@ -58,6 +58,6 @@ pub(crate) fn check<R: Reader>(url: &str, data: &str) -> Result<()> {
         return Ok(());
     }
     let (url, own, other_name) = (failure::shown_url(url), own.name(), other.name());
-    let text = format!("`{url}` answers by {other_name}, and was asked by {own}");
+    let text = format!("`{url}` answered with {other_name}, but the request used {own}");
     Err(Error::new(ErrorKind::Provider, text).with_hint(R::hint_for(other)))
 }

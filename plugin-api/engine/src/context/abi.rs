@@ -157,7 +157,7 @@ impl HostContext {
             return false;
         }
         let parsed = Frame::parse(frame).map_err(|error| {
-            self.guest.misbehaved(format_args!("it emitted what is no frame: {error}"))
+            self.guest.misbehaved(format_args!("it emitted a malformed frame: {error}"))
         });
         let checked = parsed.and_then(|frame| check_json(self.guest.name(), frame.json));
         if let Err(fault) = checked {
@@ -365,7 +365,7 @@ impl HostContext {
             Error::new(ErrorKind::NotFound, format!("there is no stream {handle}"))
         })?;
         let next = Next::new(slot).ok_or_else(|| {
-            Error::failed(format!("another `next` waits for the stream {handle} already"))
+            Error::failed(format!("another `next` is already waiting for the stream {handle}"))
         })?;
         Ok(Some(next))
     }

@@ -140,15 +140,16 @@ impl Guest {
     pub fn disabled_error(&self) -> Error {
         let why = match self.disabled.get() {
             Some(Disabled::ByJobs) => format!(
-                "more than {JOBS_LOST_MAX} pieces of its blocking work went on after their calls were cancelled"
+                "more than {JOBS_LOST_MAX} of its blocking jobs continued after their calls were cancelled"
             ),
             Some(Disabled::ByStrikes) | None => {
                 format!("it blocked or flooded the plugin executor {STRIKES_MAX} times")
             }
         };
         let text = format!("the plugin `{}` is disabled: {why}", self.name);
-        Error::new(ErrorKind::PluginDisabled, text)
-            .with_hint("restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`")
+        Error::new(ErrorKind::PluginDisabled, text).with_hint(
+            "restart jaato and tell the plugin's author; `[plugins] disabled` keeps the plugin out",
+        )
     }
 
     /// Returns the error of a task that ended without a result, because the plugin is disabled or

@@ -44,7 +44,7 @@ pub(super) fn bad_emits_are_refused(host: &dyn HostUnderTest) {
             let _ = sender.send(context.emit(bad.into()));
             async { Ok(frame(&())) }
         });
-        assert_eq!(receiver.recv_timeout(DEADLINE), Ok(false), "what is no frame is taken");
+        assert_eq!(receiver.recv_timeout(DEADLINE), Ok(false), "a malformed frame is accepted");
         assert_eq!(ended.emitted, Vec::<Vec<u8>>::new());
         refused(ended, ErrorKind::PluginMisbehaved);
     }
@@ -58,7 +58,7 @@ pub(super) fn services_answer(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         opened(context.service("test.echo".into(), vec![9, 0, 0, 0].into()).await)
     });
-    assert!(ended.answer.is_err(), "a service was asked with what is no frame");
+    assert!(ended.answer.is_err(), "a service accepted a malformed frame");
 }
 
 pub(super) fn a_panic_is_the_hosts(host: &dyn HostUnderTest) {

@@ -68,9 +68,9 @@ fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     let values = values.map_err(|error| failure::of_no_json(url, &error))?;
     if values.iter().any(is_of_ollamas_own) {
         let shown = failure::shown_url(url);
-        let text = format!("`{shown}` answered in the form of Ollama's own api");
+        let text = format!("`{shown}` answered in the format of Ollama's own API");
         return Err(Error::new(ErrorKind::Provider, text)
-            .with_hint("the base url of an Ollama ends in `/v1`: `http://localhost:11434/v1`"));
+            .with_hint("the base URL of Ollama ends in `/v1`: `http://localhost:11434/v1`"));
     }
     Ok(values)
 }

@@ -450,7 +450,7 @@ fn an_event_that_is_no_json_is_shown() {
     check(
         "data: moon\n\n",
         expect![
-            "! Provider Temporary `http://h/v1/chat/completions` sent an event that is no JSON (expected value at line 1 column 1): `moon`"
+            "! Provider Temporary `http://h/v1/chat/completions` sent an event that is not valid JSON (expected value at line 1 column 1): `moon`"
         ],
     );
 }
