@@ -118,7 +118,7 @@ fn built_before(house: &Path) -> Result<Programs> {
 /// Creates the content of the archive, and checks that it works.
 fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<()> {
     if programs.plugins.is_empty() {
-        bail!("there is no plugin to ship: a jaato without any can do nothing");
+        bail!("there is no plugin to ship, and jaato needs at least one");
     }
     let mut placed = vec![place(&programs.jaato, &tree.join("bin"))?];
     for plugin in &programs.plugins {

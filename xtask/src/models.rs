@@ -35,10 +35,10 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let [file, date] = <[OsString; 2]>::try_from(words).map_err(|_| {
         anyhow::anyhow!("which file, and of which day? `cargo xtask models api.json 2026-11-23`")
     })?;
-    let date = date.to_str().context("the day is no text")?;
+    let date = date.to_str().context("the day is not valid UTF-8")?;
     let text =
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    let api: Value = serde_json::from_str(&text).context("the file is no JSON")?;
+    let api: Value = serde_json::from_str(&text).context("the file is not valid JSON")?;
     let snapshot = snapshot(&api, date)?;
     let path = Workspace::load()?.root.join(SNAPSHOT);
     let lines = snapshot.lines().count() - 1;
@@ -52,7 +52,7 @@ fn snapshot(api: &Value, date: &str) -> Result<String> {
     let mut lines = BTreeMap::new();
     for (ours, theirs) in VENDORS {
         let Some(models) = api[theirs]["models"].as_object() else {
-            bail!("the file knows no vendor `{theirs}`");
+            bail!("the file has no vendor `{theirs}`");
         };
         for (name, model) in models {
             let id = format!("{ours}/{name}");

@@ -204,7 +204,7 @@ pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
         skipped.extend(compilers::unpack(&workspace.target));
     }
     if let Some(install) = install_command(&missing, &is_program) {
-        println!("some of what is missing can be had by: sudo {}", install.join(" "));
+        println!("install some of the missing packages with: sudo {}", install.join(" "));
     }
     Ok(skipped)
 }
@@ -219,9 +219,9 @@ pub fn pull_model(jaato: &Path) -> Option<String> {
         Ended::Well => None,
         Ended::Badly => Some(format!("{what}: {} failed", child::shown(&command))),
         Ended::Late => {
-            Some(format!("{what}: not there after {} minutes", MODEL_DEADLINE.as_secs() / 60))
+            Some(format!("{what}: not downloaded after {} minutes", MODEL_DEADLINE.as_secs() / 60))
         }
-        Ended::NotStarted => Some(format!("{what}: {} does not start", child::shown(&command))),
+        Ended::NotStarted => Some(format!("{what}: {} did not start", child::shown(&command))),
     }
 }
 
@@ -280,7 +280,7 @@ fn install_packages(install: &[String]) {
     if manager == "apt-get" {
         let mut update = Command::new(manager);
         if child::run(update.args(["update", "-q"])).is_err() {
-            println!("`apt-get update` failed; trying with the lists that are there");
+            println!("`apt-get update` failed, so the existing package lists are used");
         }
     }
     let mut command = Command::new(manager);

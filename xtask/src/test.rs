@@ -150,12 +150,12 @@ impl Run {
 
     fn check_sources(&mut self) {
         if self.filter.is_some() {
-            println!("a filter is given: format, tidy and doctests are left out");
+            println!("with a filter, format, tidy and doctests are skipped");
             return;
         }
         self.phases.run("format", || {
             child::run(child::cargo(&self.workspace.root).args(["fmt", "--all", "--check"]))
-                .context("`cargo fmt --all` puts it right")
+                .context("`cargo fmt --all` fixes it")
         });
         self.phases.run("tidy", || tidy::check(&self.workspace));
     }

@@ -96,7 +96,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     }
     let errors = findings.iter().filter(|finding| finding.weight == Weight::Error).count();
     if errors > 0 {
-        bail!("tidy has found {errors} broken rules");
+        bail!("tidy found {errors} broken rules");
     }
     Ok(())
 }

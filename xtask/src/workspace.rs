@@ -87,7 +87,7 @@ impl Workspace {
 impl Package {
     fn from_metadata(package: &Value, root: &Path) -> Result<Self> {
         let manifest = PathBuf::from(text(package, "manifest_path")?);
-        let folder = manifest.parent().context("a manifest lies in no folder")?;
+        let folder = manifest.parent().context("a manifest has no parent folder")?;
         Ok(Self {
             name: text(package, "name")?.to_owned(),
             version: text(package, "version")?.to_owned(),

@@ -89,7 +89,7 @@ fn what_is_no_message_is_an_error_with_what_to_look_at() {
         assert!(error.hint.unwrap().starts_with("check the base url"));
     }
     let error = error_of(200, "{\"type\": \"mess");
-    assert!(error.message.contains("is no JSON"), "{error}");
+    assert!(error.message.contains("is not valid JSON"), "{error}");
     assert_eq!(error.retry, Retry::Temporary);
     assert_eq!(error_of(200, "").retry, Retry::Temporary);
 }

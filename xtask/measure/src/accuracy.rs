@@ -79,13 +79,13 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !cfg!(target_os = "linux") {
-        bail!("terminals are observed as only Linux lets us");
+        bail!("observing terminals works only on Linux");
     }
     let workspace = Workspace::load()?;
     let folder = workspace.target.join("accuracy");
     if options.install {
         if !(is_root() && is_ci()) {
-            bail!("packages are installed by root with `CI=true` alone: {INSTALL}");
+            bail!("installing packages needs root and `CI=true`: {INSTALL}");
         }
         services::install(&folder)?;
     }

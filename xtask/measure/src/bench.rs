@@ -51,7 +51,7 @@ fn on_linux(measure: fn(&Workspace) -> Result<Outcome>, workspace: &Workspace) -
     if cfg!(target_os = "linux") {
         return measure(workspace);
     }
-    Ok(Outcome::Skipped("it follows processes as only Linux lets us".to_owned()))
+    Ok(Outcome::Skipped("following processes works only on Linux".to_owned()))
 }
 
 const BENCHES: &[Bench] = &[

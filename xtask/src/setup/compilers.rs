@@ -69,7 +69,7 @@ fn fetch_into(folder: &Path, release: &str) -> Result<()> {
     fs::remove_dir_all(&downloads)
         .with_context(|| format!("removing `{}`", downloads.display()))?;
     if !beside.join("usr/bin/rustc").is_file() {
-        bail!("`{}` holds no `rustc`", PACKAGES[0]);
+        bail!("`{}` contains no `rustc`", PACKAGES[0]);
     }
     fs::rename(&beside, folder).with_context(|| format!("making `{}`", folder.display()))
 }
@@ -82,7 +82,7 @@ fn offered<'a>(table: &'a str, release: &str) -> Result<&'a str> {
     versions.iter().find(|version| version.starts_with(&begins)).copied().with_context(|| {
         match versions.as_slice() {
             [] => format!("there is no package `{}`", PACKAGES[0]),
-            versions => format!("`{}` is offered as {} alone", PACKAGES[0], versions.join(", ")),
+            versions => format!("`{}` is available only as {}", PACKAGES[0], versions.join(", ")),
         }
     })
 }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(offered(table, "1.96").unwrap(), "1.96.1+dfsg1-1");
         let error = offered(table, "1.8").unwrap_err().to_string();
         let all = "1.85.0+dfsg3-1~deb12u3, 1.96.1+dfsg1-1";
-        assert_eq!(error, format!("`rustc-web` is offered as {all} alone"));
+        assert_eq!(error, format!("`rustc-web` is available only as {all}"));
         assert_eq!(offered("", "1.85").unwrap_err().to_string(), "there is no package `rustc-web`");
     }
 

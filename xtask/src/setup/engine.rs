@@ -157,7 +157,7 @@ impl Daemon {
                 bail!("dockerd does not run here ({})", last_words(log));
             }
             if start.elapsed() > START_DEADLINE {
-                bail!("dockerd is not there after {} s", START_DEADLINE.as_secs());
+                bail!("dockerd did not start within {} s", START_DEADLINE.as_secs());
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -237,7 +237,7 @@ fn end_earlier(folder: &Path) -> Result<()> {
         words.split(|byte| *byte == 0).any(|word| word == folder.as_os_str().as_encoded_bytes())
     };
     if is_it() && !end(pid, || !is_it()) {
-        bail!("an earlier dockerd (process {pid}) does not end");
+        bail!("an earlier dockerd (process {pid}) did not end");
     }
     Ok(())
 }
@@ -271,7 +271,7 @@ fn last_words(log: &Path) -> String {
 fn trial_image() -> Result<Vec<u8>> {
     let paths = ["/bin/busybox", "/usr/bin/busybox"];
     let busybox = paths.iter().find_map(|path| fs::read(path).ok());
-    let busybox = busybox.context("no busybox to make an image of")?;
+    let busybox = busybox.context("there is no busybox for an image")?;
     let mut header = tar::Header::new_gnu();
     header.set_mode(0o755);
     header.set_size(busybox.len().try_into().unwrap_or(u64::MAX));

@@ -143,7 +143,7 @@ impl Packages {
         match child::within(command.args(self.names), DEADLINE) {
             Ended::Well => {}
             Ended::Badly => bail!("{} failed", child::shown(&command)),
-            Ended::Late => bail!("not there after {} minutes", DEADLINE.as_secs() / 60),
+            Ended::Late => bail!("not downloaded after {} minutes", DEADLINE.as_secs() / 60),
             Ended::NotStarted => bail!("{} does not start", child::shown(&command)),
         }
         let list = beside.join(LIST);

@@ -315,7 +315,7 @@ fn piped(mut command: Command, input: &str) -> Result<String> {
         .join()
         .map_err(|_| anyhow::anyhow!("writing to git panicked"))?
         .context("writing to git")?;
-    String::from_utf8(output.stdout).context("git's answer is no text")
+    String::from_utf8(output.stdout).context("git's answer is not valid UTF-8")
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ fn missing() -> Option<String> {
         return Some(format!("no nightly toolchain has it; {remedy}"));
     }
     if !nightly::has_sources() {
-        return Some(format!("the sources of the standard library are not there; {remedy}"));
+        return Some(format!("the sources of the standard library are missing; {remedy}"));
     }
     let setup = child::output(&mut nightly::cargo(&["miri", "setup"]));
     setup.err().map(|error| format!("it cannot be set up: {error:#}"))

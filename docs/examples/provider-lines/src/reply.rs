@@ -92,7 +92,8 @@ impl Reply {
         match self.finish_reason {
             Some(reason) => Ok(self.answer.finish(reason)),
             None => {
-                let text = format!("the answer of `{}` was cut", failure::shown_url(&self.url));
+                let text =
+                    format!("the answer of `{}` is truncated", failure::shown_url(&self.url));
                 Err(Error::new(ErrorKind::Provider, text).temporary())
             }
         }
@@ -108,7 +109,7 @@ pub fn accepts(model: &Value) -> Option<Vec<String>> {
 
 /// Returns the error of a server with another protocol.
 pub fn foreign(url: &str) -> Error {
-    let text = format!("`{}` answers in no lines of this protocol", failure::shown_url(url));
+    let text = format!("`{}` does not answer in this protocol", failure::shown_url(url));
     Error::new(ErrorKind::Provider, text)
         .with_hint("`base_url` of `[plugins.provider-lines]` names the server, without `/v1`")
 }

@@ -188,7 +188,7 @@ impl State for Recipes {
     async fn call_tool(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
         // The file may have been removed since the model read about its tool.
         let recipe = cx.state().get(name).ok_or_else(|| {
-            let text = format!("there is no recipe `{name}` any more");
+            let text = format!("the recipe `{name}` no longer exists");
             Error::new(ErrorKind::UnknownTool, text)
         })?;
         Ok(Output::text(recipe.fill(&arguments)))

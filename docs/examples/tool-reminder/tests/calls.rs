@@ -79,7 +79,7 @@ fn one_that_cannot_be_told_stays_with_the_reason() {
     pass(&host, 1);
     let problem = listed(&instance)[0]["problem"].clone();
     assert!(problem.as_str().unwrap().contains("not granted `notify`"), "{problem}");
-    assert!(host.log().iter().any(|line| line.text.contains("was not told")), "{:?}", host.log());
+    assert!(host.log().iter().any(|line| line.text.contains("was not sent")), "{:?}", host.log());
 }
 
 #[test]

@@ -91,7 +91,9 @@ impl<'a> Ready<'a> {
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::Unavailable);
         ensure(is_gone, || "it answers after its teardown".into())?;
         if let Some(folder) = self.facts.temporary_directory.filter(|_| self.facts.is_host) {
-            ensure(!Path::new(&folder).exists(), || format!("`{folder}` is left behind"))?;
+            ensure(!Path::new(&folder).exists(), || {
+                format!("`{folder}` still exists after the teardown")
+            })?;
         }
         host.settle().map_err(told("after its teardown"))
     }
@@ -135,7 +137,7 @@ pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
     let spec = description.environment.as_ref().ok_or("no environment is described")?;
     let is_word = !spec.name.is_empty()
         && spec.name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
-    ensure(is_word, || format!("`{}` is no name: a-z, 0-9 and `-`", spec.name))?;
+    ensure(is_word, || format!("invalid name `{}`: use only a-z, 0-9 and `-`", spec.name))?;
     ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let facts: EnvironmentFacts = ready.ask(DESCRIBE, Value::Null).map_err(told("its facts"))?;
@@ -152,11 +154,11 @@ pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
     let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
-    ensure(is_refused, || "before its setup it is not `unavailable`".into())?;
+    ensure(is_refused, || "before its setup it does not answer `unavailable`".into())?;
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let again: Result<Value> = ask(instance, SETUP, &EnvironmentSetup::default());
     let is_refused = again.is_err_and(|error| error.kind == ErrorKind::Conflict);
-    ensure(is_refused, || "a second setup is no `conflict`".into())?;
+    ensure(is_refused, || "a second setup does not fail with `conflict`".into())?;
     ready.takes_down(host)?;
     match Ready::on(suite, host)? {
         Some(ready) => ready.takes_down(host),
@@ -196,7 +198,7 @@ pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
         for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
             let asked: Result<Value> = ready.ask(STAT, json!({ "path": path }));
             let Err(error) = asked else {
-                return Err(format!("`{path}` lies outside and is answered"));
+                return Err(format!("`{path}` is outside the allowed folders but is not refused"));
             };
             clear_error(path, &error)?;
             let is_refused = error.kind == ErrorKind::PermissionDenied;
@@ -219,7 +221,9 @@ pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
             .map_err(told("a program"))?;
         let named = json!({ "process": started.process });
         let waited: ProcessWaited = ready.ask(WAIT, named.clone()).map_err(told("its exit"))?;
-        ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || "its code is lost".into())?;
+        ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || {
+            "its exit code is wrong or missing".into()
+        })?;
         let frame = frame_of(ready.instance, OUTPUT, &named, &[]).map_err(told("its output"))?;
         let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
         let facts: ProcessOutput = parsed.json().map_err(|error| error.to_string())?;
@@ -227,7 +231,7 @@ pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
         ready.ask::<Value>(FORGET, named.clone()).map_err(told("forgetting it"))?;
         let gone: Result<Value> = ready.ask(WAIT, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
-        ensure(is_gone, || "a forgotten program is known".into())?;
+        ensure(is_gone, || "a program still exists after it was removed".into())?;
     }
     ready.takes_down(host)
 }
@@ -253,7 +257,7 @@ pub fn unknown_operations_of_it_are_named(suite: &Suite, host: &FakeHost) -> Ver
     for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
         let asked: Result<Value> = ready.ask(operation, json!({}));
         let is_named = asked.is_err_and(|error| error.kind == ErrorKind::UnknownOperation);
-        ensure(is_named, || format!("`{operation}` is not answered `unknown_operation`"))?;
+        ensure(is_named, || format!("`{operation}` does not fail with `unknown_operation`"))?;
     }
     ready.takes_down(host)
 }

@@ -34,7 +34,7 @@ pub(super) fn refuses_bad_frames<T>(what: &str, ask: impl Fn(Vec<u8>) -> Result<
     for frame in bad_frames() {
         let shown = format!("{what} with {}", show(&frame));
         match ask(frame) {
-            Ok(_) => return Err(format!("{shown} is answered as if it was one")),
+            Ok(_) => return Err(format!("{shown} is accepted as valid")),
             Err(error) => clear_error(&shown, &error)?,
         }
     }
@@ -132,7 +132,7 @@ pub(super) fn refused<T>(what: &str, arguments: &Value, answer: &Result<T>) -> V
     let arguments = arguments.to_string();
     let shown = cut(&arguments, 200);
     match answer {
-        Ok(_) => Err(format!("{what} takes {shown}, which its schema does not allow")),
+        Ok(_) => Err(format!("{what} accepts {shown}, which its schema does not allow")),
         Err(error) if error.kind == ErrorKind::InvalidArguments => Ok(()),
         Err(error) => Err(format!(
             "{what} answers `{}` to {shown}, not `invalid_arguments`: {}",

@@ -34,7 +34,7 @@ fn listed(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
 /// The description lists the plugin's hooks, each once.
 pub fn hooks_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
     let hooks = listed(host)?;
-    ensure(!hooks.is_empty(), || "the plugin is a hook, and wants to be asked nothing".into())?;
+    ensure(!hooks.is_empty(), || "the plugin has the kind `hook` but lists no hooks".into())?;
     let once: BTreeSet<_> = hooks.iter().collect();
     ensure(once.len() == hooks.len(), || format!("a hook is listed twice: {hooks:?}"))?;
     ensure(!hooks.contains(&Hook::Unknown), || "it lists a hook that this host lacks".into())
@@ -55,7 +55,7 @@ pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict 
         }
         let ms_max = if hook == Hook::BeforePrompt { BEFORE_PROMPT_MS_MAX } else { HOOK_MS_MAX };
         ensure(took <= Duration::from_millis(ms_max), || {
-            format!("`{name}` is answered after {took:?}, and has {ms_max} ms")
+            format!("`{name}` was answered after {took:?}, but the limit is {ms_max} ms")
         })?;
     }
     Ok(())
@@ -68,7 +68,7 @@ pub fn other_questions_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     for hook in ALL.into_iter().filter(|hook| !listed.contains(hook)) {
         let kind = ask(instance, hook).map_err(|error| error.kind);
         ensure(kind == Err(ErrorKind::UnknownOperation), || {
-            format!("`{}`, which is not listed, is answered {kind:?}", hook.name())
+            format!("`{}`, which is not listed, was answered with {kind:?}", hook.name())
         })?;
     }
     Ok(())

@@ -14,11 +14,11 @@ pub fn the_manifest_names_these_kinds(suite: &Suite, host: &FakeHost) -> Verdict
     let (has, wants): (BTreeSet<_>, BTreeSet<_>) =
         (manifest.kinds.iter().collect(), suite.kinds.iter().collect());
     ensure(has == wants, || format!("its manifest has the kinds {has:?}, its suite {wants:?}"))?;
-    ensure(has.len() == manifest.kinds.len(), || "a kind stands twice in the manifest".into())?;
+    ensure(has.len() == manifest.kinds.len(), || "the manifest lists a kind twice".into())?;
     let api = jaato_types::API_VERSION;
     let major = |version: &str| version.split('.').next().map(str::to_owned);
     ensure(major(&manifest.api) == major(api), || {
-        format!("it is of plugin-api {}, not {api}", manifest.api)
+        format!("it is built for plugin-api {}, not {api}", manifest.api)
     })?;
     ensure(!manifest.version.is_empty(), || "the manifest has no version".into())
 }
@@ -41,7 +41,7 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
     let is_known = |path: &&String| PATH_ROOTS.iter().any(|root| path.starts_with(root));
     let unknown = description.only_with_files.iter().find(|path| !is_known(path));
     ensure(unknown.is_none(), || {
-        format!("a path of `only_with_files` begins with none of {PATH_ROOTS:?}: {unknown:?}")
+        format!("a path of `only_with_files` starts with none of {PATH_ROOTS:?}: {unknown:?}")
     })?;
     let v = Description::VERSION;
     ensure(description.v == v, || {
@@ -68,7 +68,7 @@ pub fn commands_and_configuration_have_schemas(_: &Suite, host: &FakeHost) -> Ve
     for command in &description.commands {
         let name = &command.name;
         let is_word = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
-        ensure(is_word, || format!("`{name}` cannot be typed behind `/`"))?;
+        ensure(is_word, || format!("`{name}` is not a valid command name"))?;
         ensure(names.insert(name), || format!("there are two commands `{name}`"))?;
         let text = &command.description;
         let is_line = !text.trim().is_empty() && !text.contains('\n');
@@ -98,14 +98,16 @@ pub fn assets_are_pinned(_: &Suite, host: &FakeHost) -> Verdict {
     for asset in &description.assets {
         let id = asset.id.as_str();
         ensure(!id.is_empty() && ids.insert(id), || {
-            format!("the asset id `{id}` is taken or empty")
+            format!("the asset id `{id}` is empty or a duplicate")
         })?;
         let file = asset.file_name.as_str();
         let is_plain = !file.is_empty() && !file.contains(['/', '\\']) && !file.starts_with('.');
-        ensure(is_plain, || format!("asset `{id}`: `{file}` is no plain file name"))?;
+        ensure(is_plain, || format!("asset `{id}`: `{file}` is not a plain file name"))?;
         let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         let is_digest = asset.sha256.len() == 64 && asset.sha256.chars().all(is_hex);
-        ensure(is_digest, || format!("asset `{id}`: `{}` is no SHA-256 in hex", asset.sha256))?;
+        ensure(is_digest, || {
+            format!("asset `{id}`: `{}` is not a hexadecimal SHA-256", asset.sha256)
+        })?;
         ensure(asset.bytes > 0, || format!("asset `{id}` is empty"))?;
     }
     let models = description.provider.iter().flat_map(|provider| &provider.models);
@@ -151,10 +153,10 @@ pub fn unknown_operations_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     let found = instance.operation("no_such_operation", Frame::empty()).wait().result;
     let kind = found.map_err(|error| error.kind);
     ensure(kind == Err(ErrorKind::UnknownOperation), || {
-        format!("an unknown operation is answered {kind:?}, not `unknown_operation`")
+        format!("an unknown operation was answered with {kind:?}, not with `unknown_operation`")
     })?;
     match instance.command("no_such_command", json!({})) {
-        Ok(_) => Err("an unknown command is answered as if there was one".into()),
+        Ok(_) => Err("an unknown command did not fail".into()),
         Err(error) => clear_error("an unknown command", &error),
     }
 }

@@ -37,11 +37,11 @@ pub fn the_provider_is_named(_: &Suite, host: &FakeHost) -> Verdict {
     let spec = spec(host)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_name = !spec.name.is_empty() && spec.name.chars().all(is_plain);
-    ensure(is_name, || format!("`{}` cannot stand before the slash in a model id", spec.name))?;
+    ensure(is_name, || format!("`{}` is not valid before the slash in a model id", spec.name))?;
     let mut names = BTreeSet::new();
     for model in &spec.models {
         let is_known = !model.name.is_empty() && names.insert(model.name.as_str());
-        ensure(is_known, || format!("the model name `{}` is taken or empty", model.name))?;
+        ensure(is_known, || format!("the model name `{}` is empty or a duplicate", model.name))?;
     }
     let default = spec.default_model.as_str();
     let is_listed = default.is_empty() || names.is_empty() || names.contains(default);
@@ -54,7 +54,7 @@ pub fn models_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
         Ok(models) => {
             let names: BTreeSet<_> = models.iter().map(|model| model.name.as_str()).collect();
             let is_good = names.len() == models.len() && !names.contains("");
-            ensure(is_good, || "model names are listed twice, or are empty".into())
+            ensure(is_good, || "some model names are empty or duplicates".into())
         }
         Err(error) => clear_error("models", &error),
     }
@@ -104,7 +104,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             | Delta::FileChanged(_)
             | Delta::PlanChanged(_)
             | Delta::Alive => {}
-            Delta::Unknown => return Err("it emits a delta that nobody knows".into()),
+            Delta::Unknown => return Err("it emits an unknown delta".into()),
         }
     }
     let (mut whole, mut thoughts, mut whole_calls) = (String::new(), String::new(), Vec::new());
@@ -114,19 +114,19 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             Part::Thought { text, .. } => thoughts.push_str(text),
             Part::ToolCall(call) => whole_calls.push(call),
             Part::Data(_) => {}
-            Part::ToolResult(_) => return Err("a completion holds a tool's result".into()),
+            Part::ToolResult(_) => return Err("a completion contains a tool result".into()),
             Part::Opaque(_) => {}
             Part::ToolsChanged(_) => {
-                return Err("a completion changes the tools: only the host does".into());
+                return Err("a completion changes the tools, which only the host may do".into());
             }
-            Part::Unknown(_) => return Err("a completion holds a part that nobody knows".into()),
+            Part::Unknown(_) => return Err("a completion contains an unknown part".into()),
         }
     }
     ensure(text == whole, || {
         format!("deltas show the text {text:?}, the completion has {whole:?}")
     })?;
-    ensure(thought == thoughts, || "deltas show other thoughts than the completion has".into())?;
-    ensure(calls == whole_calls, || "deltas show other calls than the completion has".into())?;
+    ensure(thought == thoughts, || "the deltas and the completion have different thoughts".into())?;
+    ensure(calls == whole_calls, || "the deltas and the completion have different calls".into())?;
     check_calls(request, &whole_calls)?;
     let fits = match completion.finish_reason {
         FinishReason::ToolUse => !whole_calls.is_empty(),
@@ -150,10 +150,10 @@ fn check_calls(request: &Request, calls: &[&ToolCall]) -> Verdict {
     for call in calls {
         let id = call.id.as_str();
         ensure(!id.is_empty() && ids.insert(id), || {
-            format!("the call id `{id}` is taken or empty")
+            format!("the call id `{id}` is empty or a duplicate")
         })?;
         let is_offered = request.tools.iter().any(|tool| tool.name == call.name);
-        ensure(is_offered, || format!("`{}` is called and was not offered", call.name))?;
+        ensure(is_offered, || format!("`{}` was called but not offered", call.name))?;
     }
     Ok(())
 }

@@ -172,17 +172,17 @@ impl<T> Drop for Call<T> {
 }
 
 fn read_delta(frame: &[u8]) -> Result<Delta> {
-    Frame::read(frame).map_err(|error| misbehaved("emitted what is no delta", &error))
+    Frame::read(frame).map_err(|error| misbehaved("emitted a malformed delta", &error))
 }
 
 /// Parses an answer. A malformed frame is an error of the plugin.
 pub(crate) fn read_answer<T: serde::de::DeserializeOwned>(frame: &[u8]) -> Result<T> {
-    Frame::read(frame).map_err(|error| misbehaved("answered with what is no answer", &error))
+    Frame::read(frame).map_err(|error| misbehaved("sent a malformed answer", &error))
 }
 
 /// Parses an error. A malformed frame is an error of the plugin too.
 pub(crate) fn read_error(frame: &[u8]) -> Error {
-    let misbehaved = |error| misbehaved("failed with what is no error", &error);
+    let misbehaved = |error| misbehaved("sent a malformed error", &error);
     Frame::read(frame).unwrap_or_else(misbehaved)
 }
 

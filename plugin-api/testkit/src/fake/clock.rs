@@ -381,7 +381,7 @@ impl Wake for Waiter {
 
 /// Returns the error of a plugin that does not return.
 pub(crate) fn hung(patience: Duration) -> Error {
-    let text = format!("the plugin has not come to an end within {patience:?} of real time");
+    let text = format!("the plugin did not finish within {patience:?} of real time");
     Error::new(ErrorKind::Timeout, text).with_hint(
         "it blocks in a poll or a drop, or waits for what never comes; a manual clock must be moved with `advance`",
     )

@@ -118,7 +118,7 @@ impl Lent {
                 let form: Form = request.read()?;
                 Reply::of(&match &self.person {
                     Some(person) => person(&form),
-                    None => FormAnswer::nobody("nobody sits at a fake host"),
+                    None => FormAnswer::nobody("a fake host has no user"),
                 })
             }
             NOTIFY => self.notify(request),

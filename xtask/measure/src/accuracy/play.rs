@@ -134,7 +134,7 @@ fn type_from_outside(terminal: Option<u32>, text: &str) -> Result<()> {
     if command.status()?.success() {
         return Ok(());
     }
-    bail!("secrets are typed from outside, as a person does; that needs root")
+    bail!("typing secrets from outside needs root")
 }
 
 /// A result and the other observations.

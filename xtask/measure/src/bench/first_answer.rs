@@ -111,7 +111,7 @@ pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
 /// Creates a home that contains only the weights.
 fn home_with(workspace: &Workspace, weights: &Path) -> Result<Home> {
     let home = Home::new(workspace, "first-answer")?;
-    let models = weights.parent().context("the weights lie in no folder")?;
+    let models = weights.parent().context("the weights have no parent folder")?;
     let (cache, link) = (home.cache(), home.cache().join("models"));
     fs::create_dir_all(&cache).with_context(|| format!("making `{}`", cache.display()))?;
     std::os::unix::fs::symlink(models, &link)
@@ -190,7 +190,7 @@ fn judge(events: &[Value]) -> Result<&str> {
         bail!("the model did not call `{TOOL}` first; it answered: {}", last["text"]);
     };
     if position("notice").is_none_or(|notice| notice > call) {
-        bail!("nothing was said while the model was loaded");
+        bail!("no notice was shown while the model was loaded");
     }
     last["text"].as_str().context("the end of the turn has no text")
 }

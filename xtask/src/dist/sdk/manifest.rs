@@ -55,7 +55,7 @@ fn keys<'a>(lines: &[&'a str]) -> Result<impl Iterator<Item = (&'a str, &'a str)
         let (open, closed) = (line.matches(['[', '{']).count(), line.matches([']', '}']).count());
         match line.split_once(" = ") {
             Some((key, _)) if open == closed => keys.push((key, *line)),
-            _ => bail!("`{line}` is no key with a value on one line"),
+            _ => bail!("`{line}` is not a key with a value on one line"),
         }
     }
     Ok(keys.into_iter())

@@ -219,7 +219,9 @@ pub fn a_command_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
             .map_err(told("a command"))?;
         ready.ask::<Value>(END, spawned.clone()).map_err(told("its end"))?;
         let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
-        ensure(ran.stdout.is_empty(), || format!("it goes on: {:?}", shown(&ran.stdout)))?;
+        ensure(ran.stdout.is_empty(), || {
+            format!("it printed after its end: {:?}", shown(&ran.stdout))
+        })?;
         ensure(ran.exit.code != Some(0), || format!("it ended well: {:?}", ran.exit))?;
     }
     ready.takes_down(host)

@@ -110,7 +110,7 @@ pub fn texts_are_read_in_ranges(suite: &Suite, host: &FakeHost) -> Verdict {
             ensure((found.text.as_str(), found.has_more) == (text, has_more), || {
                 format!("{read} is read as {:?}, more: {}", found.text, found.has_more)
             })?;
-            ensure(found.size == 24, || format!("its size is told as {}", found.size))?;
+            ensure(found.size == 24, || format!("its reported size is {}", found.size))?;
         }
         let no_text = json!({ "path": below("bytes") });
         let write: Result<Value> = ask_with_bytes(ready.instance, WRITE, &no_text, b"a\xffb");

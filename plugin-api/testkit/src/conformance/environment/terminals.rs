@@ -61,7 +61,7 @@ impl<'a> Screen<'a> {
             TerminalEvent::Exited(exit) => self.exit = Some(exit),
             TerminalEvent::Unknown => {}
         }
-        ensure(self.seen.len() < OUTPUT_BYTES_MAX, || "it shows things without end".into())?;
+        ensure(self.seen.len() < OUTPUT_BYTES_MAX, || "its output does not end".into())?;
         Ok(true)
     }
 
@@ -89,7 +89,7 @@ impl<'a> Screen<'a> {
             &StreamClose { stream: self.stream, ..StreamClose::default() },
         );
         closed.map_err(told("closing a stream"))?;
-        self.exit.ok_or("it does not tell its exit".into())
+        self.exit.ok_or("it does not report its exit".into())
     }
 
     fn act(&self, operation: &str, mut request: Value) -> Verdict {
@@ -132,7 +132,7 @@ pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHo
         let mut screen = Screen::run(&ready, line)?;
         screen.until("33 101\r\n")?;
         ensure(screen.has("on xterm-256color\r\n"), || {
-            format!("it is no terminal, or not named so: {:?}", shown(&screen.seen))
+            format!("its streams are not a terminal, or `TERM` is wrong: {:?}", shown(&screen.seen))
         })?;
         screen.act(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
         let state: TerminalState = ready
@@ -181,12 +181,12 @@ pub fn a_terminal_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
         screen.act(END, json!({}))?;
         let named = json!({ "terminal": screen.terminal });
         while screen.more()? {}
-        ensure(!screen.has("late"), || "it goes on".into())?;
+        ensure(!screen.has("late"), || "it continued after its end".into())?;
         let exit = screen.rest()?;
         ensure(exit.code != Some(0), || format!("it ended well: {exit:?}"))?;
         let gone: Result<Value> = ready.ask(STATE, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
-        ensure(is_gone, || "a terminal that is closed is known".into())?;
+        ensure(is_gone, || "a closed terminal still exists".into())?;
     }
     ready.takes_down(host)
 }
@@ -222,7 +222,7 @@ pub fn bad_requests_of_terminals_are_refused(suite: &Suite, host: &FakeHost) -> 
         let refused = |operation: &str, request: Value, kind: ErrorKind| {
             let asked: Result<Value> = ready.ask(operation, request);
             let is_told = asked.is_err_and(|error| error.kind == kind);
-            ensure(is_told, || format!("`{operation}` is not answered `{}`", kind.name()))
+            ensure(is_told, || format!("`{operation}` does not fail with `{}`", kind.name()))
         };
         let nobodys = json!({ "terminal": NOBODYS, "rows": 5, "columns": 7, "signal": "kill" });
         for operation in [WRITE, RESIZE, SIGNAL, STATE, END] {

@@ -61,7 +61,7 @@ pub fn listed_options_are_taken(_: &Suite, host: &FakeHost) -> Verdict {
     let is_answered = host.complete(&plain).result.is_ok();
     for name in &spec.options {
         let Some(request) = with_option(spec, name) else {
-            return Err(format!("it lists the option `{name}`, which there is not"));
+            return Err(format!("it lists the unknown option `{name}`"));
         };
         let finished = host.complete(&request);
         match &finished.result {
@@ -73,7 +73,7 @@ pub fn listed_options_are_taken(_: &Suite, host: &FakeHost) -> Verdict {
             Err(error) => {
                 clear_error(&format!("a request with the option `{name}`"), error)?;
                 ensure(!is_answered, || {
-                    format!("the option `{name}` is listed, and is refused: {error}")
+                    format!("the option `{name}` is listed but refused: {error}")
                 })?;
             }
         }

@@ -131,7 +131,7 @@ impl Agents {
         let said = read(self.said())?;
         let well = matches!(ended.status, WaitStatus::Exited(_, 0));
         if !well || ended.killed > 0 || said.trim_end() != LAST_WORDS {
-            bail!("an agent did not go all the way: {}", self.describe(&ended)?);
+            bail!("an agent did not finish: {}", self.describe(&ended)?);
         }
         Ok(Run { started, ended, asked: self.server.take_asked() })
     }
