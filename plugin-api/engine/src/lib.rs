@@ -9,7 +9,7 @@
 //! workers, or trust.
 //!
 //! Invariants:
-//! - Only the executor polls and drops what a plugin created, whoever held it last.
+//! - Only the executor polls and drops the values that a plugin created.
 //! - A panic fails the call. No panic of the host's own code crosses the boundary.
 //! - After its end, a context refuses everything.
 #![forbid(unsafe_code)]

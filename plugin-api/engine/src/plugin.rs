@@ -113,8 +113,8 @@ impl Drop for CancelUnlessMade<'_> {
     }
 }
 
-/// Runs on the executor. The result is already wrapped, so that the executor drops it whoever holds
-/// it last.
+/// Runs on the executor. The result is already wrapped, so that the executor drops it even if
+/// another thread holds it last.
 async fn make(
     factory: Arc<OnExecutor<FactoryBox>>,
     core: Arc<HostContext>,

@@ -180,7 +180,7 @@ fn listen(
     let mut lines = BufReader::new(stdout);
     let (mut tally, mut text, mut line) = (Tally::default(), String::new(), Vec::new());
     while lines.read_until(b'\n', &mut line).context("reading the tests' output")? > 0 {
-        // A failing test may print what is not UTF-8; the lines that count are.
+        // A failing test may print invalid UTF-8, but the lines that are counted are valid.
         let read = String::from_utf8_lossy(&line);
         if !tally.read(name, &read) {
             text.push_str(&read);

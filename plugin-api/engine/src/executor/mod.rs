@@ -6,7 +6,7 @@
 //! A plugin that keeps blocking is disabled. No thread is started before the first future of a
 //! plugin.
 //!
-//! Invariant: a thread named `jaato-plugin-N` drops what a plugin created, whoever held it last.
+//! Invariant: only a thread named `jaato-plugin-N` drops the values that a plugin created.
 
 mod clock;
 mod guest;
@@ -161,7 +161,8 @@ impl TaskFacts {
     }
 }
 
-/// A value that a plugin created. The executor drops it, whoever drops this wrapper.
+/// A value that a plugin created. The executor drops it, even if another thread drops this
+/// wrapper.
 pub(crate) struct OnExecutor<T: Send + 'static> {
     value: Option<T>,
     guest: Arc<Guest>,

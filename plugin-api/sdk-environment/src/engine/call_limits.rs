@@ -161,7 +161,7 @@ impl TreeLimits {
         Self { limits: Arc::clone(limits), top, may_leave_out }
     }
 
-    /// Returns true if an entry is left out of what is read.
+    /// Returns true if reading the tree must skip an entry.
     pub(crate) fn leaves_out(&self, path: &[u8]) -> bool {
         self.may_leave_out && self.keeps_off(path, Does::Read).is_some()
     }

@@ -82,7 +82,7 @@ fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>
         if count < LINES_NAMED_MAX {
             let line = memchr::memchr_iter(b'\n', &text[..at]).count() + 1;
             let comma = if count == 0 { "" } else { ", " };
-            // Writing into a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(lines, "{comma}{line}");
         }
         count += 1;

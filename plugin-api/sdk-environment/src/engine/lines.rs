@@ -113,7 +113,7 @@ fn count_chars(bytes: &[u8]) -> usize {
     chunks.map(|it| it.valid().chars().count() + usize::from(!it.invalid().is_empty())).sum()
 }
 
-/// Collects what a search finds into pages of the right size, and stops at the limit.
+/// Collects search results into pages of the right size, and stops at the limit.
 ///
 /// ```
 /// use jaato_plugin_sdk_environment::{PageFiller, searched_line};

@@ -153,7 +153,7 @@ impl Time {
 
     /// Waits until nothing of the plugin is polled or dropped, and ends the clock's thread.
     pub(crate) fn end(&self, patience: Duration) {
-        // A thread that a plugin blocks is left behind.
+        // A thread that a plugin blocks keeps running.
         let _ = self.wait_until(patience, |state| state.polls == 0);
         self.set_clock(Clock::Manual);
     }
