@@ -1,7 +1,7 @@
 //! `check-macos`: checks the code for macOS on another system.
 //!
-//! The standard library is checked for the target too, so nothing of that system is needed. Crates
-//! that compile C are left out, because they need its headers. Nothing is run.
+//! Checks the standard library for the target too, so it needs no files of that system. Skips
+//! crates that compile C, because they need its headers. Runs nothing.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

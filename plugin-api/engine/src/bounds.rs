@@ -2,7 +2,7 @@
 //!
 //! The limits apply to plugins in the host and in a worker. A plugin that sends requests without
 //! waiting for answers would use memory and descriptors that other plugins need. The host refuses
-//! what exceeds a limit with `limit_reached`, and other plugins are not affected.
+//! requests that exceed a limit with `limit_reached`, and other plugins are not affected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

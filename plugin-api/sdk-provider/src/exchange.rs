@@ -264,7 +264,7 @@ pub struct Refusal {
     pub error: Error,
 }
 
-/// Reads the description in a refusal. What does not arrive soon is left out, because the status is
+/// Reads the description in a refusal. Does not wait long for the body, because the status is
 /// enough.
 pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> Refusal {
     let mut limit = Some(Box::pin(host.sleep(REFUSAL_WAIT)));

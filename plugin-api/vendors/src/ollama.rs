@@ -62,7 +62,7 @@ impl Ollama {
         Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() }
     }
 
-    /// Limits the context of all models, whatever a request asks for.
+    /// Limits the context of all models, even if a request asks for more.
     #[must_use]
     pub fn with_context_max(self, tokens: u64) -> Self {
         Self { context_max: Some(tokens), ..self }

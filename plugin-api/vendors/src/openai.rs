@@ -157,7 +157,7 @@ impl OpenAi {
         Self { window: Some(tokens), ..self }
     }
 
-    /// Numbers calls and reasoning from here on, like the server of another account that does not
+    /// Numbers calls and reasoning from `number`, like the server of another account that does not
     /// know the first one's items.
     #[must_use]
     pub fn counting_from(self, number: usize) -> Self {

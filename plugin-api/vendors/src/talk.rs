@@ -101,7 +101,7 @@ impl<V: Vendor + 'static> Talk<V> {
     }
 }
 
-/// Returns a tool that looks.
+/// Returns the definition of a tool.
 pub fn look(name: &str, parameters: Value) -> ToolSpec {
     let description = "Looks.".to_owned();
     ToolSpec { name: name.into(), description, parameters, ..ToolSpec::default() }

@@ -153,7 +153,8 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Leaves out what only our own tests need, except the tests of examples.
+/// Returns true if the sdk includes a file. It omits files for our own tests, but keeps the tests
+/// of examples.
 fn is_wanted(file: &Path) -> bool {
     let named =
         |part: std::path::Component<'_>| LEFT_OUT.iter().any(|name| part.as_os_str() == *name);

@@ -48,7 +48,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Finds or starts an engine. The error is one line with the reason why there is none.
+    /// Finds or starts an engine. The error is a one-line reason.
     pub fn find(target: &Path) -> Result<Self, String> {
         if is_there(&["docker", "info"]) {
             return Ok(Self::Theirs(images()));

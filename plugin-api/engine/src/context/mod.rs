@@ -1,4 +1,4 @@
-//! The host's side of a context: what a call or an instance may use, and its end.
+//! The host's side of a context: the services that a call or an instance may use, and its end.
 //!
 //! A cancel has two phases. First, a flag makes the context refuse every effect (`emit`, `service`,
 //! `next`), without waking anything. After the executor has dropped the plugin's future, the

@@ -36,7 +36,7 @@ impl Usage {
     }
 }
 
-/// Measures one poll of one thread, starting with the watchdog's first look at it.
+/// Measures one poll of one thread, starting when the watchdog first sees it.
 #[derive(Debug)]
 pub(super) struct Meter {
     thread: Option<u64>,
@@ -64,7 +64,7 @@ impl Meter {
         Self { thread, looked: Instant::now(), usage, able_to_run: zero, wall_clock: zero }
     }
 
-    /// Adds the time since the last look. The watchdog itself may have been delayed since then.
+    /// Adds the time since the last check. The watchdog itself may have been delayed since then.
     pub(super) fn look(&mut self, in_host_code: bool) -> Measure {
         let now = Instant::now();
         let time = now - self.looked;

@@ -26,7 +26,7 @@ pub const ABLE_TO_RUN_MAX: Duration = Duration::from_millis(100);
 /// The longest poll by the wall clock, if the system does not report how long a thread had to wait.
 pub const WALL_CLOCK_MAX: Duration = Duration::from_secs(1);
 
-/// How often the watchdog looks while something is polled.
+/// How often the watchdog checks the threads while something is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -108,7 +108,7 @@ impl Watchdog {
         }
     }
 
-    /// Looks at every thread. Returns true if any thread polls or has polled since the last look.
+    /// Checks every thread. Returns true if any thread polls or has polled since the last check.
     fn look(&mut self) -> bool {
         let threads = self.shared.threads();
         self.seen.retain(|number, _| threads.iter().any(|slot| slot.number == *number));

@@ -135,7 +135,7 @@ pub struct PageFiller {
     bytes: usize,
     /// The number of matches that may still be added.
     left: usize,
-    /// A match was left out, so nothing after it is added.
+    /// A match was omitted, so later matches are omitted too.
     is_over: bool,
     /// The totals so far.
     pub totals: SearchTotals,

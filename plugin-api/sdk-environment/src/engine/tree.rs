@@ -47,7 +47,7 @@ pub(crate) struct Tree<F> {
     enter: Option<OsString>,
     /// Folders that could not be read, and rule files that were skipped, with the reason.
     pub(crate) unreadable: Vec<String>,
-    /// The number of entries left out so far.
+    /// The number of entries skipped so far.
     pub(crate) left_out: LeftOut,
     shown: PathBuf,
     pub(crate) limits: Option<TreeLimits>,
@@ -75,8 +75,8 @@ struct Level<F> {
     length: usize,
 }
 
-/// Starts to walk a tree. Hidden files, and files that ignore rules exclude, are left out unless
-/// the request includes them. `.git` is always left out.
+/// Starts to walk a tree. Skips hidden and ignored files unless the request includes them. Always
+/// skips `.git`.
 pub(crate) fn walk<S: Files>(
     files: &S,
     request: &FileWalk,
@@ -195,7 +195,7 @@ impl<F: Folder> Tree<F> {
         None
     }
 
-    /// Returns true if the entry is left out, and counts it.
+    /// Returns true if the entry must be skipped, and counts it.
     fn leaves_out(&mut self, is_folder: bool, is_hidden: bool) -> bool {
         let path = &self.path[self.start..];
         if self.limits.as_ref().is_some_and(|limits| limits.leaves_out(path)) {

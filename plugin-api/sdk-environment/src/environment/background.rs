@@ -58,7 +58,7 @@ impl Printed {
         self.tail.extend(bytes);
     }
 
-    /// Returns the kept output from an offset on.
+    /// Returns the kept output, starting at an offset.
     fn read(&self, from: u64, bytes_max: usize) -> (u64, Vec<u8>) {
         let first = self.bytes - self.tail.len() as u64;
         let from = from.clamp(first, self.bytes);

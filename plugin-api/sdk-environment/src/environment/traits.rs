@@ -44,7 +44,7 @@ pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
     /// Takes the environment down. Its streams and programs have ended by then.
     ///
     /// # Errors
-    /// A description of what is left.
+    /// A description of the resources that remain.
     fn teardown(&self, _cx: &Cx<Self::State>) -> impl Future<Output = Result<()>> + Send {
         ready(Ok(()))
     }

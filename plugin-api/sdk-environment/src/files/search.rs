@@ -55,8 +55,8 @@ impl<P> fmt::Debug for Pages<P> {
 }
 
 impl Confined {
-    /// Starts to walk a tree. Hidden files, and files that ignore rules exclude, are left out
-    /// unless the request includes them. `.git` is always left out.
+    /// Starts to walk a tree. Skips hidden and ignored files unless the request includes them.
+    /// Always skips `.git`.
     pub fn walk(&self, request: &FileWalk) -> Result<Pages<WalkedPage>> {
         Pages::new(|_| Ok(Box::new(engine::walk(self, request)?)))
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{Suite, Verdict, check_plan, clear_error, ensure, fuzz, told};
 use crate::FakeHost;
 
-/// The kinds of errors with which a gc may say that it needs something that the bare host lacks.
+/// The error kinds that a gc may return if the bare host lacks something that it needs.
 const WANTING: [ErrorKind; 3] =
     [ErrorKind::Configuration, ErrorKind::Unavailable, ErrorKind::UnknownOperation];
 

@@ -14,8 +14,7 @@ use serde_json::{Map, json};
 use super::{Suite, Verdict, clear_error, ensure, fuzz, told};
 use crate::{FakeHost, FakeInstance};
 
-/// The kinds of errors with which a plugin may say that it needs something that the bare host
-/// lacks.
+/// The error kinds that a plugin may return if the bare host lacks something that it needs.
 const WANTING: [ErrorKind; 4] = [
     ErrorKind::Configuration,
     ErrorKind::Unavailable,

@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// refuses everything in a context after the end of its call or instance. Configure it with the
 /// `with_…` methods, then make calls.
 pub struct FakeHost {
-    /// The instance of calls that name none. Dropped before the rest.
+    /// The default instance for calls. Dropped before the other fields.
     instance: OnceLock<Result<FakeInstance>>,
     plugin: Result<Plugin>,
     shared: Arc<Shared>,
@@ -254,7 +254,7 @@ impl FakeHost {
         describe(&self.shared, &self.subject)
     }
 
-    /// Returns the instance of calls that name none. Creates it when it is first needed.
+    /// Returns the default instance for calls. Creates it when it is first needed.
     ///
     /// # Errors
     /// The error of creating it.

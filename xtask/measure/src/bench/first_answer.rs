@@ -45,7 +45,7 @@ const PREFIX_TOKENS_MAX: f64 = 700.0;
 /// The pairs of runs. A pair takes half a minute, and no yardstick needs more of them.
 const PAIRS: usize = 2;
 
-/// How often to look at the memory.
+/// How often to sample the memory.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The log line of the model's plugin at the first token of an answer.
@@ -148,7 +148,7 @@ fn answer(home: &Home, jaato: &Path, variable: Option<(&str, &str)>) -> Result<A
     })
 }
 
-/// Reads the events, and looks at the memory between them.
+/// Reads the events, and samples the memory between them.
 fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
     let lines = child.stdout.take().context("`jaato run` has no standard output")?;
     let (sender, receiver) = channel();

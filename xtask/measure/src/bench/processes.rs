@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-/// The most that the same memory may change between two consecutive looks.
+/// The largest change of the same memory between two consecutive samples.
 const SAME_MEMORY_KIB_MAX: u64 = 256;
 
 /// The peak resident memory of each process in KiB, by process id.
@@ -11,8 +11,8 @@ const SAME_MEMORY_KIB_MAX: u64 = 256;
 pub struct Peaks(BTreeMap<u32, u64>);
 
 impl Peaks {
-    /// Looks at a process and all its descendants. The system keeps each peak, so only changes
-    /// right before the end can be missed.
+    /// Samples a process and all its descendants. The system keeps each peak, so this can miss only
+    /// changes right before the end.
     pub fn look(&mut self, root: u32) {
         for process in descendants(root, &parents()) {
             if let Some(peak) = peak_kib(process) {
@@ -22,7 +22,7 @@ impl Peaks {
     }
 
     /// Returns the sum of all peaks in GiB, an upper bound for the memory at any one time. Returns
-    /// `None` if nothing was seen.
+    /// `None` if there are no samples.
     pub fn sum_gib(&self) -> Option<f64> {
         let sum: u64 = self.0.values().sum();
         (sum > 0).then(|| sum as f64 / (1024.0 * 1024.0))
@@ -80,7 +80,7 @@ fn pss_of(all: impl Iterator<Item = Held>) -> u64 {
     counted.iter().map(|held| held.pss).sum()
 }
 
-/// Returns each process with its parent. Leaves out processes that end during the look.
+/// Returns each process with its parent. Omits processes that end during the call.
 fn parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

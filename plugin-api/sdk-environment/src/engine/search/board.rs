@@ -171,7 +171,7 @@ impl<F: Folder> Board<F> {
         true
     }
 
-    /// Records how many entries the walk has left out so far.
+    /// Records how many entries the walk has skipped so far.
     pub(super) fn left_out(&self, left_out: LeftOut) {
         self.state.lock().totals.left_out = left_out;
     }

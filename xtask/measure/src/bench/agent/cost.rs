@@ -24,11 +24,11 @@ const YARDSTICK_MIB_MAX: f64 = 10.0;
 /// The pairs of runs in a round.
 const PAIRS: usize = 7;
 
-/// The delay of each answer while the memory is observed: enough for some dozens of looks.
+/// The delay of each answer while the memory is observed: enough for dozens of samples.
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// The costs of one agent: its lowest times, because noise only slows down, and its highest memory,
-/// because a look can miss a peak but never invent one. Each value is independent of the other
+/// because a sample can miss a peak but never invent one. Each value is independent of the other
 /// agent's.
 #[derive(Debug, Clone, Copy)]
 struct Cost {

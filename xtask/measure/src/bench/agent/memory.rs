@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 
 use crate::bench::processes::{descendants_of, peak_kib, pss_kib};
 
-/// The pause between two looks, each of which takes about a millisecond of the shared processor.
+/// The pause between two samples. Each sample takes about a millisecond of the shared processor.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
 /// The observed memory, in KiB.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen {
-    /// The most that the command and all its descendants held together in one look. Memory shared
+    /// The highest total of the command and all its descendants in one sample. Memory shared
     /// with other programs counts proportionally.
     pub together: u64,
     /// The peak resident memory of the command alone, as the system reports it.
