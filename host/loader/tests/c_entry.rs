@@ -173,8 +173,11 @@ async fn what_is_no_answer_is_its_error() {
     let house = House::new();
     let instance = instance!(house);
     for (what, text) in [
-        ("no frame", "its answer is no frame: a frame of 5 bytes is too short: it needs 13"),
-        ("too large", "its answer is no frame: a frame of 8388609 bytes is too large"),
+        (
+            "no frame",
+            "its answer is not a valid frame: a frame of 5 bytes is too short: it needs 13",
+        ),
+        ("too large", "its answer is not a valid frame: a frame of 8388609 bytes is too large"),
         ("null", "`poll` gave a length without bytes"),
         ("status", "`poll` answered 77, which is no status of it"),
         ("nothing at all", "`poll` failed without an error"),

@@ -96,7 +96,7 @@ fn what_does_not_conform_is_told_in_plain_words() {
     let told: Vec<&str> =
         output.stdout.lines().filter(|line| line.starts_with("conformance")).collect();
     expect![[r#"
-        conformance  failed: unknown operations are named (plugin): an unknown command is answered as if there was one
+        conformance  failed: unknown operations are named (plugin): an unknown command did not fail
         conformance  failed: a full history shrinks (gc); a history larger than a frame shrinks (gc): a plan: the count is 1 (failed)
         conformance  31 of 34 checks hold"#]].assert_eq(&told.join("\n"));
     let output = house.run(&["plugin", "check", &fixture("commands").display().to_string()]);

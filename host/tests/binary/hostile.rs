@@ -145,10 +145,10 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
         [fixture-probe] block how: sleep, until: $HOUSE/end-3
           fixture-probe │ blocking
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
-          fixture-probe │   hint: restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`
+          fixture-probe │   hint: restart jaato and tell the plugin's author; `[plugins] disabled` keeps the plugin out
         [fixture-probe] echo t
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
-          fixture-probe │   hint: restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`
+          fixture-probe │   hint: restart jaato and tell the plugin's author; `[plugins] disabled` keeps the plugin out
         [environment] get_environment cwd
           environment │ ✓ cwd $HOUSE/workspace
     "#]].assert_eq(&output.to_string());
@@ -179,21 +179,21 @@ fn an_answer_an_error_and_an_event_that_are_none_cost_the_call() {
             ("short", json!({}), "too short"),
             ("bad_error", json!({}), "error cannot be read"),
             ("long", json!({}), "8388609"),
-            ("bad_emit", json!({}), "emitted what is no frame"),
+            ("bad_emit", json!({}), "emitted a malformed frame"),
         ],
         expect![[r#"
             [fixture-liar] not_json
               fixture-liar │ ✗ the plugin's answer is wrong: a frame's JSON cannot be read: key must be a string at line 1 column 2
             [fixture-liar] empty
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 0 bytes is too short: it needs 4
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is not a valid frame: a frame of 0 bytes is too short: it needs 4
             [fixture-liar] short
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 5 bytes is too short: it needs 204
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is not a valid frame: a frame of 5 bytes is too short: it needs 204
             [fixture-liar] bad_error
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its error cannot be read: a frame of 5 bytes is too short: it needs 204
             [fixture-liar] long
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 8388609 bytes is too large: at most 8388608 may cross
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is not a valid frame: a frame of 8388609 bytes is too large: at most 8388608 may cross
             [fixture-liar] bad_emit
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: it emitted what is no frame: a frame of 5 bytes is too short: it needs 204
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: it emitted a malformed frame: a frame of 5 bytes is too short: it needs 204
         "#]],
     );
 }

@@ -284,8 +284,9 @@ impl Connection {
             (Some(fault), _) => Err(fault),
             (None, Flag::Error) => Err(self.read_error(&payload)),
             (None, Flag::Frame | Flag::Nothing | Flag::Stream) => {
-                let misbehaved =
-                    |error| core.guest.misbehaved(format_args!("its answer is no frame: {error}"));
+                let misbehaved = |error| {
+                    core.guest.misbehaved(format_args!("its answer is not a valid frame: {error}"))
+                };
                 let checked = Frame::parse(&payload).map_err(misbehaved);
                 checked
                     .and_then(|frame| check_json(core.guest.name(), frame.json))

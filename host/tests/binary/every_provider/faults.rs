@@ -212,7 +212,7 @@ fn a_server_that_speaks_another_protocol_is_named_at_once_and_with_a_hint() {
             assert_eq!(output.code, 5, "{}: {output}", provider.name);
             refused += 1;
             assert!(output.stderr.contains("\nhint: "), "{}: {output}", provider.name);
-            let is_named = output.stderr.contains(&format!("answers by {name}"));
+            let is_named = output.stderr.contains(&format!("answered with {name}"));
             assert!(is_named || provider.name == "ollama", "{}: {output}", provider.name);
         }
         let expected = if provider.name == "ollama" { FIRST.len() } else { FIRST.len() - 1 };
