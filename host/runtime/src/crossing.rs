@@ -1,5 +1,5 @@
-//! How what is asked of a provider or a gc reaches its plugin: in one frame or, where the history
-//! is larger than that, as a call that reads it piece by piece.
+//! Sends a provider's or gc's request to its plugin: in one frame or, if the history is too large
+//! for one, as a call that reads it piece by piece.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use crate::host::Host;
 
-/// Asks a plugin, and waits for the answer's frame.
+/// Asks a plugin and waits for the answer's frame.
 ///
 /// # Errors
-/// As the plugin answers. For what is larger than anything that crosses, or than what this plugin
-/// takes, `context_overflow` of a completion, upon which less is sent, and `limit_reached` of a
+/// The plugin's error. If the request is larger than the boundary or this plugin allows:
+/// `context_overflow` for a completion, so that the session sends less, and `limit_reached` for a
 /// plan.
 pub async fn ask(
     host: &Host,
