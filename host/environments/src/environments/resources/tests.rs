@@ -1,4 +1,4 @@
-//! The registry over keepers that are made up.
+//! Tests the registry with fake keepers.
 
 use std::future::{pending, ready};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What a keeper was asked, in order.
+/// The requests to a keeper, in order.
 type Asked = Arc<Mutex<Vec<String>>>;
 
 /// How a keeper answers.
@@ -102,7 +102,7 @@ async fn all_are_closed_the_last_first_whatever_the_others_come_to() {
     assert!(failed[1].contains("`c`") && failed[1].contains("panic"), "{failed:?}");
     assert!(failed[2].ends_with("it is stuck"), "{failed:?}");
     assert_eq!(rig.names(), [""; 0]);
-    // It may be entered again.
+    // Sessions may enter it again.
     rig.set("a", "one", Manner::Willing).await;
 }
 
