@@ -1,11 +1,11 @@
-//! What follows when files change, on catalogs without files.
+//! Tests file changes on catalogs without files.
 
 use jaato_types::{Description, Error, Manifest};
 use serde_json::json;
 
 use super::*;
 
-/// A file in a state by its number.
+/// Returns a file stamp for the state with this number.
 fn stamp(state: usize) -> Stamp {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
@@ -13,7 +13,7 @@ fn stamp(state: usize) -> Stamp {
     Stamp::of(&file).unwrap()
 }
 
-/// What a test has in its plugin folders.
+/// The plugin folders of a test.
 struct Folder {
     stamps: Vec<Stamp>,
 }
@@ -27,7 +27,7 @@ impl Folder {
         Some(self.stamps[state].clone())
     }
 
-    /// A plugin `name` in `NAME.so`, whose version is its state, with these tools.
+    /// Returns a plugin `name` in `NAME.so`, whose version is its state, with these tools.
     fn plugin(&self, name: &str, state: usize, trust: Trust, tools: &[&str]) -> SearchedFile {
         let manifest = json!({
             "v": 1, "name": name, "version": format!("{state}"), "api": "1.0.0", "kinds": ["tool"],
@@ -57,7 +57,7 @@ impl Folder {
     }
 }
 
-/// A catalog that is renewed again and again.
+/// A catalog that is renewed repeatedly.
 #[derive(Default)]
 struct Shelf {
     catalog: Catalog,
@@ -65,7 +65,7 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// Renews it and returns the news.
+    /// Renews the catalog and returns the news.
     fn renew(&mut self, files: impl IntoIterator<Item = SearchedFile>) -> Vec<String> {
         self.renew_again(files, &[])
     }
@@ -154,7 +154,7 @@ fn a_file_that_cannot_be_used_leaves_what_was_there() {
     assert_eq!((shelf.version("moon").as_str(), shelf.edition("moon")), ("1", (1, 1)));
     assert_eq!(shelf.catalog.kept("moon"), Some("moon.so is torn"));
 
-    // One that cannot be described, which is told as another reason.
+    // A file that cannot be described is reported for another reason.
     let mut hangs = folder.shipped("moon", 3, &[]);
     hangs.found.as_mut().unwrap().description = Some(Err(Error::failed("it hangs")));
     assert_eq!(shelf.renew([hangs]), [kept("it hangs")]);
@@ -175,7 +175,7 @@ fn one_that_would_take_the_name_of_another_leaves_what_was_there() {
     assert!(news.starts_with("plugin `sun` stays as it was, "), "{news}");
     assert!(news.contains("`tide`") && news.contains("moon.so"), "{news}");
     assert_eq!(shelf.version("sun"), "1");
-    // A newcomer that is trusted more takes what it names, as at a start.
+    // A new plugin with higher trust takes the names it lists, as at a start.
     let files = [folder.shipped("dawn", 1, &["light"]), folder.shipped("sun", 1, &["light"])];
     let news = shelf.renew(files);
     assert!(
