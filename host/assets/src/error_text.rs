@@ -69,7 +69,7 @@ impl fmt::Display for AssetError {
             Self::Io { action, path, source } => {
                 let reason = source.to_string();
                 if jaato_places::hint_of(source).is_some() {
-                    // It names a path, whose letters stay as they are.
+                    // The text contains a path, whose case must be kept.
                     return write!(f, "cannot {action} `{}`: {reason}", path.display());
                 }
                 let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();

@@ -1,4 +1,4 @@
-//! Reads the architecture out of a GGUF file's header, trusting none of its numbers.
+//! Reads the architecture from a GGUF file's header, without trusting any of its numbers.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -6,23 +6,23 @@ use std::path::Path;
 
 use crate::AssetError;
 
-/// Farthest that is read for the header: vocabularies of big models have some 10 MB.
+/// Maximum bytes to read for the header. Vocabularies of big models take about 10 MB.
 const HEADER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Most entries of metadata; real models have some dozens.
+/// Maximum number of metadata entries. Real models have a few dozen.
 const ENTRIES_MAX: u64 = 10_000;
 
-/// Longest name of an entry, and longest name of an architecture.
+/// Longest name of an entry or an architecture.
 const NAME_BYTES_MAX: u64 = 64 * 1024;
 
-/// Deepest nesting of lists; real models have none in lists.
+/// Deepest nesting of lists. Real models do not nest them.
 const DEPTH_MAX: u32 = 4;
 
 const ARCHITECTURE: &str = "general.architecture";
 const STRING: u32 = 8;
 const ARRAY: u32 = 9;
 
-/// Returns the architecture that a model says it has.
+/// Returns a model's architecture according to its header.
 pub(crate) fn architecture(path: &Path) -> Result<String, AssetError> {
     let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
     let mut header = Header { inner: BufReader::new(file).take(HEADER_BYTES_MAX) };
@@ -95,7 +95,7 @@ impl<R: Read> Header<R> {
                 if let Some(bytes) = width(inner) {
                     return self.skip(count.saturating_mul(bytes));
                 }
-                // Bounded by the bytes of the header: each step reads some or fails.
+                // Limited by the bytes of the header, because each step reads some or fails.
                 (0..count).try_for_each(|_| self.skip_value(inner, depth + 1))
             }
             (None, ARRAY) => Err(bad("its lists are nested too deep")),
@@ -140,7 +140,7 @@ impl<R: Read> Header<R> {
     }
 }
 
-/// Bytes of a value of a plain kind.
+/// Returns the size of a value of a plain kind.
 fn width(kind: u32) -> Option<u64> {
     match kind {
         0 | 1 | 7 => Some(1),
