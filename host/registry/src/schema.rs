@@ -1,31 +1,31 @@
-//! Tells whether a schema is a JSON Schema of an object's properties, as model servers read it.
+//! Checks that a schema is a JSON Schema of an object's properties, as model servers expect.
 //!
-//! Not a whole validation: that compiles the schema, and is done once when a tool is first called.
-//! What stands here is what servers refuse a request for, and costs a start next to nothing.
+//! This is not a complete validation, which compiles the schema when a tool is first called. It
+//! checks what makes servers refuse a request, at almost no cost for a start.
 
 use serde_json::{Map, Value};
 
-/// Deepest schema: one that nests further is read by nobody.
+/// Maximum nesting depth. No one can read a deeper schema.
 const DEPTH_MAX: usize = 32;
 
-/// Longest name of a property, in bytes; the strictest that servers accept.
+/// Longest name of a property, in bytes: the limit of the strictest servers.
 const PROPERTY_BYTES_MAX: usize = 64;
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Keywords whose value is a schema, a list of schemas, a map of schemas.
+/// Keywords whose value is a schema, a list of schemas, or a map of schemas.
 const ONE: [&str; 6] = ["items", "additionalProperties", "not", "contains", "propertyNames", "if"];
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Returns why a value is no schema of arguments; none where it is one.
+/// Returns why a value is not a schema of arguments, or `None` if it is one.
 pub(crate) fn why_no_schema(schema: &Value, bytes_max: usize) -> Option<String> {
     let Value::Object(map) = schema else {
         return Some(format!("its schema is no JSON object but {}", kind_of(schema)));
     };
     match map.get("type") {
         Some(Value::String(name)) if name == "object" => {}
-        // All that its alternatives describe may be objects.
+        // Its alternatives may all describe objects.
         None => {}
         Some(other) => {
             return Some(format!(
@@ -73,7 +73,7 @@ fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
         ("required", _) => Some("`required` is no list of names".to_owned()),
         ("enum", Value::Array(_)) => None,
         ("enum", _) => Some("`enum` is no list".to_owned()),
-        // In older drafts `items` may be a list of schemas.
+        // In older drafts, `items` may be a list of schemas.
         (key, Value::Array(list)) if LISTS.contains(&key) || key == "items" => {
             list.iter().find_map(|schema| wrong_in(schema, depth - 1))
         }
@@ -102,7 +102,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Cuts a piece of JSON, and shows signs that could deceive.
+/// Truncates a piece of JSON, and escapes deceptive characters.
 fn cut(text: &str) -> String {
     let cut = text.chars().take(40).flat_map(char::escape_default);
     format!("`{}`", cut.collect::<String>())

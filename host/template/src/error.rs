@@ -9,17 +9,17 @@ use crate::name::NAME_BYTES_MAX;
 /// Why a plugin's crate cannot be written.
 #[derive(Debug)]
 pub enum TemplateError {
-    /// Not a plugin's name.
+    /// Not a valid plugin name.
     Name(String),
-    /// A name that means something else where it is used.
+    /// A name that already has another meaning.
     NameTaken(String),
-    /// The folder is there.
+    /// The folder exists.
     Exists(PathBuf),
-    /// The executable, which may be found anywhere, has no sdk beside it.
+    /// The executable has no sdk next to it.
     NoSdk(PathBuf),
-    /// What was named as an sdk is none.
+    /// The path given as an sdk is not one.
     NotAnSdk(PathBuf),
-    /// The sdk's path is no text, as paths in a manifest must be.
+    /// The sdk's path is not UTF-8, as paths in a manifest must be.
     SdkPath(PathBuf),
     /// A file cannot be written.
     Write(PathBuf, io::Error),
@@ -55,7 +55,7 @@ impl fmt::Display for TemplateError {
 impl std::error::Error for TemplateError {}
 
 impl TemplateError {
-    /// Returns what to do about it, where there is something.
+    /// Returns what to do about it, if anything.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Name(_) => Some(format!(
