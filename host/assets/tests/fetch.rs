@@ -1,4 +1,4 @@
-//! Fetching from URLs: whole, resumed, wrong, broken off, forbidden.
+//! Tests downloads from URLs: complete, resumed, wrong, interrupted, forbidden.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn file_server(bytes: Vec<u8>) -> Server {
     Server::start(move |request, stream| serve_file(request, stream, &bytes))
 }
 
-/// The ranges that a server was asked for.
+/// Returns the ranges that a server was asked for.
 fn ranges(server: &Server) -> Vec<Option<String>> {
     let header = |seen: &Seen| seen.header("range").map(str::to_owned);
     server.seen().iter().map(header).collect()
@@ -162,7 +162,7 @@ async fn a_longer_body_of_unknown_length_is_stopped_at_the_size() {
     assert!(place.read("small.gguf").is_none());
 }
 
-/// Breaks each connection after 90,000 bytes of what was asked for.
+/// Starts a server that breaks each connection after 90,000 bytes of the requested data.
 fn breaking_server(bytes: Vec<u8>) -> Server {
     Server::start(move |request, stream| {
         let first = request.range_from().unwrap_or(0);
@@ -304,7 +304,7 @@ async fn cancelling_keeps_what_has_arrived() {
         result = fetcher.fetch(&asset, &report) => panic!("{result:?}"),
         _ = is_there => {}
     }
-    // The next fetch gets the lock only once the first one's writer has ended.
+    // The next fetch gets the lock only after the first one's writer has ended.
     fetcher.fetch(&asset, &place.report()).await.unwrap();
     assert_eq!(ranges(&server), [None, Some("bytes=100000-".to_owned())]);
     assert_eq!(place.read("small.gguf").unwrap(), bytes);

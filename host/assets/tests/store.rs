@@ -1,4 +1,4 @@
-//! What is kept: remembered checks, imports, lists.
+//! Tests recorded checks, imports, and lists.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use jaato_assets::{Asset, AssetErrorKind, Entry, EntryKind, State};
 
 const LENGTH: usize = 10_000;
 
-/// Changes a byte in place and puts the old time back: only the content differs.
+/// Changes a byte in place and restores the old time, so that only the content differs.
 fn change_secretly(path: &PathBuf) {
     let time = fs::metadata(path).unwrap().modified().unwrap();
     let mut bytes = fs::read(path).unwrap();
@@ -152,7 +152,7 @@ fn a_device_is_refused_without_opening_it() {
     assert_eq!(error.to_string(), "`/dev/zero` is not a regular file");
 }
 
-/// The smallest header that names an architecture.
+/// Returns the smallest header that names an architecture.
 fn gguf(architecture: &str) -> Vec<u8> {
     let text = |value: &str| [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat();
     let entry = [text("general.architecture"), 8_u32.to_le_bytes().to_vec(), text(architecture)];

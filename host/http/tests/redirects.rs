@@ -1,4 +1,4 @@
-//! Which redirects are followed, and what goes with them.
+//! Tests which redirects are followed, and which headers are sent.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::{Server, answer, send};
@@ -10,7 +10,7 @@ fn client() -> Client {
     Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
 }
 
-/// Redirects every path to what stands behind `/to/`, with `/` for a place on the same server.
+/// Redirects every path to the target after `/to/`. A target with `/` is a path on the same server.
 fn redirecting(
     status: &'static str,
     location: impl Fn(&str) -> String + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! A plugin in C through the C entry: it answers, waits, emits, asks, keeps its state, and
+//! Tests a C plugin through the C entry: it answers, waits, emits, asks, keeps its state, and
 //! misbehaves.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// The plugin as it should be, compiled and opened once.
+/// The correct plugin, compiled and opened once.
 fn opened() -> Option<Opened> {
     static OPENED: OnceLock<Option<Opened>> = OnceLock::new();
     let open = || Some(Library::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
@@ -25,7 +25,7 @@ fn opened() -> Option<Opened> {
     opened
 }
 
-/// Makes an instance of the plugin, or leaves the test.
+/// Creates an instance of the plugin, or returns from the test.
 macro_rules! instance {
     ($house:ident) => {
         match opened() {
@@ -136,7 +136,7 @@ async fn a_call_that_waits_is_cancelled_and_ended_on_the_executor() {
             drop(call);
         }
     }
-    // The call that was dropped ends when the executor comes to it.
+    // The dropped call ends when the executor gets to it.
     guarded(async {
         while tally(&instance, "cancelled").await < before + 2 {
             tokio::task::yield_now().await;
