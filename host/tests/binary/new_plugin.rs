@@ -1,12 +1,12 @@
-//! Writing the crate of a plugin; that it builds is tested where the crate is made.
+//! Tests writing the crate of a plugin. The crate that writes it tests that it builds.
 
 use std::fs;
 
 use crate::house;
 use crate::support::{Command, House};
 
-/// Puts an sdk beside the executable: that of the checkout is found only where the target folder
-/// lies in it.
+/// Puts an sdk next to the executable. The checkout's sdk is found only if the target folder is
+/// inside it.
 fn give_sdk(house: &House) {
     for part in ["sdk", "testkit"] {
         house.write(&format!("share/jaato/sdk/plugin-api/{part}/Cargo.toml"), "");
@@ -46,7 +46,7 @@ fn a_crate_is_written_against_the_sources_beside_the_executable() {
 #[test]
 fn another_sdk_can_be_named_and_without_any_nothing_is_written() {
     let house = house!();
-    // Outside of the checkout, whose crates would be found.
+    // Outside of the checkout, whose crates would be found otherwise.
     let elsewhere = tempfile::tempdir().unwrap();
     let elsewhere = elsewhere.path().canonicalize().unwrap();
     let jaato = elsewhere.join("bin/jaato");
@@ -80,7 +80,7 @@ fn another_sdk_can_be_named_and_without_any_nothing_is_written() {
     assert!(manifest.contains("its sdk/plugin-api/testkit\" }"), "{manifest}");
 }
 
-/// Nothing is written, and the error says this.
+/// Checks that nothing is written, and that the error contains this text.
 #[track_caller]
 fn check_refused(house: &House, words: &[&str], expected: &str) {
     let words: Vec<&str> = ["plugin", "new"].into_iter().chain(words.iter().copied()).collect();
