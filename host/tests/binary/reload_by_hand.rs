@@ -1,4 +1,4 @@
-//! `/plugin reload` in a conversation and `jaato plugin reload` outside of one.
+//! Tests `/plugin reload` in a conversation and `jaato plugin reload` outside of one.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ fn a_reload_in_a_conversation_says_what_came_of_it() {
     place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
     chat.say("/plugin reload\n/plugin show fixture-editions", "tool_omega");
     chat.0.write(b"/plugin reload moon\n/plugin reload fixture-edition\n/plugin moon\n");
-    // The worst of its lines: the first asks for a plugin that is not there, the last is not
+    // The worst exit code of its lines: the first names a missing plugin, the last is not
     // understood.
     let output = chat.0.finish().code(1);
     for line in [

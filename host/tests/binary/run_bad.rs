@@ -1,4 +1,4 @@
-//! Runs that cannot begin, or fail: the exit code and the line that says why.
+//! Tests runs that cannot start, or fail: the exit code and the line with the reason.
 
 use expect_test::expect;
 use serde_json::json;
@@ -82,7 +82,7 @@ fn a_provider_that_falls_silent_ends_the_run() {
 fn an_answer_without_end_is_bounded() {
     let house = house!();
     let text = json!({ "text": "x".repeat(2000) });
-    // Whether the provider goes on after the piece that is too much, or ends with it.
+    // Whether the provider continues or ends after the excess piece.
     for steps in [json!([text, "hang"]), json!([text])] {
         house.script(&json!({ "answers": [{ "steps": steps }] }));
         house.configure_more("[session]\nanswer_bytes_max = 1024\n");

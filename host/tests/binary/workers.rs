@@ -1,4 +1,5 @@
-//! Plugins in workers: whatever kills one costs the call, and the session goes on.
+//! Tests plugins in workers: whatever kills a worker fails only the call, and the session
+//! continues.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,8 @@ fn tally() -> Value {
     call("tally_of_hostile", json!({}))
 }
 
-/// A house whose model makes these calls, one an answer; each result must hold its text. Then it is
-/// done.
+/// Returns an installation whose model makes these calls, one per answer, and then finishes. Each
+/// result must contain its text.
 fn house_of(calls: &[(Value, &str)]) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("hostile"));
@@ -34,7 +35,8 @@ fn house_of(calls: &[(Value, &str)]) -> Option<House> {
     Some(house)
 }
 
-/// Dies so; the model is told how, and the next call has a fresh worker that knows what was saved.
+/// Kills the worker in this way. The model gets the reason, and the next call has a fresh worker
+/// with the saved state.
 #[track_caller]
 fn survives(how: &str, told: &str) {
     let Some(house) =
@@ -109,7 +111,7 @@ fn five_deaths_are_enough() {
     };
     let start = Instant::now();
     house.run(&["run", "--yes", "go"]).code(1);
-    // It waited before each worker but the first two: 100, 200 and 400 ms.
+    // It waited before each worker except the first two: 100, 200 and 400 ms.
     assert!(start.elapsed() >= Duration::from_millis(700), "{:?}", start.elapsed());
 }
 
@@ -222,7 +224,7 @@ fn a_plugin_that_a_person_isolates_runs_in_a_worker() {
     assert_eq!(output.json()["text"], "hello");
 }
 
-/// The fixture's bytes as a plugin of another name, with tools of other names.
+/// Returns the fixture's bytes under another plugin name, with other tool names.
 fn renamed(letter: char) -> Vec<u8> {
     let mut bytes = std::fs::read(fixture("hostile")).unwrap();
     for (name, count_min) in [("fixture-hostile", 1), ("_of_hostile", 3)] {
