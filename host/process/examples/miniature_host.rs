@@ -3,8 +3,8 @@
 //! `miniature_host keep SCRIPT` runs the script with its output on standard output, and waits for
 //! its own end. The first line is the guardian's process id. `miniature_host outlive SCRIPT` runs
 //! it until its guardian is lost, and prints the processes that it then ends itself.
-//! `miniature_host latency` prints how long starting a child takes. The host starts `miniature_host
-//! guardian`.
+//! `miniature_host latency` prints how long starting a child takes. The host starts
+//! `miniature_host guardian`.
 
 use std::error::Error;
 use std::io::Write;

@@ -6,9 +6,10 @@
 //! plugin files.
 //!
 //! Needs tokio with I/O and time. A current-thread runtime is enough. The executable must become
-//! the guardian when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as `jaato
-//! plugin-worker` does. Alternatively, [`Setup::executable`] names an installed `jaato`, which does
-//! both. In a program that does neither, the first child fails with an error that says what to do:
+//! the guardian when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as
+//! `jaato plugin-worker` does. Alternatively, [`Setup::executable`] names an installed `jaato`,
+//! which does both. In a program that does neither, the first child fails with an error that says
+//! what to do:
 //!
 //! ```no_run
 //! use std::sync::Arc;

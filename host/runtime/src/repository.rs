@@ -1,9 +1,9 @@
 //! Checks that a git repository configures nothing that a read-only `git` command runs.
 //!
 //! A repository's own configuration can set filters, text converters, pagers, monitors, signature
-//! programs and transports, and its author wrote that configuration. A plain repository, as `git
-//! clone` and `git init` create it, has none of them. Unknown settings make a repository not plain.
-//! The user's own configuration is trusted.
+//! programs and transports, and its author wrote that configuration. A plain repository, as
+//! `git clone` and `git init` create it, has none of them. Unknown settings make a repository not
+//! plain. The user's own configuration is trusted.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Runs the protocol's conformance suite against jaato in a user's setup: an entry in `.mcp.json`,
-//! `mcp connect`, `mcp login`, and a `call` of each tool. Part of the full tier. `cargo xtask setup
-//! --outside` downloads the suite.
+//! `mcp connect`, `mcp login`, and a `call` of each tool. Part of the full tier.
+//! `cargo xtask setup --outside` downloads the suite.
 //!
 //! The suite starts its own servers, and for each of them the program under test. That is this test
 //! again, which acts as the user if a variable holds the address of a server.

@@ -1,10 +1,10 @@
 //! The child processes that run plugin code in isolation: one describes, one serves, one checks.
 //!
 //! `serve` runs an instance for the host, and `conform` a check of the conformance suite. This
-//! module describes. The host starts it through the guardian as `jaato plugin-worker --describe
-//! FILE`, with a deadline, memory limits, cleaned variables, and no descriptor of the host's except
-//! the pipe for the answer. It opens the plugin and so runs untrusted code, but it is not a
-//! sandbox.
+//! module describes. The host starts it through the guardian as
+//! `jaato plugin-worker --describe FILE`, with a deadline, memory limits, cleaned variables, and no
+//! descriptor of the host's except the pipe for the answer. It opens the plugin and so runs
+//! untrusted code, but it is not a sandbox.
 
 mod conform;
 mod platform;

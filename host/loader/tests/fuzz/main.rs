@@ -2,8 +2,9 @@
 //! worker, and the behaviour of a C plugin. Nothing may panic, hang or leak, and each result must
 //! be an answer or an error.
 //!
-//! The seeds are fixed, so that failures are reproducible. `JAATO_FUZZ_TIMES=100 cargo test
-//! --release -p jaato-loader --test fuzz` tries a hundred times as many.
+//! The seeds are fixed, so that failures are reproducible.
+//! `JAATO_FUZZ_TIMES=100 cargo test --release -p jaato-loader --test fuzz` tries a hundred times as
+//! many.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod c_entry;
