@@ -20,7 +20,7 @@ const OWN_ENDINGS: [&str; 5] = [".part", ".parts", ".lock", ".verified", ".impor
 pub(crate) fn check(asset: &Asset) -> Result<(), AssetError> {
     let refuse = |reason: String| Err(AssetError::Invalid { id: asset.id.clone(), reason });
     if !is_name(&asset.file_name) {
-        return refuse(format!("`{}` is no plain file name", asset.file_name.escape_debug()));
+        return refuse(format!("`{}` is not a plain file name", asset.file_name.escape_debug()));
     }
     if let Some(ending) = OWN_ENDINGS.iter().find(|ending| asset.file_name.ends_with(**ending)) {
         return refuse(format!("a file name must not end in `{ending}`"));
@@ -69,7 +69,7 @@ pub(crate) fn check_model_name(name: &str) -> Result<(), AssetError> {
     if name.len() <= 64 && starts_well && name.chars().all(is_allowed) {
         return Ok(());
     }
-    let reason = "it has other characters than names may have, or too many".to_owned();
+    let reason = "it has invalid or too many characters".to_owned();
     Err(AssetError::BadName { name: cut(name, 80), reason })
 }
 

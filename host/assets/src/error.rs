@@ -201,7 +201,7 @@ impl AssetError {
     /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Invalid { .. } => "this is a mistake of the plugin; tell its author".to_owned(),
+            Self::Invalid { .. } => "report this to the plugin's author".to_owned(),
             Self::Offline { .. } => format!("run it once without `--offline`, or {IMPORT}"),
             Self::DownloadOff { .. } => {
                 format!("`jaato model pull` downloads it; `--model` names another model; or {IMPORT}")

@@ -15,7 +15,7 @@ impl fmt::Display for AssetError {
                 write!(f, "`{}` ({title}) is not downloaded", path.display())
             }
             Self::NoSource { title, failures, kept } => {
-                write!(f, "cannot fetch {title}: no source could give it")?;
+                write!(f, "cannot download {title}: all sources failed")?;
                 failures.iter().try_for_each(|failure| write!(f, "\n- {failure}"))?;
                 match kept {
                     0 => Ok(()),

@@ -86,15 +86,15 @@ impl fmt::Display for Event {
                 write!(f, ") from {from} to `{}`", folder.display())?;
                 match kept {
                     0 => Ok(()),
-                    kept => write!(f, ", {} are there already", Size(*kept)),
+                    kept => write!(f, ", {} already downloaded", Size(*kept)),
                 }
             }
             Self::Trying { from } => write!(f, "trying {from}"),
             Self::SourceFailed { from, reason } => write!(f, "{from}: {reason}"),
-            Self::Interrupted { from, reason } => write!(f, "{from}: {reason}; going on"),
+            Self::Interrupted { from, reason } => write!(f, "{from}: {reason}; resuming"),
             Self::Restarted { path } => write!(
                 f,
-                "what was kept in `{}` does not fit the pinned sha-256; starting again",
+                "the partial file `{}` does not match the pinned sha-256; starting over",
                 path.display()
             ),
             Self::Waiting { path } => {

@@ -164,7 +164,7 @@ impl Fetcher {
             }
         }
         if failures.is_empty() {
-            failures.push("the plugin names none".to_owned());
+            failures.push("the plugin declares no source".to_owned());
         }
         Err(AssetError::NoSource { title: title(asset), failures, kept: partial.length() })
     }
@@ -201,8 +201,7 @@ impl Fetcher {
                 return (Some(partial), Err(Failure::Stop(error)));
             }
             if !was_mixed {
-                let reason =
-                    format!("it gave other bytes: sha-256 `{has}`, expected `{}`", asset.sha256);
+                let reason = format!("its sha-256 is `{has}`, expected `{}`", asset.sha256);
                 return (Some(partial), Err(Failure::Source(reason)));
             }
             report(Event::Restarted { path: partial.paths.part.clone() });

@@ -66,14 +66,14 @@ impl<R: Read> Header<R> {
         let _tensors = self.number_u64()?;
         let entries = self.number_u64()?;
         if entries > ENTRIES_MAX {
-            return Err(bad(format!("it says that it has {entries} entries")));
+            return Err(bad(format!("its header declares {entries} entries")));
         }
         for _ in 0..entries {
             let key = self.text()?;
             let kind = self.number_u32()?;
             if key == ARCHITECTURE {
                 if kind != STRING {
-                    return Err(bad(format!("its `{ARCHITECTURE}` is no text")));
+                    return Err(bad(format!("its `{ARCHITECTURE}` is not a text")));
                 }
                 return self.text();
             }
@@ -98,7 +98,7 @@ impl<R: Read> Header<R> {
                 // Limited by the bytes of the header, because each step reads some or fails.
                 (0..count).try_for_each(|_| self.skip_value(inner, depth + 1))
             }
-            (None, ARRAY) => Err(bad("its lists are nested too deep")),
+            (None, ARRAY) => Err(bad("its lists are nested too deeply")),
             (None, other) => Err(bad(format!("it has a value of the unknown kind {other}"))),
         }
     }
@@ -122,7 +122,7 @@ impl<R: Read> Header<R> {
         if (bytes.len() as u64) < length {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        String::from_utf8(bytes).map_err(|_| bad("it has a name that is no text"))
+        String::from_utf8(bytes).map_err(|_| bad("it has a name that is not text"))
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
@@ -209,7 +209,7 @@ mod tests {
         check(&file(1, 1, &[qwen()]), Err("its version is 1, and 2 and 3 are known"));
         check(&file(3, 0, &[]), Err("it has no `general.architecture`"));
         let number = entry(ARCHITECTURE, 4, &[0; 4]);
-        check(&file(3, 1, &[number]), Err("its `general.architecture` is no text"));
+        check(&file(3, 1, &[number]), Err("its `general.architecture` is not a text"));
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn huge_numbers_cost_nothing() {
-        check(&file(3, u64::MAX, &[]), Err("it says that it has 18446744073709551615 entries"));
+        check(&file(3, u64::MAX, &[]), Err("its header declares 18446744073709551615 entries"));
         let long_key = [&u64::MAX.to_le_bytes()[..], b"x"].concat();
         check(&file(3, 1, &[long_key]), Err("it has a name of 18446744073709551615 bytes"));
         for kind in [5, STRING] {
@@ -230,7 +230,7 @@ mod tests {
             check(&file(3, 2, &[long_list]), Err("it ends within its header"));
         }
         let nested = (0..10).fold(list(0, 1, &[0]), |inner, _| list(ARRAY, 1, &inner));
-        check(&file(3, 1, &[entry("x", ARRAY, &nested)]), Err("its lists are nested too deep"));
+        check(&file(3, 1, &[entry("x", ARRAY, &nested)]), Err("its lists are nested too deeply"));
         let unknown = entry("x", 99, &[]);
         check(&file(3, 1, &[unknown]), Err("it has a value of the unknown kind 99"));
     }

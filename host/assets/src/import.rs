@@ -54,7 +54,7 @@ impl Store {
         check_model_name(name)?;
         let taken = |reason: String| Err(AssetError::BadName { name: name.to_owned(), reason });
         if reserved.contains(&name) {
-            return taken("a model that comes with jaato has it".to_owned());
+            return taken("a model that ships with jaato has this name".to_owned());
         }
         let bytes = size_of_importable(file)?;
         let has = gguf::architecture(file)?;
@@ -67,7 +67,7 @@ impl Store {
         let paths = self.custom_paths(name);
         let _lock = Lock::take(&paths.lock)?;
         if paths.file.exists() {
-            return taken(format!("`{}` has it; remove that first", paths.file.display()));
+            return taken(format!("`{}` has this name; remove it first", paths.file.display()));
         }
         copy_in(file, &paths, bytes, &Wanted::Architecture(architecture), report)
     }

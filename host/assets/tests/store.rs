@@ -176,11 +176,11 @@ fn another_model_is_imported_under_a_name_and_found_as_it_was() {
     let text = |name| place.plain(&import(name).unwrap_err().to_string());
     assert_eq!(
         text("mine"),
-        "cannot use `mine` as the name of a model: `DIR/custom/mine.gguf` has it; remove that first"
+        "cannot use `mine` as the name of a model: `DIR/custom/mine.gguf` has this name; remove it first"
     );
     assert_eq!(
         text("reserved"),
-        "cannot use `reserved` as the name of a model: a model that comes with jaato has it"
+        "cannot use `reserved` as the name of a model: a model that ships with jaato has this name"
     );
     assert!(text("../x").starts_with("cannot use `../x` as the name of a model: "));
     fs::write(&found.path, b"changed").unwrap();

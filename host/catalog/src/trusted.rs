@@ -16,7 +16,7 @@ pub enum CopyError {
     Io(PathBuf, io::Error),
     /// The file is not the trusted one.
     #[error(
-        "plugin `{}` changed since it was trusted: its sha256 is {has}, {trusted} is trusted",
+        "plugin `{}` changed since it was trusted: expected sha256 {trusted}, found {has}",
         path.display()
     )]
     Changed {

@@ -154,13 +154,13 @@ pub enum RedirectProblem {
     #[error("redirects to `{0}`, which would leave https")]
     Downgrade(MaskedUrl),
     /// The request is not a plain read, so its body must not be sent elsewhere.
-    #[error("redirects to `{0}`, and only reads are sent on")]
+    #[error("redirects to `{0}`, but only read requests follow redirects")]
     NotARead(MaskedUrl),
     /// Its target is missing or cannot be parsed.
-    #[error("redirects to `{0}`, which is no usable url")]
+    #[error("redirects to `{0}`, which is not a usable url")]
     BadTarget(MaskedUrl),
     /// The request must go only to its own server.
-    #[error("redirects to `{0}`, and a request with a credential is not sent on")]
+    #[error("redirects to `{0}`, but a request with a credential follows no redirect")]
     Refused(MaskedUrl),
 }
 
@@ -238,7 +238,7 @@ impl HttpError {
             Self::Redirect {
                 problem: RedirectProblem::Refused(_) | RedirectProblem::NotARead(_),
                 ..
-            } => "if that is the right server, use its url in the first place",
+            } => "if that is the right server, use its url directly",
             Self::Redirect { .. } => "check the url",
             Self::Timeout { .. }
             | Self::Status { .. }

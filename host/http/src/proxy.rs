@@ -110,10 +110,10 @@ impl Setting {
         };
         let url = Url::parse(&text).map_err(|error| refuse(error.to_string()))?;
         if !SCHEMES.contains(&url.scheme()) {
-            return Err(refuse(format!("`{}` is none of {}", url.scheme(), SCHEMES.join(", "))));
+            return Err(refuse(format!("`{}` is not one of {}", url.scheme(), SCHEMES.join(", "))));
         }
         if url.host_str().is_none() {
-            return Err(refuse("it names no host".to_owned()));
+            return Err(refuse("it has no host".to_owned()));
         }
         Ok(url)
     }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "cannot use the proxy `ftp://…@h` of the variable `https_proxy`: \
-             `ftp` is none of http, https, socks4, socks5, socks5h"
+             `ftp` is not one of http, https, socks4, socks5, socks5h"
         );
     }
 

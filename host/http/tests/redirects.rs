@@ -107,7 +107,7 @@ async fn a_body_is_not_sent_on() {
     let (_, text) = error_of(&server, request).await;
     assert_eq!(
         text,
-        "`http://127.0.0.1/` redirects to `http://h.example/x?…`, and only reads are sent on"
+        "`http://127.0.0.1/` redirects to `http://h.example/x?…`, but only read requests follow redirects"
     );
 }
 
@@ -117,7 +117,7 @@ async fn a_target_that_is_no_http_url_is_refused() {
         let server = redirecting("302 Found", move |_| location.to_owned());
         let (_, text) = error_of(&server, get(&server, "/")).await;
         let expected =
-            format!("`http://127.0.0.1/` redirects to `{shown}`, which is no usable url");
+            format!("`http://127.0.0.1/` redirects to `{shown}`, which is not a usable url");
         assert_eq!(text, expected);
     }
 }

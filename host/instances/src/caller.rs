@@ -214,8 +214,9 @@ impl PluginCaller {
             services.bind(lease.downgrade());
             return Ok((lease, services));
         }
-        let text = format!("the file of plugin `{plugin}` is gone, or changes again and again");
-        Err(Error::new(ErrorKind::Unavailable, text).with_hint("try again once it is in its place"))
+        let text = format!("the file of plugin `{plugin}` is missing or keeps changing");
+        Err(Error::new(ErrorKind::Unavailable, text)
+            .with_hint("try again when the file is complete"))
     }
 
     /// Returns the current registry of names.

@@ -348,7 +348,7 @@ fn options_that_there_are_not_are_told_before_anything_runs() {
     let expected = "error: the environment `local` has no option `shell_timeot`\n\
                     hint: did you mean `shell_timeout`?\n";
     assert_eq!(refused("shell_timeot=3", 3), expected);
-    let wrong = "error: the option `shell_timeout` of the environment `local` is wrong: ";
+    let wrong = "error: the option `shell_timeout` of the environment `local` is invalid: ";
     let told = refused("shell_timeout=soon", 3);
     assert_eq!(told, format!("{wrong}\"soon\" is not of type \"number\"\n"));
     assert!(refused("shell_timeout=0", 3).starts_with(wrong));

@@ -193,8 +193,8 @@ fn what_replaces_a_trusted_file_runs_in_a_worker_until_it_is_trusted_too() {
     let lines = [
         "plugin `fixture-editions` 0.1.0 was replaced: it is not trusted, so it runs in a worker",
         "it runs in a worker, which is no sandbox, and is given no key",
-        "plugin `fixture-editions` 0.1.0 begins anew: it is trusted",
-        "plugin `fixture-editions` 0.1.0 begins anew: it is not trusted, so it runs in a worker",
+        "plugin `fixture-editions` 0.1.0 restarts: it is trusted",
+        "plugin `fixture-editions` 0.1.0 restarts: it is not trusted, so it runs in a worker",
     ];
     let mut rest = stderr.as_str();
     for line in lines {
@@ -275,7 +275,8 @@ fn a_broken_file_keeps_what_was_there_and_says_why_until_it_is_mended() {
         place(&two, &file);
         chat.say("c", "third");
         let stderr = chat.end(&house);
-        let kept = "plugin `fixture-editions` stays as it was, its file was replaced by one that cannot be used: ";
+        let kept =
+            "plugin `fixture-editions` stays as it was because its new file cannot be used: ";
         assert_eq!(stderr.matches(kept).count(), 1, "{stderr}");
         house.wait_for_log(kept);
     }
@@ -320,7 +321,8 @@ fn an_edition_that_does_not_start_keeps_the_one_before() {
         place(&two, &file);
         chat.say("b", "second");
         let stderr = chat.end(&house);
-        let kept = "stays as it was, what replaced it does not start: this edition does not start";
+        let kept =
+            "stays as it was because its new version does not start: this edition does not start";
         assert_eq!(stderr.matches(kept).count(), 1, "{stderr}");
     }
 }
@@ -375,7 +377,7 @@ fn a_file_that_appears_is_offered_at_the_end_of_the_list_and_one_that_goes_stays
     chat.say("c", "third");
     let stderr = chat.end(&house);
     for line in [
-        "plugin `fixture-editions` 0.1.0 can be used from here on",
+        "plugin `fixture-editions` 0.1.0 can now be used",
         "new `edition`, `job`, `leave`, `put`, `tool_alpha`",
         "the file of plugin `fixture-editions` was removed: ",
         "the file of plugin `tool-environment` was removed: ",
@@ -427,9 +429,9 @@ fn files_that_cannot_be_copied_are_opened_where_they_lie() {
         place(&two, &file);
         chat.say("b", "second");
         let stderr = chat.end(&house);
-        let why = "plugins are opened where they lie, for they cannot be copied: ";
+        let why = "plugins are opened in place, because they cannot be copied: ";
         assert_eq!(stderr.matches(why).count(), 1, "{stderr}");
-        let kept = "stays as it was, what replaced it does not start: cannot copy";
+        let kept = "stays as it was because its new version does not start: cannot copy";
         assert_eq!(stderr.contains(kept), shipped, "{stderr}");
     }
 }

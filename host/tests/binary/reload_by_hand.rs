@@ -17,7 +17,7 @@ fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
     let mut steps = vec![(nothing(), which()), (told("ONE", 1), call("leave", json!({})))];
     steps.extend((0..4).map(|_| dies()));
     steps.push((nothing(), which()));
-    steps.push((json!({ "tool_result": "is not run any more" }), text("first")));
+    steps.push((json!({ "tool_result": "was disabled after its worker crashed" }), text("first")));
     steps.push((nothing(), which()));
     steps.push((told("ONE", 2), text("second")));
     house.script(&answers(&steps));
@@ -25,7 +25,7 @@ fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
     chat.say("a", "first");
     chat.say("/plugin reload fixture-editions\nb", "second");
     let stderr = chat.end(&house);
-    assert!(stderr.contains("plugin `fixture-editions` 0.1.0 begins anew"), "{stderr}");
+    assert!(stderr.contains("plugin `fixture-editions` 0.1.0 restarts"), "{stderr}");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_plugin_that_is_meant_begins_anew_with_what_it_saved() {
         chat.say("a", "first");
         chat.say("/plugin reload fixture-editions\nb", "second");
         let stderr = chat.end(&house);
-        let anew = "plugin `fixture-editions` 0.1.0 begins anew";
+        let anew = "plugin `fixture-editions` 0.1.0 restarts";
         assert_eq!(stderr.matches(anew).count(), 1, "{stderr}");
     }
 }

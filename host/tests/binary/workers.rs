@@ -104,8 +104,8 @@ fn five_deaths_are_enough() {
         (die("abort"), abort),
         (die("abort"), abort),
         (die("abort"), abort),
-        (tally(), "its worker died 5 times"),
-        (tally(), "`/plugin reload fixture-hostile` in a conversation begins it anew"),
+        (tally(), "its worker crashed 5 times"),
+        (tally(), "`/plugin reload fixture-hostile` restarts it in a conversation"),
     ]) else {
         return;
     };

@@ -239,7 +239,7 @@ impl Catalog {
         for (name, why) in &self.kept {
             if before.kept.get(name) != Some(why) {
                 let text = format!(
-                    "plugin `{name}` stays as it was, its file was replaced by one that cannot be used: {why}"
+                    "plugin `{name}` stays as it was because its new file cannot be used: {why}"
                 );
                 news.push(News::new(Some(name), WARN, text));
             }
@@ -263,7 +263,7 @@ impl Catalog {
         let (name, new) = (&manifest.name, &manifest.version);
         let old = before.registry.plugin(name.as_str());
         let Some(old) = old.filter(|old| old.status == Status::Active) else {
-            return Some(format!("plugin `{name}` {new} can be used from here on"));
+            return Some(format!("plugin `{name}` {new} can now be used"));
         };
         let (ours, theirs) = (self.edition(name.as_str()), before.edition(name.as_str()));
         if ours.number == theirs.number {
@@ -277,7 +277,7 @@ impl Catalog {
         };
         let version = &old.candidate.manifest.version;
         Some(if ours.content == theirs.content {
-            format!("plugin `{name}` {new} begins anew{trust}")
+            format!("plugin `{name}` {new} restarts{trust}")
         } else if version == new {
             format!("plugin `{name}` {new} was replaced{trust}")
         } else {
@@ -323,7 +323,7 @@ fn unusable(candidate: &Candidate) -> Option<String> {
             Some(format!("{}{}", error.message, hint.unwrap_or_default()))
         }
         _ if candidate.trust == Trust::WorkspaceNot => {
-            Some("its workspace changed, so it is not trusted any more\nhint: jaato trust".into())
+            Some("its workspace changed, so it is no longer trusted\nhint: jaato trust".into())
         }
         Some(Ok(_)) | None => None,
     }

@@ -92,7 +92,7 @@ impl Plugins {
             let known = current.names().map(PluginName::as_str);
             return Err(match nearest(name, known) {
                 Some(near) => error.with_hint(format!("did you mean `{near}`?")),
-                None => error.with_hint("the list of plugins has their names"),
+                None => error.with_hint("`jaato plugin list` shows their names"),
             });
         }
         Ok(self.state().journal.take(&mut told, None))

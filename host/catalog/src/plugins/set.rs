@@ -115,7 +115,7 @@ fn why_refused(
     if RESERVED_TOOLS.contains(&name) {
         Some("jaato has a tool of that name".to_owned())
     } else if let Some(other) = others_prefix(registry, plugin, name) {
-        Some(format!("names that begin so are those of plugin `{other}`"))
+        Some(format!("names with this prefix belong to plugin `{other}`"))
     } else if let Some(holder) = registry.tool(name) {
         Some(format!("plugin `{}` has a tool of that name", holder.plugin))
     } else {
@@ -207,7 +207,7 @@ impl Plugins {
             let is_taken = registry.command(&command.name).is_some()
                 || RESERVED_COMMANDS.contains(&command.name.as_str());
             if is_taken {
-                refused.push(RefusedTool::new(&command.name, "there is a command of that name"));
+                refused.push(RefusedTool::new(&command.name, "a command with this name exists"));
             }
             !is_taken
         });

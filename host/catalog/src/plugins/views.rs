@@ -196,8 +196,9 @@ impl Plugins {
         let number = refused.edition(plugin.as_str()).number;
         view.others.insert(plugin.clone(), Arc::clone(stays));
         view.refused.insert(plugin.clone(), (number, why.to_owned()));
-        let text =
-            format!("plugin `{plugin}` stays as it was, what replaced it does not start: {why}");
+        let text = format!(
+            "plugin `{plugin}` stays as it was because its new version does not start: {why}"
+        );
         state.tell([News::new(Some(plugin), WARN, text)], &self.log);
     }
 

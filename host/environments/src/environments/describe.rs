@@ -103,7 +103,7 @@ impl Environments {
         let stdin = if input.is_some() { Stdin::Piped } else { Stdin::Closed };
         let spawned = call(SPAWN, write(&Spawn { stdin, ..spawn.clone() })?).await?;
         let Served::StreamWith(head, mut stream) = spawned else {
-            let text = "the environment gave no stream for a program";
+            let text = "the environment returned no stream for a program";
             return Err(Error::new(ErrorKind::PluginMisbehaved, text));
         };
         let process = head.get("process").and_then(Value::as_u64).unwrap_or_default();
@@ -124,7 +124,7 @@ impl Environments {
             loop {
                 let piece = std::future::poll_fn(|cx| stream.poll_piece(cx)).await;
                 let Some(piece) = piece.transpose()? else {
-                    let text = "the environment did not tell how the program ended";
+                    let text = "the environment did not report how the program ended";
                     return Err(Error::new(ErrorKind::PluginMisbehaved, text));
                 };
                 let frame = Frame::parse(&piece).map_err(misbehaved)?;

@@ -246,7 +246,7 @@ impl Member {
             if !is_start && !self.numbers.lock().contains(&number) {
                 let text = format!("this session has no {key} {number}");
                 return Err(Error::new(ErrorKind::NotFound, text)
-                    .with_hint("it has ended, or is another session's"));
+                    .with_hint("it has ended or belongs to another session"));
             }
         }
         if !is_start {

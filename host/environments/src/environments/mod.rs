@@ -154,7 +154,7 @@ fn with_options_of<T>(
         let known: Vec<_> = registry.environments().collect();
         let text = format!("no plugin offers the execution environment `{name}`");
         let hint = if known.is_empty() {
-            "`jaato doctor` tells where plugins are looked for".to_owned()
+            "`jaato doctor` shows where jaato searches for plugins".to_owned()
         } else {
             format!(
                 "known environments are: {}; in a checkout, `cargo xtask build-plugins` builds all that are shipped",

@@ -64,7 +64,7 @@ impl<'a> Options<'a> {
         });
         let Some((key, error)) = wrong else { return Ok(()) };
         let text = format!(
-            "the option `{key}` of the environment `{}` is wrong: {error}",
+            "the option `{key}` of the environment `{}` is invalid: {error}",
             self.environment
         );
         Err(Error::new(ErrorKind::Configuration, text))
@@ -81,7 +81,7 @@ impl<'a> Options<'a> {
         let names: Vec<_> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let hint = match nearest(key, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if names.is_empty() => "it has none".to_owned(),
+            None if names.is_empty() => "it has no options".to_owned(),
             None => format!("its options are: {}", names.join(", ")),
         };
         Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_told_with_its_name() {
-        let wrong = "of the environment `moon` is wrong:";
+        let wrong = "of the environment `moon` is invalid:";
         check(
             &[("timeout", "soon")],
             &format!("the option `timeout` {wrong} \"soon\" is not of type \"number\""),

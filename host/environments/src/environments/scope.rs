@@ -211,7 +211,7 @@ impl Scope {
         if life.was_ready {
             let name = self.name();
             tell(Delta::notice(format!(
-                "the execution environment `{name}` was lost and begins anew: what ran in it has ended"
+                "the execution environment `{name}` was lost and starts again: its programs have ended"
             )));
         }
         let mut setup = EnvironmentSetup::default();

@@ -274,7 +274,7 @@ fn find(running: &Mutex<BTreeMap<u64, Handles>>, process: u64) -> Result<Handles
 
 fn ended(process: u64) -> Error {
     let text = format!("this call runs no program {process}");
-    Error::new(ErrorKind::NotFound, text).with_hint("it has ended, or is another call's")
+    Error::new(ErrorKind::NotFound, text).with_hint("it has ended or belongs to another call")
 }
 
 fn label_of(spawn: &Spawn) -> String {

@@ -90,7 +90,7 @@ impl Instances {
         if let Some(error) = refusal {
             // The saved state is kept for a version of the plugin that can read it.
             let why = error.message;
-            let text = format!("`{name}` starts afresh: it refused what it had saved: {why}");
+            let text = format!("`{name}` starts fresh, because it rejected its saved state: {why}");
             services.notice(text);
         }
         Ok(made)
@@ -171,7 +171,7 @@ impl Instances {
         let OpenFile::NotCopied(_, error) = file else { return };
         if self.is_news(NOT_COPIED) {
             services.notice(format!(
-                "plugins are opened where they lie, for they cannot be copied: {error}; do not write over their files"
+                "plugins are opened in place, because they cannot be copied: {error}; do not overwrite their files"
             ));
         }
     }

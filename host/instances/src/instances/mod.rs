@@ -220,7 +220,7 @@ impl Instances {
             match tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await {
                 Ok(Ok(saved)) => slot.saved = saved.or(slot.saved.take()),
                 Ok(Err(_)) | Err(_) => services.notice(format!(
-                    "plugin `{}` did not say what to keep: the one that follows it begins with what it kept before, if anything",
+                    "plugin `{}` did not save its state, so the new version starts from the previously saved state",
                     wanted.plugin
                 )),
             }
@@ -251,7 +251,7 @@ impl Instances {
                 let plugin = lease.plugin();
                 return lease.living().is_first_failure().then(|| {
                     format!(
-                        "plugin `{plugin}` could not save its state, so what it saved before counts: {}",
+                        "plugin `{plugin}` could not save its state, so the previously saved state is kept: {}",
                         error.message
                     )
                 });
@@ -334,7 +334,7 @@ pub fn why_in_worker(setup: &Setup, entry: &PluginEntry) -> Option<&'static str>
     if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
         Some("it is not trusted")
     } else if manifest.isolation == Isolation::Worker {
-        Some("it asks for that")
+        Some("its manifest requires it")
     } else if setup.config.plugins_isolated.iter().any(is_named) {
         Some("`[plugins] isolated` names it")
     } else {

@@ -76,7 +76,7 @@ impl Slot {
             (Some(living), Some(source)) => {
                 Ok(Lease::new(Arc::clone(living), key, Arc::clone(&source.catalog)))
             }
-            (_, _) => Err(Error::new(ErrorKind::HostBug, "no instance is there to be lent")),
+            (_, _) => Err(Error::new(ErrorKind::HostBug, "there is no instance to lend")),
         }
     }
 
@@ -118,11 +118,11 @@ impl Slot {
             return Ok(());
         }
         let text = format!(
-            "plugin `{name}` is not run any more: its worker died {DEATHS_MAX} times; the last time: {}",
+            "plugin `{name}` was disabled after its worker crashed {DEATHS_MAX} times; the last time: {}",
             self.last_words
         );
         Err(Error::new(ErrorKind::PluginDisabled, text).with_hint(format!(
-            "tell the plugin's author; `/plugin reload {name}` in a conversation begins it anew, `jaato plugin disable {name}` keeps it out"
+            "tell the plugin's author; `/plugin reload {name}` restarts it in a conversation, `jaato plugin disable {name}` disables it for good"
         )))
     }
 

@@ -33,7 +33,7 @@ impl InstanceKeeper {
     fn lease(&self) -> Result<Lease, Error> {
         let held = self.lease.clone().or_else(|| self.asker.get().and_then(WeakLease::upgrade));
         let lease = held.ok_or_else(|| {
-            Error::new(ErrorKind::PluginCrashed, "its instance was closed, or never made")
+            Error::new(ErrorKind::PluginCrashed, "its instance was closed or never created")
         })?;
         lease.ended().map_or(Ok(lease), Err)
     }

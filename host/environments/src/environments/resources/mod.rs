@@ -97,7 +97,7 @@ impl Resources {
                     None if kept.entries.len() >= RESOURCES_MAX => {
                         let text = format!("the environment has {RESOURCES_MAX} resources already");
                         return Err(Error::new(ErrorKind::LimitReached, text)
-                            .with_hint("remove those that are not needed any more"));
+                            .with_hint("remove resources that are no longer needed"));
                     }
                     None => {
                         kept.entries.push(entry);
@@ -128,7 +128,7 @@ impl Resources {
     /// If the resource is missing or gone, or its own error.
     pub async fn call(&self, call: ResourceCall) -> Result<Value, Error> {
         let Some(entry) = self.find(&call.name) else {
-            return Err(not_found(&call.name, "`resources.list` tells which there are"));
+            return Err(not_found(&call.name, "`resources.list` shows the existing ones"));
         };
         if let Some(error) = entry.keeper.ended() {
             return Err(entry.gone(&error));
@@ -174,7 +174,7 @@ impl Resources {
         let made = tokio::time::timeout(CREATE_MAX, make).await;
         let entry = made.unwrap_or_else(|_| {
             let seconds = CREATE_MAX.as_secs();
-            let text = format!("the resource `{name}` was not made within {seconds} s");
+            let text = format!("the resource `{name}` was not created within {seconds} s");
             Err(Error::new(ErrorKind::Timeout, text))
         })?;
         let facts = entry.facts.clone();
@@ -240,7 +240,7 @@ impl Kept {
         if !self.is_closing && !self.closing.contains(session) {
             return Ok(());
         }
-        let text = "the session ends: it takes no resource any more";
+        let text = "the session is closing and accepts no more resources";
         Err(Error::new(ErrorKind::Unavailable, text))
     }
 }
@@ -271,7 +271,7 @@ impl Entry {
     }
 
     fn gone(&self, error: &Error) -> Error {
-        let text = format!("{} is gone with what ran it: {}", self.title(), error.message);
+        let text = format!("{} was lost with its instance: {}", self.title(), error.message);
         Error::new(ErrorKind::PluginCrashed, text)
     }
 

@@ -94,7 +94,7 @@ impl Asking {
         match found.first() {
             Some(entry) if is_of_all_sessions(entry) => Err(of_all_sessions(&of(entry))),
             Some(entry) => Ok(of(entry)),
-            None => Err(not_found(name, "and no plugin that is used makes one of that name")),
+            None => Err(not_found(name, "no active plugin creates a resource with this name")),
         }
     }
 

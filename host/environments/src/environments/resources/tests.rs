@@ -180,7 +180,7 @@ async fn what_went_with_its_worker_is_told_so_and_made_anew() {
     rig.is_dead.store(true, Relaxed);
     let gone = rig.resources.call(call()).await.unwrap_err();
     assert_eq!(gone.kind, ErrorKind::PluginCrashed);
-    assert!(gone.message.ends_with("is gone with what ran it: it was killed"), "{gone}");
+    assert!(gone.message.ends_with("was lost with its instance: it was killed"), "{gone}");
     assert_eq!((rig.resources.get("a"), rig.names()), (None, Vec::new()));
     let anew = Rig::default();
     let make = ready(Ok(anew.entry("a", "one", Manner::Willing)));
