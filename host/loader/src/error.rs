@@ -30,7 +30,7 @@ pub enum LoadProblem {
     #[error("it does not export `{}`", EXPORT_NAME)]
     NoSymbol,
     /// Its export has a format that this host does not understand.
-    #[error("what it exports as `{name}` cannot be read: {0}", name = EXPORT_NAME)]
+    #[error("its export `{name}` cannot be read: {0}", name = EXPORT_NAME)]
     ForeignHeader(String),
     /// It was built against another major version of the boundary.
     #[error("{}", FileProblem::Api { has: String::clone(.has) })]
@@ -47,7 +47,7 @@ pub enum LoadProblem {
         mismatch: Mismatch,
     },
     /// The function table of a non-Rust plugin cannot be used. The text says why.
-    #[error("what it exports as `{name}` cannot be used: {0}", name = EXPORT_NAME_C1)]
+    #[error("its export `{name}` cannot be used: {0}", name = EXPORT_NAME_C1)]
     CTable(String),
     /// Its root module could not be created. The text is its own message.
     #[error("it failed to start: {0}")]

@@ -78,7 +78,7 @@ impl fmt::Display for PlaceProblem {
             }
             Self::TooMany(path) => write!(
                 f,
-                "`{}` holds more than {FILES_PER_FOLDER_MAX} libraries, the rest is left out\nhint: give the plugins a folder of their own",
+                "`{}` contains more than {FILES_PER_FOLDER_MAX} libraries, the rest is ignored\nhint: put the plugins into a separate folder",
                 path.display()
             ),
             Self::Links(first, count) => {

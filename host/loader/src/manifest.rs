@@ -48,7 +48,7 @@ pub enum FileProblem {
     #[error("it is {0}")]
     NotAFile(&'static str),
     /// More than [`FILE_BYTES_MAX`].
-    #[error("it has {0} bytes, at most {max} are allowed", max = FILE_BYTES_MAX)]
+    #[error("it has {0} bytes, but the limit is {max}", max = FILE_BYTES_MAX)]
     TooLarge(u64),
     /// No header of a library.
     #[error("it is not a dynamic library")]
@@ -88,7 +88,7 @@ pub enum FileProblem {
         has: String,
     },
     /// This host knows none of its kinds.
-    #[error("this host knows none of the kinds that it offers")]
+    #[error("this host knows none of its kinds")]
     UnknownKind,
 }
 
@@ -246,7 +246,7 @@ fn section<'a>(object: &object::File<'a, Bounded<'a>>) -> Result<Vec<u8>, FilePr
     };
     if section.size() > MANIFEST_BYTES_MAX as u64 {
         let text = format!(
-            "its manifest has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed",
+            "its manifest has {} bytes, but the limit is {MANIFEST_BYTES_MAX}",
             section.size()
         );
         return Err(FileProblem::BadManifest(text));

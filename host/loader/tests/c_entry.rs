@@ -68,7 +68,7 @@ fn a_table_that_cannot_be_used_is_refused_in_one_line() {
         assert_eq!(
             error.to_string(),
             format!(
-                "cannot load plugin `{}`: what it exports as `JAATO_PLUGIN_C1` cannot be used: {text}",
+                "cannot load plugin `{}`: its export `JAATO_PLUGIN_C1` cannot be used: {text}",
                 place.display()
             )
         );
@@ -176,7 +176,7 @@ async fn what_is_no_answer_is_its_error() {
         ("no frame", "its answer is no frame: a frame of 5 bytes is too short: it needs 13"),
         ("too large", "its answer is no frame: a frame of 8388609 bytes is too large"),
         ("null", "`poll` gave a length without bytes"),
-        ("status", "`poll` answered 77, which is no status of it"),
+        ("status", "`poll` returned 77, which is not a valid status"),
         ("nothing at all", "`poll` failed without an error"),
     ] {
         let error = misbehaves(&instance, what).await;
@@ -185,7 +185,7 @@ async fn what_is_no_answer_is_its_error() {
         assert!(error.message.starts_with(&line), "{error}");
     }
     let error = ask(&instance, "nothing", json!({})).await.unwrap_err();
-    assert!(error.message.ends_with("misbehaved: `begin` began no call"), "{error}");
+    assert!(error.message.ends_with("misbehaved: `begin` returned no call"), "{error}");
 }
 
 #[tokio::test]

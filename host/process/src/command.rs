@@ -114,7 +114,7 @@ impl Command {
             return Err(ProcessError::InvalidCommand { what: "the program's name is empty" });
         }
         if !self.directory.is_absolute() {
-            let what = "the working directory is no absolute path";
+            let what = "the working directory is not an absolute path";
             return Err(ProcessError::InvalidCommand { what });
         }
         if self.terminal.is_some() && !self.is_silent() {

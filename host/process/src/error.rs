@@ -15,7 +15,7 @@ pub enum ProcessError {
     },
     /// Arguments and variables exceed the size limit of the guardian's protocol.
     #[error(
-        "the command has {bytes} bytes of arguments and variables, at most {bytes_max} are taken"
+        "the command has {bytes} bytes of arguments and variables, but the limit is {bytes_max}"
     )]
     CommandTooLarge {
         /// Size of program, arguments and variables.
@@ -80,7 +80,7 @@ pub enum ProcessError {
     },
     /// The process that was started as the guardian ended at once, because its program does not
     /// support that role.
-    #[error("`{program} {}` has ended at once, and should have become the guardian", words(.args))]
+    #[error("`{program} {}` ended at once instead of becoming the guardian", words(.args))]
     NoGuardian {
         /// The guardian's program.
         program: PathBuf,
@@ -88,11 +88,11 @@ pub enum ProcessError {
         args: Vec<OsString>,
     },
     /// This process was itself started as a guardian, but has not become one.
-    #[error("this process was started to become a guardian, and starts children instead")]
+    #[error("this process was started to become a guardian, but starts children instead")]
     IsGuardian,
     /// The guardian (or this child's keeper) died or was ended, together with everything it
     /// watched.
-    #[error("the guardian has ended, and everything that it watched with it")]
+    #[error("the guardian has ended together with everything that it watched")]
     GuardianLost,
     /// The guardian does not accept or answer a request.
     #[error("the guardian did not answer within {waited_ms} ms")]
@@ -101,7 +101,7 @@ pub enum ProcessError {
         waited_ms: u64,
     },
     /// The guardian uses another version of the protocol.
-    #[error("the guardian does not speak protocol version {wants}")]
+    #[error("the guardian does not support protocol version {wants}")]
     GuardianVersion {
         /// This host's version.
         wants: u8,
@@ -152,7 +152,7 @@ impl ProcessError {
             ),
             Self::NotExecutable { .. } => Some("check that it is a program file, `chmod +x` it"),
             Self::CommandTooLarge { .. } | Self::ArgumentsTooLong { .. } => {
-                Some("hand the data over by standard input or a file")
+                Some("pass the data through standard input or a file")
             }
             Self::BadDirectory { .. } => Some("name a directory that exists and may be entered"),
             Self::CannotStart { .. } => {

@@ -47,7 +47,7 @@ pub struct Orphan {
 impl fmt::Display for Orphan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pid, name } = self;
-        write!(f, "ended process {pid} ({name}): a command had ended what watched it")
+        write!(f, "ended process {pid} ({name}): a command had ended its keeper")
     }
 }
 

@@ -173,7 +173,7 @@ async fn start(keeper: &Keeper, request: &[u8]) -> Result<Result<u32, Refusal>, 
         Some(Event::Refused(refusal)) => Ok(Err(refusal)),
         Some(Event::Exited(_) | Event::Leftovers(_) | Event::Ended { .. }) => {
             Err(ProcessError::GuardianAnswer {
-                what: "it told the end of a child before its start",
+                what: "it reported the end of a child before its start",
             })
         }
         None => Err(ProcessError::GuardianLost),

@@ -43,7 +43,7 @@ impl fmt::Display for Refusal {
             Self::Label(name) => {
                 write!(
                     f,
-                    "the plugin name `{name}` stands before what jaato or a shipped plugin says; `tool-{name}` would do"
+                    "jaato or a shipped plugin uses the name `{name}` for its messages; `tool-{name}` would be valid"
                 )
             }
             Self::ReservedTool(name) => {

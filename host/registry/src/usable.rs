@@ -116,14 +116,16 @@ fn retain<T>(
 fn why_no_preset(preset: &ProviderPreset) -> Option<String> {
     why_no_name(&preset.name).or_else(|| too_long(&preset.title, LINE_BYTES_MAX)).or_else(|| {
         let is_http = ["https://", "http://"].iter().any(|it| preset.base_url.starts_with(it));
-        (!is_http).then(|| "its `base_url` is no url of http".to_owned())
+        (!is_http).then(|| "its `base_url` is not an http url".to_owned())
     })
 }
 
 fn why_no_tool(tool: &ToolSpec, names: &BTreeSet<ToolName>) -> Option<String> {
     why_no_name(tool.name.as_str())
         .or_else(|| {
-            names.contains(&tool.name).then(|| "the plugin has another of this name".to_owned())
+            names
+                .contains(&tool.name)
+                .then(|| "the plugin has another one with this name".to_owned())
         })
         .or_else(|| too_long(&tool.description, TOOL_TEXT_BYTES_MAX))
         .or_else(|| schema::why_no_schema(&tool.parameters, SCHEMA_BYTES_MAX))
@@ -146,7 +148,7 @@ fn why_no_name(name: &str) -> Option<String> {
 
 fn too_long(text: &str, max: usize) -> Option<String> {
     let has = text.len();
-    (has > max).then(|| format!("its text has {has} bytes, at most {max} are taken"))
+    (has > max).then(|| format!("its text has {has} bytes, but the limit is {max}"))
 }
 
 /// Quotes a name so that every deceptive character is visible.
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn of_two_of_one_name_the_first_stays() {
-        let told = ["tool \"twice\" is left out: the plugin has another of this name"];
+        let told = ["tool \"twice\" is left out: the plugin has another one with this name"];
         check(vec![tool("twice", empty()), tool("twice", empty())], &["twice"], &told);
     }
 
@@ -226,7 +228,7 @@ mod tests {
             spec
         };
         check(vec![long(TOOL_TEXT_BYTES_MAX)], &["long"], &[]);
-        let told = "tool \"long\" is left out: its text has 16385 bytes, at most 16384 are taken";
+        let told = "tool \"long\" is left out: its text has 16385 bytes, but the limit is 16384";
         check(vec![long(TOOL_TEXT_BYTES_MAX + 1)], &[], &[told]);
         let tools = (0..=TOOLS_MAX).map(|number| tool(&format!("t{number}"), empty())).collect();
         let mut description = Description { tools, ..Description::default() };

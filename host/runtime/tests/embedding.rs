@@ -33,7 +33,7 @@ fn a_program_that_does_not_become_its_guardian_starts_one_more_and_no_further() 
         .unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     let expected = format!(
-        "`{} guardian` has ended at once, and should have become the guardian\n",
+        "`{} guardian` ended at once instead of becoming the guardian\n",
         program.display()
     );
     assert!(told.starts_with(&expected), "{told}");

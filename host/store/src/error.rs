@@ -10,7 +10,7 @@ pub enum LedgerError {
     #[error("there is no ledger: {0}")]
     NoPlace(String),
     /// The file is not a ledger and must not be changed.
-    #[error("`{0}` is no ledger, so nothing is added to it")]
+    #[error("`{0}` is not a ledger, so nothing is added to it")]
     NotALedger(PathBuf),
     /// The system refused.
     #[error("cannot write the ledger `{0}`: {1}")]

@@ -182,7 +182,7 @@ impl Ledger {
 }
 
 /// The advice if a ledger cannot be written.
-const REMEDY: &str = "the session goes on without it; `LEDGER_PATH` may name another file";
+const REMEDY: &str = "the session continues without it; `LEDGER_PATH` may name another file";
 
 impl Shared {
     /// Counts lost records, and remembers why.

@@ -175,7 +175,7 @@ fn a_ledger_that_cannot_be_written_says_why_once_and_counts_what_is_lost() {
     check_trouble(Path::new("/proc/nothing/ledger.jsonl"), "No such file");
     let file = root.path().join("file");
     fs::write(&file, "text").unwrap();
-    check_trouble(&file, "is no ledger");
+    check_trouble(&file, "is not a ledger");
     check_trouble(&file.join("ledger.jsonl"), "Not a directory");
     let nowhere = Ledger::new(Err("no home".into()), Box::new(|_| {}));
     nowhere.record(&record(1));
@@ -193,7 +193,7 @@ fn trouble_that_was_told_while_it_happened_is_told_as_a_count_in_the_end() {
     // The log is written a moment before the notice is available.
     let notice = std::iter::repeat_with(|| ledger.notice()).flatten().next().unwrap();
     assert!(
-        notice.ends_with("the session goes on without it; `LEDGER_PATH` may name another file")
+        notice.ends_with("the session continues without it; `LEDGER_PATH` may name another file")
     );
     ledger.record(&record(2));
     assert_eq!(ledger.finish(), ["2 records of this run are not in the ledger"]);

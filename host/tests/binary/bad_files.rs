@@ -56,7 +56,7 @@ fn files_that_are_no_plugins_for_this_machine() {
         note: cannot use `$HOUSE/given/empty.so` as a plugin: it is not a dynamic library
         note: cannot use `$HOUSE/given/foreign.so` as a plugin: it is built for aarch64, this machine is x86_64
         hint: build the plugin for this machine, or take the author's build for it
-        note: cannot use `$HOUSE/given/huge.so` as a plugin: its manifest has 20080 bytes, at most 16384 are allowed
+        note: cannot use `$HOUSE/given/huge.so` as a plugin: its manifest has 20080 bytes, but the limit is 16384
         note: cannot use `$HOUSE/given/program.so` as a plugin: it is a library without a jaato manifest
         hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
         note: cannot use `$HOUSE/given/text.so` as a plugin: it is not a dynamic library
@@ -153,7 +153,7 @@ fn headers_that_lie() {
     check(
         &house,
         expect![[r#"
-        note: cannot use `$HOUSE/given/endless.so` as a plugin: its manifest has 18446744073709551615 bytes, at most 16384 are allowed
+        note: cannot use `$HOUSE/given/endless.so` as a plugin: its manifest has 18446744073709551615 bytes, but the limit is 16384
         note: cannot use `$HOUSE/given/length.so` as a plugin: it is truncated or damaged: Invalid ELF section size or offset
         hint: copy or build the file again
         note: cannot use `$HOUSE/given/sections.so` as a plugin: it is truncated or damaged: its headers are incomplete
@@ -190,7 +190,7 @@ fn a_manifest_that_is_none() {
         note: cannot use `$HOUSE/given/f-api.so` as a plugin: its manifest has the plugin-api version `one`, not `1.2.3`
         note: cannot use `$HOUSE/given/g-utf8.so` as a plugin: its manifest cannot be read: invalid unicode code point at line 1 column 16
         note: cannot use `$HOUSE/given/h-deep.so` as a plugin: its manifest cannot be read: invalid type: sequence, expected u32 at line 1 column 1
-        note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host knows none of the kinds that it offers
+        note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host knows none of its kinds
         hint: update jaato
     "#]],
     );

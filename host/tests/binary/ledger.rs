@@ -201,7 +201,7 @@ fn a_ledger_that_cannot_be_written_is_told_once_and_the_run_goes_on() {
         ("/dev/full", "cannot write the ledger `/dev/full`: No space left on device"),
         (&folder, "Is a directory"),
         ("/proc/nothing/ledger.jsonl", "No such file or directory"),
-        (&notes, "is no ledger, so nothing is added to it"),
+        (&notes, "is not a ledger, so nothing is added to it"),
     ] {
         let output = house.command(&["run", "go"]).variable("LEDGER_PATH", path).run().code(0);
         assert_eq!(output.stdout, "It is Linux.\n");

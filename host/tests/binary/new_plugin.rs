@@ -60,13 +60,13 @@ fn another_sdk_can_be_named_and_without_any_nothing_is_written() {
     assert_eq!(
         alone.stderr,
         format!(
-            "error: `{}` has no sdk beside it: there is no `share/jaato/sdk` in the folder above its own\n\
+            "error: `{}` has no sdk: its folder has no `../share/jaato/sdk`\n\
              hint: unpack the whole archive of jaato, or name an sdk or a checkout with `--sdk`\n",
             jaato.display()
         )
     );
     let wrong = run(&["--sdk", "nowhere"]).code(2);
-    assert!(wrong.stderr.contains("`nowhere` holds no sdk of jaato"), "{wrong}");
+    assert!(wrong.stderr.contains("`nowhere` does not contain jaato's sdk"), "{wrong}");
     assert!(!house.workspace().join("moon").exists());
 
     for part in ["sdk", "testkit"] {
@@ -96,6 +96,6 @@ fn what_is_there_and_what_is_no_name_is_refused() {
     check_refused(&house, &["moon"], "`moon` exists already\nhint: take it away");
     check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");
     check_refused(&house, &["Moon Phase"], "cannot be a plugin's name\nhint: small letters");
-    check_refused(&house, &["tool-fn"], "in its code that means something else");
+    check_refused(&house, &["tool-fn"], "it has another meaning in Rust or the sdk");
     check_refused(&house, &["a", "--kind", "modul"], "possible values: tool, gc, provider");
 }

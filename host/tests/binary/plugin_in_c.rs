@@ -71,6 +71,7 @@ fn a_table_of_another_version_is_told_in_one_line() {
     let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), Some("BAD_VERSION")) else { return };
     house.drop_in(&built);
     let output = house.run(&["plugin", "list"]);
-    let text = "what it exports as `JAATO_PLUGIN_C1` cannot be used: its table has version 2, this host speaks 1";
+    let text =
+        "its export `JAATO_PLUGIN_C1` cannot be used: its table has version 2, this host speaks 1";
     assert!(output.to_string().contains(text), "{output}");
 }

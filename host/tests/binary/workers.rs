@@ -86,13 +86,13 @@ fn a_death_in_the_middle_of_a_message_costs_the_call() {
 
 #[test]
 fn half_a_message_costs_no_later_call() {
-    survives("half", "sent what is no message: only ");
+    survives("half", "sent an invalid message: only ");
 }
 
 #[test]
 fn a_worker_that_sends_nonsense_is_ended() {
-    survives("huge", "sent what is no message: a message of 2147483647 bytes");
-    survives("nonsense", "sent what is no message");
+    survives("huge", "sent an invalid message: a message of 2147483647 bytes");
+    survives("nonsense", "sent an invalid message");
 }
 
 #[test]
@@ -257,8 +257,8 @@ fn one_session_outlives_every_way_to_die_and_answers_a_last_question() {
         ("hog", "was ended by signal 6"),
         ("large", "limit_reached"),
         ("torn", "was ended by signal 6"),
-        ("huge", "sent what is no message"),
-        ("nonsense", "sent what is no message"),
+        ("huge", "sent an invalid message"),
+        ("nonsense", "sent an invalid message"),
         ("garbage", "printed"),
     ];
     let (mut answers, mut expect) = (Vec::new(), json!({}));

@@ -197,7 +197,7 @@ fn a_worker_that_was_stopped_goes_on_with_the_next_answer_that_is_missing() {
     house.configure("[plugins]\nisolated = [\"fixture-unruly\"]\n");
     let output = do_it(&house, "stop").code(0);
     assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
-    house.wait_for_log("the worker of plugin `fixture-unruly` was stopped: it was made to go on");
+    house.wait_for_log("the stopped worker of plugin `fixture-unruly` was resumed");
 }
 
 #[test]

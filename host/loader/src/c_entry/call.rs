@@ -40,7 +40,7 @@ impl Made {
         // SAFETY: the plugin's function; the context lives as long as what is made.
         let instance = unsafe { (entry.create)(context.address()) };
         if instance.is_null() {
-            return Err(error_frame(&misbehaved(&plugin, "`create` made no instance")));
+            return Err(error_frame(&misbehaved(&plugin, "`create` returned no instance")));
         }
         Ok(Arc::new(Self { entry, plugin, context, instance }))
     }
@@ -116,7 +116,7 @@ impl Future for Call {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if self.call.is_null() {
-            let what = if self.is_over { "it was over" } else { "`begin` began no call" };
+            let what = if self.is_over { "it was over" } else { "`begin` returned no call" };
             return Poll::Ready(Err(self.refused(what)));
         }
         let mut out = Buffer::empty();

@@ -43,7 +43,7 @@ impl Entry {
     /// many bytes are there, and the file is never unloaded.
     pub(crate) unsafe fn read(table: *const Plugin) -> Result<Self, String> {
         if table.is_null() || !table.is_aligned() {
-            return Err("its address is not one of a table".to_owned());
+            return Err("its address is not that of a table".to_owned());
         }
         // SAFETY: as the caller says, the size is there.
         let size = unsafe { (&raw const (*table).size).read() } as usize;
@@ -115,7 +115,9 @@ pub(super) fn answer(
             refused(format!("`{function}` failed without an error"))
         }
         (c1::FAILED, Some(bytes)) => Err(bytes),
-        (other, _) => refused(format!("`{function}` answered {other}, which is no status of it")),
+        (other, _) => {
+            refused(format!("`{function}` returned {other}, which is not a valid status"))
+        }
     }
 }
 

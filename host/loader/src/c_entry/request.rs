@@ -42,7 +42,7 @@ impl Held {
             Work::Sleep(future) => Pin::new(future).poll(&mut cx).map(slept),
             Work::Service(future) => Pin::new(future).poll(&mut cx).map(answered),
             Work::Next(future) => Pin::new(future).poll(&mut cx).map(next),
-            Work::Over => return failed(&Error::failed("the request was done already")),
+            Work::Over => return failed(&Error::failed("the request is already done")),
         };
         match polled {
             Poll::Pending => (c1::PENDING, Vec::new()),

@@ -109,7 +109,7 @@ impl Connection {
     pub(super) async fn go_on(&self) {
         if self.process.go_on().await {
             let plugin = self.core.guest.name();
-            let text = format!("the worker of plugin `{plugin}` was stopped: it was made to go on");
+            let text = format!("the stopped worker of plugin `{plugin}` was resumed");
             self.core.executor.watch().trouble(&text);
         }
     }
@@ -229,15 +229,17 @@ impl Connection {
             Kind::Answer => self.answer(id, flag, payload),
             Kind::Ask => {
                 let (context, operation, frame) =
-                    wire::read_ask(&payload).ok_or("a question that cannot be read")?;
+                    wire::read_ask(&payload).ok_or("a request that cannot be read")?;
                 self.ask(id, context, operation, frame);
             }
             Kind::Next => {
-                let (context, handle) = wire::read_stream(&payload).ok_or("no stream's number")?;
+                let (context, handle) =
+                    wire::read_stream(&payload).ok_or("an invalid stream number")?;
                 self.next(id, context, handle);
             }
             Kind::CloseStream => {
-                let (context, handle) = wire::read_stream(&payload).ok_or("no stream's number")?;
+                let (context, handle) =
+                    wire::read_stream(&payload).ok_or("an invalid stream number")?;
                 if let Some(core) = self.context(context) {
                     core.close_stream(handle);
                 }
@@ -261,7 +263,9 @@ impl Connection {
             | Kind::Served
             | Kind::Piece
             | Kind::Save
-            | Kind::Close => return Err(format!("a message that is the host's to send: {kind:?}")),
+            | Kind::Close => {
+                return Err(format!("a message that only the host may send: {kind:?}"));
+            }
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(super) async fn cause(
     process.end().await;
     let what = match (talk, ended) {
         (_, Some(ended)) => ended,
-        (Some(talk), None) => format!("sent what is no message: {talk}"),
+        (Some(talk), None) => format!("sent an invalid message: {talk}"),
         (None, None) => "closed its connection".to_owned(),
     };
     let printed = match process.printed().trim() {

@@ -85,8 +85,8 @@ fn speaks_as_this_host(version: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "a worker of another version of jaato was started: it speaks {version:?}, this one [{VERSION}]; jaato was \
-         replaced while it runs"
+        "the worker has protocol version {version:?} instead of [{VERSION}]; \
+         jaato was replaced while it runs"
     );
     Err(Error::new(ErrorKind::Unavailable, text).with_hint("start jaato again"))
 }
@@ -124,7 +124,7 @@ impl Worker {
             Ok(made) => made?,
             Err(_) => {
                 let text = format!(
-                    "the plugin `{}` made no instance within {} s",
+                    "the plugin `{}` created no instance within {} s",
                     guest.name(),
                     CREATE_MAX.as_secs()
                 );

@@ -123,7 +123,7 @@ fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
     let (_folder, path) = of_kind("oven");
     let Err(error) = Library::open(&path) else { panic!("it was opened") };
     assert_eq!(error.problem, LoadProblem::File(FileProblem::UnknownKind));
-    assert!(error.to_string().ends_with("this host knows none of the kinds that it offers"));
+    assert!(error.to_string().ends_with("this host knows none of its kinds"));
 }
 
 /// Builds a plugin, opens it, calls it, and lets it refuse a call.
