@@ -61,7 +61,7 @@ pub fn ask(
             Ok(infos) => infos,
             // The request itself will report what is wrong with the server.
             Err(error) => {
-                let text = format!("nothing is known of `{model}`: {error}");
+                let text = format!("cannot get information about `{model}`: {error}");
                 host.log.line(3, "host", &text);
                 return None;
             }

@@ -66,7 +66,7 @@ fn take(
     };
     let facts = std::fs::metadata(path).map_err(|error| io(&error))?;
     if !facts.is_file() {
-        let text = format!("cannot attach `{shown}`: it is no file");
+        let text = format!("cannot attach `{shown}`: it is not a file");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     let mut file = File::open(path).map_err(|error| io(&error))?;
@@ -94,7 +94,7 @@ fn text(mut file: File, path: &Path, name: String, bytes: u64) -> Result<Beside,
     let shown = path.display();
     if bytes > TEXT_BYTES_MAX {
         let text = format!(
-            "cannot attach `{shown}`: it has {bytes} bytes, and text may have {TEXT_BYTES_MAX}"
+            "cannot attach `{shown}`: it has {bytes} bytes, but the limit for text is {TEXT_BYTES_MAX}"
         );
         return Err(Error::new(ErrorKind::LimitReached, text)
             .with_hint("name the file in the prompt: the model reads it with its tools"));
@@ -107,9 +107,9 @@ fn text(mut file: File, path: &Path, name: String, bytes: u64) -> Result<Beside,
     match String::from_utf8(read) {
         Ok(text) if !text.contains('\0') => Ok(Beside::Text { name, text }),
         Ok(_) | Err(_) => {
-            let text = format!("cannot attach `{shown}`: no model can look at what it holds");
+            let text = format!("cannot attach `{shown}`: models cannot read this kind of file");
             Err(Error::new(ErrorKind::InvalidArguments, text)
-                .with_hint("a file is an image (PNG, JPEG, GIF, WebP), a PDF, or text in UTF-8"))
+                .with_hint("attach an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text"))
         }
     }
 }

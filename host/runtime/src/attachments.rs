@@ -28,7 +28,7 @@ impl Runtime {
     ) -> Result<PathBuf, Error> {
         let blobs = self.host().services.shared().blobs().of(session)?;
         let id = attachment.blob_id().ok_or_else(|| {
-            let text = "the attachment is in a place that this jaato does not know";
+            let text = "this version of jaato does not know the place of the attachment";
             Error::new(ErrorKind::NotFound, text)
         })?;
         let from = blobs.find(id)?.path;

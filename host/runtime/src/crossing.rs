@@ -36,7 +36,7 @@ pub async fn ask(
             let json: Arc<[u8]> = serde_json::to_vec(request).map_err(unwritten)?.into();
             if json.len() > REQUEST_BYTES_MAX {
                 let text = format!(
-                    "the history is {} bytes long: at most {REQUEST_BYTES_MAX} can be sent",
+                    "the history has {} bytes, but the limit is {REQUEST_BYTES_MAX}",
                     json.len()
                 );
                 return Err(Error::new(too_large(of), text));
@@ -57,9 +57,9 @@ fn explain_unknown(error: Error, of: LargeOf, plugin: &PluginName) -> Error {
     if error.kind != ErrorKind::UnknownOperation {
         return error;
     }
-    let text = format!("the history is larger than 8 MiB, which is all that `{plugin}` takes");
+    let text = format!("the history is larger than 8 MiB, the limit of `{plugin}`");
     Error::new(too_large(of), text)
-        .with_hint("an edition of the plugin that answers `large` takes more")
+        .with_hint("a version of the plugin that supports `large` accepts more")
 }
 
 fn too_large(of: LargeOf) -> ErrorKind {

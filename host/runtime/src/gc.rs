@@ -60,7 +60,7 @@ impl PluginGc {
             );
         };
         if !entry.candidate.manifest.kinds.contains(&Kind::Gc) {
-            let text = format!("plugin `{name}`, which `[gc] plugin` names, is no gc");
+            let text = format!("plugin `{name}`, which `[gc] plugin` names, is not a gc");
             return Err(
                 Error::new(ErrorKind::Configuration, text).with_hint(known(&self.host.registry()))
             );
@@ -113,7 +113,7 @@ fn known(registry: &Registry) -> String {
     let gcs = registry.plugins().iter().filter(is_gc);
     let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
     match names.as_slice() {
-        [] => "no gc plugin is there: `jaato doctor` tells where plugins are looked for".into(),
+        [] => "no gc plugin was found: `jaato doctor` shows the plugin folders".into(),
         names => format!("known gcs are: {}", names.join(", ")),
     }
 }

@@ -121,8 +121,7 @@ impl Host {
             let text = format!("no plugin offers the provider `{provider}`{of}");
             let known: Vec<String> = self.provider_names(registry).into_iter().collect();
             let hint = if known.is_empty() {
-                "no provider plugin was found: `jaato doctor` tells where they are looked for"
-                    .to_owned()
+                "no provider plugin was found: `jaato doctor` shows the plugin folders".to_owned()
             } else {
                 format!("known providers are: {}", known.join(", "))
             };

@@ -21,7 +21,7 @@ pub struct Maker(pub Weak<Host>);
 
 impl Maker {
     fn host(&self) -> Result<Arc<Host>, Error> {
-        let over = || Error::new(ErrorKind::Unavailable, "the host is over");
+        let over = || Error::new(ErrorKind::Unavailable, "the host has ended");
         self.0.upgrade().ok_or_else(over)
     }
 }

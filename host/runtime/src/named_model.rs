@@ -131,7 +131,7 @@ impl Host {
         };
         let (text, hint) = match candidates.as_slice() {
             [] => (
-                format!("nobody knows whose model `{name}` is: wants `provider/model`{or}"),
+                format!("the provider of model `{name}` is unknown: use `provider/model`{or}"),
                 "`jaato model list` tells which models there are".to_owned(),
             ),
             [first, ..] => (

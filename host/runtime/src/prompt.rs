@@ -64,7 +64,7 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
     all.map_err(|error| wrong(error.to_string()))?;
     if read.len() as u64 > PROMPT_FILE_BYTES_MAX {
         return Err(wrong(format!(
-            "it has {bytes} bytes, at most {PROMPT_FILE_BYTES_MAX} are allowed"
+            "it has {bytes} bytes, but the limit is {PROMPT_FILE_BYTES_MAX}"
         )));
     }
     let Decoded { text, is_damaged, .. } = decode(&read, false);

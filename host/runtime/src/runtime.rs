@@ -369,7 +369,7 @@ impl Runtime {
         let site = CallSite { provider, ..CallSite::of_nobody() };
         let asked = about_models::models(&self.host, plugin, site);
         tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
-            let text = format!("it did not tell its models within {} s", wait.as_secs());
+            let text = format!("it did not list its models within {} s", wait.as_secs());
             Err(Error::new(ErrorKind::Provider, text)
                 .with_hint("is the server of the configured base url running?"))
         })

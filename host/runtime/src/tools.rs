@@ -181,11 +181,8 @@ fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
     if instance.catalog().registry.tool(name).is_some_and(is_it) {
         return Ok(());
     }
-    let text = format!(
-        "the tool `{name}` is not what was offered: plugin `{}` was replaced",
-        offered.plugin
-    );
-    Err(Error::new(ErrorKind::Unavailable, text).with_hint("the next turn offers what is there"))
+    let text = format!("the tool `{name}` has changed: plugin `{}` was replaced", offered.plugin);
+    Err(Error::new(ErrorKind::Unavailable, text).with_hint("the next turn offers the new tools"))
 }
 
 impl ToolSet for PluginTools {

@@ -54,7 +54,7 @@ impl Assets {
         found.ok_or_else(|| {
             let text = format!("there is no model `{id}` on this machine");
             Error::new(ErrorKind::NotFound, text)
-                .with_hint(format!("`jaato model import FILE --name {id}` takes one from a file"))
+                .with_hint(format!("`jaato model import FILE --name {id}` imports it from a file"))
         })
     }
 

@@ -96,7 +96,7 @@ impl Children {
     /// messages wait.
     pub fn send(&self, number: u64, text: String) -> Result<()> {
         if text.trim().is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArguments, "there is nothing to say"));
+            return Err(Error::new(ErrorKind::InvalidArguments, "the message is empty"));
         }
         self.with(number, |child| {
             if child.state.borrow().is_running {

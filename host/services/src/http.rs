@@ -51,9 +51,9 @@ impl Requests {
         let places =
             known.entry(plugin.clone()).or_insert_with(|| Arc::new(Semaphore::new(REQUESTS_MAX)));
         Arc::clone(places).try_acquire_owned().map_err(|_| {
-            let text = format!("the plugin has {REQUESTS_MAX} requests going on already");
+            let text = format!("the plugin already has {REQUESTS_MAX} running requests");
             Error::new(ErrorKind::LimitReached, text)
-                .with_hint("read some to their end, or close them, first")
+                .with_hint("first read some to their end or close them")
                 .temporary()
         })
     }
@@ -139,7 +139,7 @@ fn prepare(bodies: &Arc<Bodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<R
     let method = Method::from_bytes(asked.method.as_bytes())
         .ok()
         .filter(|method| *method != Method::CONNECT)
-        .ok_or_else(|| bad_request(&format!("`{}` is no method", asked.method)))?;
+        .ok_or_else(|| bad_request(&format!("`{}` is not a method", asked.method)))?;
     let mut request = Request::new(method, &asked.url).map_err(|error| to_error(&error))?;
     for (name, value) in &asked.headers {
         let (name, value) = header(name, value)?;
@@ -147,7 +147,7 @@ fn prepare(bodies: &Arc<Bodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<R
     }
     match asked.body {
         Some(_) if !bytes.is_empty() => {
-            return Err(bad_request(&"the request names a body and has another one beside it"));
+            return Err(bad_request(&"the request names a body and also contains one"));
         }
         Some(number) => bodies.finish(number)?.send_with(&mut request),
         None => request.body = bytes.into(),
@@ -181,7 +181,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
     let wrong = |what: &str| bad_request(&format!("the header `{name}` {what}"));
     let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no usable name"))?;
     if HOST_HEADERS.contains(&known.as_str()) {
-        return Err(wrong("is set by the host alone"));
+        return Err(wrong("is set only by the host"));
     }
     let value = HeaderValue::from_str(value).map_err(|_| wrong("has no usable value"))?;
     Ok((known, value))
@@ -190,7 +190,8 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
 fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error> {
     let secret = grant.secret.reveal();
     let unusable = || {
-        let text = format!("the credential `{variable}` holds what no header can");
+        let text =
+            format!("the credential `{variable}` contains characters that a header cannot contain");
         Error::new(ErrorKind::Configuration, text).with_hint("look for line breaks in it")
     };
     let (name, value) = match &grant.scheme {
@@ -339,7 +340,7 @@ mod tests {
             (0..REQUESTS_MAX).map(|_| requests.begin(&plugin).unwrap()).collect();
         let error = requests.begin(&plugin).unwrap_err();
         assert_eq!(error.kind, ErrorKind::LimitReached);
-        assert_eq!(error.message, "the plugin has 64 requests going on already");
+        assert_eq!(error.message, "the plugin already has 64 running requests");
         assert!(requests.begin(&PluginName::from("tool-y")).is_ok());
         going_on.pop();
         assert!(requests.begin(&plugin).is_ok());

@@ -47,7 +47,7 @@ impl KeyCommands {
         let wrong = |what: String| {
             let text = format!("the command of {whose} {what}");
             Error::new(ErrorKind::Configuration, text)
-                .with_hint("run it yourself in a shell: it has to print the key and nothing else")
+                .with_hint("run it in a shell: it must print only the key")
         };
         let words = ["/bin/sh", "-c", line];
         let (bytes, exit) = match self.end_of(&words, b"").await {

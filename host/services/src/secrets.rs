@@ -58,7 +58,7 @@ impl PluginSecrets {
             Some(Found::InTool) => place.printed(&self.commands).await.ok_or_else(|| {
                 let text = format!("the system's tool for secrets does not give `{name}`");
                 Error::new(ErrorKind::Unavailable, text)
-                    .with_hint("it may be locked; or take the secret away and keep it again")
+                    .with_hint("it may be locked; otherwise remove the secret and store it again")
             })?,
         };
         self.note(plugin, name, &value);

@@ -130,7 +130,7 @@ impl Sessions {
     }
 
     fn maker(&self) -> Result<&dyn SessionMaker, Error> {
-        let none = || Error::new(ErrorKind::Unavailable, "this host makes no sessions");
+        let none = || Error::new(ErrorKind::Unavailable, "this host does not create sessions");
         self.maker.get().map(Box::as_ref).ok_or_else(none)
     }
 
@@ -168,7 +168,7 @@ impl Sessions {
         found.ok_or_else(|| {
             let text = "there is no session to act in";
             Error::new(ErrorKind::Unavailable, text)
-                .with_hint("ask within a call: it is the call's session that is meant")
+                .with_hint("ask within a call: the request applies to the session of the call")
         })
     }
 

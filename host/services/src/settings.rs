@@ -405,8 +405,8 @@ pub fn named_plugin<'a>(
     by(wanted).or_else(|| by(&dashed)).filter(is_provider).ok_or_else(|| {
         let place = settings.map(first_place).unwrap_or_default();
         let text = match given {
-            None => format!("`[providers.{name}]` does not say its plugin ({place})"),
-            Some(_) => format!("`[providers.{name}]` names no plugin of a provider ({place})"),
+            None => format!("`[providers.{name}]` does not name its plugin ({place})"),
+            Some(_) => format!("`[providers.{name}]` does not name a provider plugin ({place})"),
         };
         let known: Vec<&str> = registry.providers().chain(registry.presets()).collect();
         let hint = format!("`plugin` is one of: {}", known.join(", "));

@@ -66,7 +66,10 @@ impl StoredKeys {
         key: &str,
     ) -> Result<StoredIn, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
-            Error::new(ErrorKind::Configuration, "the system names no home to keep a key in")
+            Error::new(
+                ErrorKind::Configuration,
+                "the system does not name a home folder to keep a key in",
+            )
         })?;
         let stored = place(folder, provider).store(commands, key.as_bytes()).await;
         stored.map_err(|error| {
@@ -82,7 +85,7 @@ impl StoredKeys {
     pub async fn remove(&self, commands: &KeyCommands, provider: &str) -> Result<bool, Error> {
         let Some(folder) = &self.folder else { return Ok(false) };
         place(folder, provider).remove(commands).await.map_err(|error| {
-            let text = format!("the key of `{provider}` cannot be taken away: {error}");
+            let text = format!("the key of `{provider}` cannot be removed: {error}");
             Error::new(ErrorKind::Configuration, text)
         })
     }

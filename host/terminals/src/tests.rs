@@ -292,7 +292,7 @@ async fn what_a_program_does_not_read_is_an_error_and_what_it_reads_is_counted()
     let shown = bench.board.find(&bench.session, 1).unwrap();
     *bench.noted.room.lock() = 3;
     let error = bench.board.type_into(&shown, b"four".to_vec(), TYPE_MAX).await.unwrap_err();
-    assert_eq!(error.message, "the program does not read what is typed");
+    assert_eq!(error.message, "the program does not read its input");
     assert!(bench.board.type_into(&shown, b"more".to_vec(), TYPE_MAX).await.is_err());
     assert!(bench.board.write(&bench.session, 1, b"secret".to_vec()).await.is_err());
     assert_eq!(bench.seen.take(), ["a", "typed 3"]);

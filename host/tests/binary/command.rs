@@ -112,7 +112,7 @@ fn what_is_refused_is_told_and_a_panic_costs_the_command_alone() {
         &[&["gc"]],
         expect![[r#"
             error: `gc` makes room in a conversation, and there is none here
-            hint: in `jaato run` it happens by itself when the context is full
+            hint: `jaato run` makes room by itself when the context is full
         "#]],
     );
     refused(

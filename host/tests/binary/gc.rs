@@ -184,7 +184,7 @@ fn without_its_plugin_a_session_goes_on_and_says_so_once() {
     house.configure_more(SMALL_WINDOW);
     let output = chat(&house, "a\nb\nc\nd\n").code(0);
     let line = "gc gc-truncate: no plugin `gc-truncate`, which `[gc] plugin` names, was found hint: \
-                no gc plugin is there: `jaato doctor` tells where plugins are looked for";
+                no gc plugin was found: `jaato doctor` shows the plugin folders";
     assert_eq!(told(&output), [line], "{output}");
 }
 
@@ -206,7 +206,7 @@ fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
     );
     check(
         "[gc]\nplugin = \"tool-environment\"\n",
-        "gc environment: plugin `tool-environment`, which `[gc] plugin` names, is no gc hint: \
+        "gc environment: plugin `tool-environment`, which `[gc] plugin` names, is not a gc hint: \
          known gcs are: gc-truncate",
     );
 }

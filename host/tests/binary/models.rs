@@ -70,7 +70,7 @@ fn a_name_alone_goes_to_whom_it_is_of_or_whose_key_is_there() {
     let said = "`my-tuned-one` may be a model of anthropic, openai: say which";
     assert!(both.stderr.contains(said), "{both}");
     let nobody = house.run(&["run", "--model", "my-tuned-one", "x"]).code(3);
-    assert!(nobody.stderr.contains("nobody knows whose model `my-tuned-one` is"), "{nobody}");
+    assert!(nobody.stderr.contains("the provider of model `my-tuned-one` is unknown"), "{nobody}");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_no_option_says_goes_in_the_vendors_words() {
     let wrong = at(&house, &server, &[&words[..], &["--extra-body", "[1]"]].concat()).run().code(2);
     assert!(wrong.stderr.contains("not a JSON object"), "{wrong}");
     let host = at(&house, &server, &[&words[..], &["--extra-header", "host=x"]].concat()).run();
-    assert!(host.stderr.contains("the header `host` is set by the host alone"), "{host}");
+    assert!(host.stderr.contains("the header `host` is set only by the host"), "{host}");
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn a_full_disk_leaves_the_value_that_was_there() {
         file.display()
     );
     let output = Command::program(&house, "bash", &["-c", &line]).run();
-    assert!(output.stdout.contains("what was there stays"), "{output}");
+    assert!(output.stdout.contains("its stored value is unchanged"), "{output}");
     assert_eq!(ask(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "small");
 }
 

@@ -142,8 +142,9 @@ fn a_prompt_file_that_is_not_there_or_too_big_is_refused() {
     expect![[r#"
         exit 3
         --- stderr
-        error: cannot use prompt file `$HOUSE/prompt.md`: it has 65537 bytes, at most 65536 are allowed
-    "#]].assert_eq(&output.to_string());
+        error: cannot use prompt file `$HOUSE/prompt.md`: it has 65537 bytes, but the limit is 65536
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 /// With all shipped plugins, for a large model and for the embedded one.

@@ -170,8 +170,8 @@ fn what_cannot_be_attached_is_refused_by_name_before_anything_is_sent() {
     put(&house, "long.txt", &vec![b'a'; 1024 * 1024 + 1]);
     for (file, says) in [
         ("none.png", "cannot attach `none.png`: No such file"),
-        (".", "cannot attach `.`: it is no file"),
-        ("noise.png", "cannot attach `noise.png`: no model can look at what it holds"),
+        (".", "cannot attach `.`: it is not a file"),
+        ("noise.png", "cannot attach `noise.png`: models cannot read this kind of file"),
         ("long.txt", "cannot attach `long.txt`: it has 1048577 bytes"),
     ] {
         let server = Server::start([]);

@@ -58,9 +58,9 @@ fn what_is_wrong_with_one_is_told_with_its_place() {
     assert!(home.contains("the command of `api_key_command` ("), "{home}");
     assert!(home.contains(") ended with 3\n"), "{home}");
     let odd = told("odd/one");
-    assert!(odd.contains("`[providers.odd]` names no plugin of a provider ("), "{odd}");
+    assert!(odd.contains("`[providers.odd]` does not name a provider plugin ("), "{odd}");
     let sun = told("sun/one");
-    assert!(sun.contains("`[providers.sun]` does not say its plugin"), "{sun}");
+    assert!(sun.contains("`[providers.sun]` does not name its plugin"), "{sun}");
     let moon = told("moon/one");
     assert!(
         moon.contains("known providers are: ")
@@ -85,7 +85,7 @@ fn a_name_for_a_model_brings_its_options() {
     assert_eq!(asked[1]["temperature"], 1.0);
     let slow = house.command(&["run", "--model", "slow", "hello"]).run();
     assert!(
-        slow.stderr.contains("nobody knows whose model `slow` is: wants `provider/model`"),
+        slow.stderr.contains("the provider of model `slow` is unknown: use `provider/model`"),
         "{slow}"
     );
     assert!(slow.stderr.contains("or one of your names: `fast`"), "{slow}");

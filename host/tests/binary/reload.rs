@@ -401,10 +401,7 @@ fn what_changes_in_a_workspace_is_not_used_before_the_workspace_is_trusted_again
     chat.say("a", "first");
     place(&two, &file);
     chat.say("b", "second");
-    chat.say(
-        "/plugin show fixture-editions",
-        "its workspace changed, so it is not trusted any more",
-    );
+    chat.say("/plugin show fixture-editions", "its workspace changed, so it is no longer trusted");
     house.run(&["trust"]).code(0);
     chat.say("c", "third");
     chat.end(&house);

@@ -114,7 +114,7 @@ fn a_house_without_a_provider_says_so() {
         exit 3
         --- stderr
         error: no plugin offers the provider `local` of the model `local/qwen2.5-coder-1.5b`
-        hint: no provider plugin was found: `jaato doctor` tells where they are looked for
+        hint: no provider plugin was found: `jaato doctor` shows the plugin folders
     "#]]
     .assert_eq(&output.to_string());
 }

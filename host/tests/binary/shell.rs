@@ -488,13 +488,13 @@ fn a_hostile_client_is_told_off_and_holds_nobody_up() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     for (sent, told) in [
-        (b"garbage\n".to_vec(), "no request"),
-        (b"{\"request\":\"moonlight\"}\n".to_vec(), "no request"),
+        (b"garbage\n".to_vec(), "does not know the request"),
+        (b"{\"request\":\"moonlight\"}\n".to_vec(), "does not know the request"),
         (vec![b'x'; 64 * 1024 + 1], "a line has more than 65536 bytes"),
-        (b"{\"request\":\"type\",\"bytes\":[1]}\n".to_vec(), "before a terminal is shown"),
+        (b"{\"request\":\"type\",\"bytes\":[1]}\n".to_vec(), "must be shown before typing"),
         (
             b"{\"request\":\"attach\",\"session\":\"s\",\"terminal\":9,\"types\":true}\n".to_vec(),
-            "shows no terminal 9",
+            "does not show terminal 9",
         ),
     ] {
         let mut client = connect(&house);
@@ -512,11 +512,11 @@ fn a_hostile_client_is_told_off_and_holds_nobody_up() {
     while answer.contains("\"screen\"") {
         answer = line(&mut client);
     }
-    assert!(answer.contains("to look, not to type"), "{answer}");
+    assert!(answer.contains("joined only for viewing"), "{answer}");
     // One client too many is refused, and the earlier ones are served.
     let mut silent: Vec<_> = (0..32).map(|_| connect(&house)).collect();
     let mut late = connect(&house);
-    assert!(line(&mut late).contains("32 clients are connected already"));
+    assert!(line(&mut late).contains("32 clients are already connected"));
     silent[0].write_all(b"{\"request\":\"list\"}\n").unwrap();
     assert!(line(&mut silent[0]).contains("session_0"));
     drop(silent);

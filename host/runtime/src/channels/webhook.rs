@@ -37,14 +37,17 @@ impl WebhookAsker {
             .is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
         if request.url.scheme() != "https" && !is_own_machine {
             let text =
-                "the webhook for permissions is asked by https, or on this machine".to_owned();
-            return Err(wrong(text).with_hint("calls and their answers would pass in the clear"));
+                "the webhook for permissions must use https or be on this machine".to_owned();
+            return Err(
+                wrong(text).with_hint("calls and answers would otherwise be sent unencrypted")
+            );
         }
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(token) = token {
-            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| wrong("`PERMISSION_WEBHOOK_TOKEN` is no header's value".to_owned()))?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+                wrong("`PERMISSION_WEBHOOK_TOKEN` is not a valid header value".to_owned())
+            })?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }

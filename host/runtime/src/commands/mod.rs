@@ -162,7 +162,7 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
     if session.facts().model.is_empty() {
         let text = "`gc` makes room in a conversation, and there is none here";
         return Err(Error::new(ErrorKind::Unavailable, text)
-            .with_hint("in `jaato run` it happens by itself when the context is full"));
+            .with_hint("`jaato run` makes room by itself when the context is full"));
     }
     let GcReport {
         messages_removed,

@@ -273,7 +273,7 @@ impl Teller {
         };
         if is_first {
             self.notice(format!(
-                "plugin `{}` hears events more slowly than they come: some are left out",
+                "plugin `{}` handles events too slowly: some are skipped",
                 self.plugin.name
             ));
         }
@@ -283,7 +283,7 @@ impl Teller {
         let name = &self.plugin.name;
         let why = error.map_or_else(String::new, |error| format!(": {}", error.message));
         self.notice(format!(
-            "plugin `{name}` is told no more events in this session: it failed \
+            "plugin `{name}` gets no more events in this session: it failed \
              {HOOK_FAILURES_MAX} times in a row{why}"
         ));
     }

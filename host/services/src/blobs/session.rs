@@ -150,7 +150,7 @@ impl Room {
     fn take(blobs: &Arc<SessionBlobs>) -> Result<Self, Error> {
         let mut state = blobs.state.lock();
         if state.kept.len() + state.uploads >= BLOBS_MAX {
-            let text = format!("the session has {BLOBS_MAX} blobs, and may have no more");
+            let text = format!("the session already has {BLOBS_MAX} blobs, the maximum");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         state.uploads += 1;

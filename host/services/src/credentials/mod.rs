@@ -300,9 +300,8 @@ impl Credentials {
             credential.missing.as_ref().filter(|_| credential.keys.is_empty())
         {
             let text = format!("`{name}`, which `{API_KEY_ENV}` names ({place}), is not set");
-            return Err(Error::new(ErrorKind::NotFound, text).with_hint(
-                "set it in the shell from which jaato is started, or in an `--env-file`",
-            ));
+            return Err(Error::new(ErrorKind::NotFound, text)
+                .with_hint("set it in the shell that starts jaato, or in an `--env-file`"));
         }
         if credential.keys.is_empty() {
             return if credential.is_vendors(url) {

@@ -285,7 +285,7 @@ impl Found<'_> {
             Some(url) => Ok(BaseUrl { text: text.to_owned(), url, place: place.to_owned() }),
             None => {
                 let shown = MaskedUrl::unreadable(text);
-                let text = format!("`{shown}` is no base url ({place})");
+                let text = format!("`{shown}` is not a base url ({place})");
                 Err(Error::new(ErrorKind::Configuration, text)
                     .with_hint("a base url looks like `http://localhost:11434/v1`"))
             }
@@ -337,7 +337,7 @@ pub(super) fn declared(
     let header = header.filter(|name| !name.is_empty());
     let project_header = match header {
         Some(name) if is_header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),
-        Some(name) => return Err(wrong(&format!("header `{name}`, which is none"))),
+        Some(name) => return Err(wrong(&format!("header `{name}`, which is not a valid header"))),
         None => None,
     };
     if spec.origin.is_empty() {
@@ -345,6 +345,6 @@ pub(super) fn declared(
     }
     match Url::parse(&spec.origin) {
         Ok(url) => Ok((scheme, Some(url), project_header)),
-        Err(_) => Err(wrong(&format!("origin `{}`, which is no url", spec.origin))),
+        Err(_) => Err(wrong(&format!("origin `{}`, which is not a url", spec.origin))),
     }
 }

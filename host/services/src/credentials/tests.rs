@@ -333,8 +333,8 @@ fn wrong_values_are_told_with_their_place() {
     for (own, text) in [
         ("api_key = 7", "`api_key` of `[plugins.provider-openai]` wants a text"),
         ("plain_http = \"yes\"", "`plain_http` of `[plugins.provider-openai]` wants true or false"),
-        ("base_url = \"moon\"", "`moon` is no base url"),
-        ("base_url = \"ftp://h\"", "`ftp://h` is no base url"),
+        ("base_url = \"moon\"", "`moon` is not a base url"),
+        ("base_url = \"ftp://h\"", "`ftp://h` is not a base url"),
     ] {
         let error = read(&Case { own, ..Case::default() }).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration, "{own}");

@@ -74,8 +74,7 @@ impl StorePlace {
         let Some(file) = read.map_err(|error| not_usable(&error))? else { return Ok(None) };
         let damaged = || {
             let text = format!("the value of `{key}` is damaged: `{}`", path.display());
-            Error::new(ErrorKind::Io, text)
-                .with_hint("take the file away, or write the value again")
+            Error::new(ErrorKind::Io, text).with_hint("remove the file, or write the value again")
         };
         let frame = Frame::parse(&file).map_err(|_| damaged())?;
         if !frame.json::<String>().is_ok_and(|has| has == key) {
@@ -99,7 +98,7 @@ impl StorePlace {
                 "a value has at most {VALUE_BYTES_MAX} bytes, this one has {}",
                 value.len()
             );
-            let hint = "keep it as a file in the folder that `store.folder` answers";
+            let hint = "keep it as a file in the folder that `store.folder` returns";
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint(hint));
         }
         let bug =
@@ -178,7 +177,7 @@ impl StorePlace {
         let path = self.folder.join("lock");
         let held = jaato_places::lock(&path, LOCK_WAIT).map_err(|error| not_usable(&error))?;
         held.ok_or_else(|| {
-            let text = "another process writes to the plugin's store all the time";
+            let text = "another process keeps writing to the plugin's store";
             Error { retry: Retry::Temporary, ..Error::new(ErrorKind::Unavailable, text) }
         })
     }
@@ -250,7 +249,8 @@ fn stored_key(path: &Path) -> Option<StoredKey> {
 }
 
 fn failed(doing: &str, key: &str, error: &std::io::Error) -> Error {
-    let text = format!("cannot {doing} the value of `{key}`, what was there stays: {error}");
+    let text =
+        format!("cannot {doing} the value of `{key}`, its stored value is unchanged: {error}");
     let made = Error::new(ErrorKind::Io, text);
     jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
 }

@@ -182,7 +182,7 @@ impl Terminals {
                 shown
             }
             None if state.shown.len() >= TERMINALS_MAX => {
-                let text = format!("{TERMINALS_MAX} terminals are shown already");
+                let text = format!("{TERMINALS_MAX} terminals are already shown");
                 return Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some"));
             }
             None => {
@@ -331,7 +331,7 @@ impl Terminals {
         *server = match Server::start(door, Arc::downgrade(self), &self.runtime) {
             Ok(server) => Listening::On(server),
             Err(error) => {
-                self.log.line(1, "host", &format!("nobody can join terminals: {error}"));
+                self.log.line(1, "host", &format!("terminals cannot be joined: {error}"));
                 Listening::Off
             }
         };
@@ -353,8 +353,8 @@ impl Terminals {
 }
 
 fn not_read() -> Error {
-    Error::new(ErrorKind::Unavailable, "the program does not read what is typed")
-        .with_hint("Ctrl-C interrupts it, and drops what it did not read")
+    Error::new(ErrorKind::Unavailable, "the program does not read its input")
+        .with_hint("Ctrl-C interrupts it and discards its unread input")
 }
 
 impl Look {

@@ -133,7 +133,7 @@ async fn accept(listener: UnixListener, board: Weak<Terminals>, stop: Arc<Semaph
             let (from, mut to) = stream.into_split();
             let served = match &place {
                 Ok(_) => serve(from, &mut to, &board).await,
-                Err(_) => Err(format!("{CLIENTS_MAX} clients are connected already")),
+                Err(_) => Err(format!("{CLIENTS_MAX} clients are already connected")),
             };
             if let Err(message) = served {
                 // A client that does not read the reply finds a closed socket.
@@ -165,7 +165,7 @@ async fn serve(
 ) -> Result<(), String> {
     let mut lines = Lines::new(from, REQUEST_BYTES_MAX);
     let Ok(first) = timeout(WISH_MAX, request(&mut lines)).await else {
-        return Err(format!("nothing was asked for within {} s", WISH_MAX.as_secs()));
+        return Err(format!("no request came within {} s", WISH_MAX.as_secs()));
     };
     let Some(board) = board.upgrade() else { return Ok(()) };
     match first? {
@@ -179,12 +179,12 @@ async fn serve(
         Some(Request::Attach { session, terminal, types }) => {
             let found = board.find(&SessionId::from(session.as_str()), terminal);
             let Some(shown) = found else {
-                return Err(format!("session `{session}` shows no terminal {terminal} any more"));
+                return Err(format!("session `{session}` does not show terminal {terminal}"));
             };
             let look = board.look(shown, types);
             attached(&mut lines, to, &board, &look, types).await
         }
-        Some(Request::Type { .. }) => Err("nothing is typed before a terminal is shown".into()),
+        Some(Request::Type { .. }) => Err("a terminal must be shown before typing".into()),
     }
 }
 
@@ -231,7 +231,7 @@ async fn hear(
         let bytes = match request(lines).await? {
             None => break,
             Some(Request::Type { bytes }) if types => bytes,
-            Some(Request::Type { .. }) => return Err("it was joined to look, not to type".into()),
+            Some(Request::Type { .. }) => return Err("it was joined only for viewing".into()),
             Some(Request::List | Request::Attach { .. }) => {
                 return Err("one connection shows one terminal".into());
             }
@@ -242,7 +242,7 @@ async fn hear(
         // Longer than a program may take to read it, so that a Ctrl-C after a large paste is not
         // lost.
         if typed.send_timeout(bytes, TYPE_MAX * 2).await.is_err() {
-            let message = "the program does not read what is typed".to_owned();
+            let message = "the program does not read its input".to_owned();
             // One such message is enough.
             let _ = say.try_send(Reply::NotTyped { message });
         }
@@ -312,5 +312,5 @@ async fn request(lines: &mut Lines<OwnedReadHalf>) -> Result<Option<Request>, St
         Ok(None) | Err(_) => return Ok(None),
     };
     let request = serde_json::from_slice(&line);
-    request.map(Some).map_err(|_| "that is no request that this host knows".to_owned())
+    request.map(Some).map_err(|_| "this host does not know the request".to_owned())
 }

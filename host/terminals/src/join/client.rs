@@ -135,7 +135,7 @@ async fn list(socket: &Path) -> io::Result<Vec<Listed>> {
         | Reply::Screen { .. }
         | Reply::NotTyped { .. }
         | Reply::Ended
-        | Reply::Unknown => Err(io::Error::other("it answers with something else")),
+        | Reply::Unknown => Err(io::Error::other("it sent an unknown answer")),
     }
 }
 

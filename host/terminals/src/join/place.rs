@@ -82,14 +82,14 @@ fn make(folder: &Path) -> io::Result<()> {
 fn check(folder: &Path) -> io::Result<()> {
     let found = folder.symlink_metadata()?;
     if !found.is_dir() {
-        return Err(io::Error::other("it is no folder"));
+        return Err(io::Error::other("it is not a folder"));
     }
     if found.uid() != own_user() {
-        return Err(io::Error::other(format!("it is user {}'s", found.uid())));
+        return Err(io::Error::other(format!("it belongs to user {}", found.uid())));
     }
     if found.mode() & OTHERS != 0 {
         let mode = found.mode() & 0o7777;
-        return Err(io::Error::other(format!("others may look into it (mode {mode:o}, not 700)")));
+        return Err(io::Error::other(format!("others can access it (mode {mode:o}, not 700)")));
     }
     jaato_places::check_folder(folder, &Owners::own())?;
     Ok(())
@@ -142,11 +142,11 @@ mod tests {
         let own = root.path().join(format!("jaato-{}", own_user()));
         symlink(&elsewhere, &own).unwrap();
         let door = Door::in_places(None, root.path());
-        assert!(door.make().unwrap_err().to_string().contains("it is no folder"));
+        assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
         assert_eq!(door.existing(), Vec::<&Path>::new());
         fs::remove_file(&own).unwrap();
         fs::write(&own, "").unwrap();
-        assert!(door.make().unwrap_err().to_string().contains("it is no folder"));
+        assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
     }
 
     #[test]
@@ -181,6 +181,6 @@ mod tests {
         mode(&own, 0o700);
         std::os::unix::fs::chown(&own, Some(4711), Some(4711)).unwrap();
         let door = Door::in_places(None, root.path());
-        assert!(door.make().unwrap_err().to_string().contains("it is user 4711's"));
+        assert!(door.make().unwrap_err().to_string().contains("it belongs to user 4711"));
     }
 }

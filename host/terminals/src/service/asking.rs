@@ -53,7 +53,7 @@ pub(crate) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
     };
     let shown = asked.board.find(&asked.session, asked.ask.terminal);
     if shown.is_some_and(|shown| shown.has_typers()) {
-        let reason = "somebody has joined the terminal and can type there".to_owned();
+        let reason = "a person has joined the terminal and can type there".to_owned();
         return Ok(TerminalAsked::Nobody { reason });
     }
     // One question at a time, even from different plugins.

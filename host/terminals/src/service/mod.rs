@@ -60,7 +60,7 @@ impl TerminalServices {
         let parsed = Frame::parse(request).map_err(bad_request)?;
         let mut screen: TerminalScreen = parsed.json().map_err(bad_request)?;
         let ansi = std::str::from_utf8(parsed.bytes)
-            .map_err(|error| refused(format!("the screen's ANSI text is no UTF-8: {error}")))?;
+            .map_err(|error| refused(format!("the screen's ANSI text is not UTF-8: {error}")))?;
         check(&screen, ansi)?;
         screen.command = cut(&screen.command, TEXT_MAX);
         let over = self.own(screen.terminal)?;
@@ -97,7 +97,7 @@ impl TerminalServices {
         self.board.sessions()?.over(&self.session, &self.plugin, number).ok_or_else(|| {
             let text = format!("plugin `{}` has no terminal {number}", self.plugin);
             Error::new(ErrorKind::NotFound, text)
-                .with_hint("only what it started itself in this session is its own")
+                .with_hint("a plugin can use only terminals that it started in this session")
         })
     }
 }
