@@ -70,7 +70,7 @@ fn a_plugin_without_tools() {
             tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
             fixture-vanished ($HOUSE/plugins/libfixture_vanished.so): the plugin exports tools but has none
-              add `tool!(…)` beside each tool's `impl`
+              add `tool!(…)` next to each tool's `impl`
         "#]],
     );
 }

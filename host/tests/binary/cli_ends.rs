@@ -184,8 +184,8 @@ fn is_the_handle(result: &Value) {
     assert_eq!(tool, (&json!("cli"), &json!("cli_based_tool")));
     assert_eq!(result["threshold_seconds"], 0.5);
     let message = result["message"].as_str().unwrap();
-    assert!(message.starts_with("Task exceeded 0.5s threshold"), "{message}");
-    assert!(message.contains("do not make the call again"), "{message}");
+    assert!(message.starts_with("The call exceeded 0.5s and"), "{message}");
+    assert!(message.contains("do not repeat the call"), "{message}");
 }
 
 /// The arguments of a run with event output.

@@ -68,8 +68,8 @@ fn a_guard_that_fails_in_whatever_way_denies_the_call_and_is_named() {
             "its arguments cannot be used: the arguments of `keep_text` do not match its schema",
         ),
         ("huge", ""),
-        ("write", "`files.write` cannot be asked here"),
-        ("fetch", "`http.request` cannot be asked here"),
+        ("write", "`files.write` is not available in a hook"),
+        ("fetch", "`http.request` is not available in a hook"),
     ];
     for (way, why) in ways {
         check_call(&format!("before_tool = \"{way}\""), &format!("{named}{why}"));

@@ -116,7 +116,7 @@ fn a_damaged_file_is_named_and_left_and_the_session_goes_on() {
     fs::write(&path, &damaged).unwrap();
     let refused = house.run(&["call", "store_memory", &fact("y").to_string()]).code(1);
     assert!(refused.stderr.contains("are damaged"), "{refused}");
-    assert!(refused.stderr.contains("left as it is"), "{refused}");
+    assert!(refused.stderr.contains("stays unchanged"), "{refused}");
     script(&house, json!([says("well")]));
     let output = house.run(&["run", "do a release"]).code(0);
     assert_eq!(output.stdout, "well\n");

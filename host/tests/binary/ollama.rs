@@ -70,7 +70,7 @@ fn list_and_pull(house: &House) {
     let words = ["run", "--model", "ollama/moon:1b", "hello"];
     let missing = at(house, &server, &words).run();
     assert!(missing.stderr.contains("model 'moon:1b' not found"), "{missing}");
-    assert!(missing.stderr.contains("hint: `jaato model pull ollama/moon:1b` fetches it"));
+    assert!(missing.stderr.contains("hint: download it with `jaato model pull ollama/moon:1b`"));
     let pulled = at(house, &server, &["model", "pull", "ollama/moon:1b"]).run().code(0);
     assert_eq!(pulled.stdout, "ollama/moon:1b is on its server\n", "{pulled}");
     assert!(pulled.stderr.contains("writing manifest"), "{pulled}");
@@ -87,7 +87,7 @@ fn what_cannot_be_pulled_is_told() {
     assert!(missing.stderr.contains("pull model manifest: file does not exist"), "{missing}");
     assert!(missing.stderr.contains("hint: https://ollama.com/search"), "{missing}");
     let wrong = pull("ollama/../x").code(2);
-    assert!(wrong.stderr.contains("`../x` is no name of a model"), "{wrong}");
+    assert!(wrong.stderr.contains("`../x` is not a valid model name"), "{wrong}");
     let unknown = pull("moon/nothing").code(2);
     assert!(
         unknown.stderr.contains("there are no weights to fetch for `moon/nothing`"),

@@ -134,13 +134,13 @@ fn loops_of_links_and_front_matter_that_lies_cost_no_more_than_their_files() {
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines.len(), 9, "{listed}");
     for (text, count) in [
-        ("a link leads out of the place", 1),
+        ("a link leads out of the folder", 1),
         ("is left out: it has no description", 1),
         ("is left out: its front matter has no end", 1),
         ("is left out: it has an alias", 1),
         ("is left out: it has more than 262144 bytes", 1),
         ("is left out: there is another `moon`", 1),
-        ("its name `moon` is not that of its folder, `other`", 1),
+        ("its name `moon` is not the name of its folder, `other`", 1),
     ] {
         assert_eq!(lines.iter().filter(|line| line.contains(text)).count(), count, "{listed}");
     }

@@ -117,7 +117,7 @@ fn without_a_user_a_plan_starts_with_a_note_and_a_question_is_answered_at_once()
             }))],
         },
         {
-            "expect": { "tool_result": "Nobody can answer" },
+            "expect": { "tool_result": "No one can answer" },
             "steps": [{ "text": "I shall do it in blue." }],
         },
     ] }));

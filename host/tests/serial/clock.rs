@@ -77,6 +77,6 @@ fn a_session_lives_no_longer_than_it_may_even_if_it_is_used() {
     let ended = calls.call("shell_read", &read);
     assert_eq!((reason(&ended), &ended["is_alive"]), ("exit", &json!(false)));
     let gone = calls.refused("shell_read", &json!({ "session_id": session }));
-    assert!(gone["message"].as_str().unwrap().contains("the longest that a session lives"));
+    assert!(gone["message"].as_str().unwrap().contains("the maximum lifetime of a session"));
     calls.end(&house);
 }

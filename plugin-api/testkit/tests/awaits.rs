@@ -33,7 +33,10 @@ fn what_promises_no_answer_says_so() {
     let instance = host.instance().unwrap();
     let error = instance.condition("fry_fish", Deciding::Available).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
-    assert_eq!(error.message, "the tool `fry_fish` says `asked` and has no `available_if`");
+    assert_eq!(
+        error.message,
+        "the tool `fry_fish` declares `asked` but does not implement `available_if`"
+    );
     let error = instance.condition("no_such", Deciding::Run).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownTool);
 }

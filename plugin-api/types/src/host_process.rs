@@ -1,24 +1,24 @@
-//! The services `host_process.*`: programs of the machine that the host runs on, outside of the
-//! session's execution environment: a server of tools (MCP), say.
+//! The services `host_process.*`, which run programs on the host's own machine, outside the
+//! session's execution environment, such as an MCP server.
 //!
-//! They are asked as those of [`process`](crate::process), with the same requests and answers. The
-//! grant `host_process` is needed: a session in a container keeps no such program in.
+//! They have the same requests and answers as those of [`process`](crate::process). They need the
+//! grant `host_process`, because a session in a container does not confine these programs.
 
 use crate::process;
 
-/// Starts a program: [`Spawn`](process::Spawn), [`Spawned`](process::Spawned) with a stream of
-/// [`ProcessEvent`](process::ProcessEvent)s. One that a call starts ends with the call, one that an
-/// instance starts ends with the instance, and none outlives the host.
+/// Starts a program. Takes a [`Spawn`](process::Spawn), returns a [`Spawned`](process::Spawned)
+/// with a stream of [`ProcessEvent`](process::ProcessEvent)s. The program ends with the call or
+/// instance that starts it, and never outlives the host.
 pub const SPAWN: &str = "host_process.spawn";
-/// Writes to standard input: [`ProcessWrite`](process::ProcessWrite) with the bytes beside it.
+/// Writes to standard input. Takes a [`ProcessWrite`](process::ProcessWrite) with the bytes in the
+/// same frame.
 pub const WRITE: &str = "host_process.write";
-/// Sends a signal: [`ProcessSignal`](process::ProcessSignal).
+/// Sends a signal. Takes a [`ProcessSignal`](process::ProcessSignal).
 pub const SIGNAL: &str = "host_process.signal";
-/// Ends a program and all that it started: [`ProcessRef`](process::ProcessRef).
+/// Ends a program and all processes that it started. Takes a [`ProcessRef`](process::ProcessRef).
 pub const END: &str = "host_process.end";
 
-/// Returns the operation of [`process`](crate::process) that is meant; `None` for what is none of
-/// these.
+/// Returns the corresponding operation of [`process`](crate::process). `None` for other operations.
 pub fn process_operation(operation: &str) -> Option<&'static str> {
     match operation {
         SPAWN => Some(process::SPAWN),

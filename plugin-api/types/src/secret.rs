@@ -1,77 +1,79 @@
-//! The services `secret.*`: secrets of a plugin's own, such as a token that a person logged in for.
+//! The services `secret.*`: a plugin's own secrets, such as a token from a login.
 //!
-//! They lie in the system's tool for secrets where there is one, else in a file that only the
-//! person can read. Values cross as bytes, never as JSON, so that nothing logs them. The grant
-//! `secret` is needed. For the key of a provider there are credentials, which the plugin never
-//! sees.
+//! The system's secret store keeps them, if there is one, otherwise a file that only the user can
+//! read. Values cross as bytes, never as JSON, so that they are not logged. The services need the
+//! grant `secret`. For a provider's API key, use credentials, which the plugin never sees.
 
 use serde::{Deserialize, Serialize};
 
-/// Reads a secret: [`SecretName`], [`SecretFound`] with the value as bytes beside it.
+/// Reads a secret. Takes a [`SecretName`], returns a [`SecretFound`] with the value as bytes in the
+/// same frame.
 pub const GET: &str = "secret.get";
-/// Keeps the bytes beside the request, in place of what was there: [`SecretName`], [`SecretKept`].
+/// Stores a secret and replaces an existing value. Takes a [`SecretName`] with the value as bytes
+/// in the same frame, returns a [`SecretKept`].
 pub const SET: &str = "secret.set";
-/// Forgets a secret: [`SecretName`], [`SecretForgotten`].
+/// Deletes a secret. Takes a [`SecretName`], returns a [`SecretForgotten`].
 pub const DELETE: &str = "secret.delete";
 
-/// Most secrets of a plugin.
+/// The maximum number of secrets of a plugin.
 pub const SECRETS_MAX: usize = 64;
-/// Most bytes of a name.
+/// The maximum length of a name, in bytes.
 pub const NAME_BYTES_MAX: usize = 100;
-/// Most bytes of a secret: a private key, a long token.
+/// The maximum size of a secret, in bytes. It is enough for a private key or a long token.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
 
-/// Names a secret.
+/// The name of a secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SecretName {
-    /// 1 to [`NAME_BYTES_MAX`] bytes of text without control characters.
+    /// The name: 1 to [`NAME_BYTES_MAX`] bytes of text without control characters.
     pub name: String,
 }
 
-/// Whether there is such a secret.
+/// Whether a secret exists.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SecretFound {
-    /// Whether there is one.
+    /// Whether the secret exists.
     pub found: bool,
 }
 
 impl SecretFound {
-    /// Makes an answer; the host does.
+    /// Creates an answer. Only the host needs this.
     pub fn new(found: bool) -> Self {
         Self { found }
     }
 }
 
-/// Where a secret is kept.
+/// The place where a secret is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SecretKept {
-    /// Whether the system's tool has it; else it lies in a file that only the person can read.
+    /// Whether the system's secret store holds it. Otherwise it is in a file that only the user can
+    /// read.
     pub by_system: bool,
 }
 
 impl SecretKept {
-    /// Makes an answer; the host does.
+    /// Creates an answer. Only the host needs this.
     pub fn new(by_system: bool) -> Self {
         Self { by_system }
     }
 }
 
-/// Whether there was such a secret.
+/// Whether a deleted secret existed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SecretForgotten {
-    /// Whether there was one.
+    /// Whether the secret existed.
     pub deleted: bool,
 }
 
 impl SecretForgotten {
-    /// Makes an answer; the host does.
+    /// Creates an answer. Only the host needs this.
     pub fn new(deleted: bool) -> Self {
         Self { deleted }
     }

@@ -1,11 +1,11 @@
-//! The service `tools.list`: which tools the session has.
+//! The service `tools.list`, which lists the session's tools.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ToolName;
 
-/// Lists the tools that may be called in the session, the host's own not: [`ToolsListAnswer`]; no
-/// request JSON.
+/// Lists the tools that may be called in the session, except those of the host. Takes no JSON,
+/// returns a [`ToolsListAnswer`].
 pub const TOOLS_LIST: &str = "tools.list";
 
 /// The tools of a session.
@@ -13,29 +13,29 @@ pub const TOOLS_LIST: &str = "tools.list";
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolsListAnswer {
-    /// In the order in which a model is shown them.
+    /// The tools, in the order in which a model sees them.
     pub tools: Vec<ToolFacts>,
 }
 
-/// What is known of a tool.
+/// Facts about a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolFacts {
-    /// Its name.
+    /// The name.
     pub name: ToolName,
-    /// The plugin that it comes from, as events name it.
+    /// The plugin that provides the tool, as in events.
     pub source: String,
-    /// What it does.
+    /// The description.
     pub description: String,
-    /// Whether the model has it in its requests; else it finds it when it looks for it.
+    /// Whether the model's requests include the tool. Otherwise the model can discover it.
     pub is_active: bool,
-    /// Whether a call of it goes on as a task by itself when it takes long.
+    /// Whether a long call automatically continues as a background task.
     pub auto_background: bool,
 }
 
 impl ToolsListAnswer {
-    /// Makes an answer; the host does.
+    /// Creates an answer. Only the host needs this.
     pub fn new(tools: Vec<ToolFacts>) -> Self {
         Self { tools }
     }

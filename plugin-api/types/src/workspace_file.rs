@@ -1,26 +1,26 @@
-//! The service `workspace_file.set`: a covered file of the workspace, written for a person.
+//! The service `workspace_file.set`, which writes a trusted file of the workspace for the user.
 
 use serde::{Deserialize, Serialize};
 
-/// Writes a file of the workspace that the person's trust covers, with the frame's bytes, and keeps
-/// the workspace trusted: [`WorkspaceFileSet`], [`WorkspaceFileStored`]. Only in a command, which a
-/// person gives.
+/// Writes a workspace file that the user's trust covers, and keeps the workspace trusted. Takes a
+/// [`WorkspaceFileSet`] with the content as bytes in the same frame, returns a
+/// [`WorkspaceFileStored`]. Only available in a command that a user runs.
 pub const WORKSPACE_FILE_SET: &str = "workspace_file.set";
 
-/// Files that may be written.
+/// The files that may be written.
 pub const WORKSPACE_FILES: [&str; 1] = [".mcp.json"];
-/// Largest content, in bytes.
+/// The maximum size of the content, in bytes.
 pub const WORKSPACE_FILE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Which file is written.
+/// The file to write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkspaceFileSet {
-    /// Its name from the root of the workspace: one of [`WORKSPACE_FILES`].
+    /// The name relative to the root of the workspace: one of [`WORKSPACE_FILES`].
     pub name: String,
 }
 
-/// It is written.
+/// The answer: the file was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

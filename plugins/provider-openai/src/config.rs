@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde::{self, Deserialize};
 
 use crate::dialect::Dialect;
 
-/// The base URL where nobody names another.
+/// The default base URL.
 pub const VENDOR: &str = "https://api.openai.com/v1";
 
 /// `[plugins.provider-openai]`.

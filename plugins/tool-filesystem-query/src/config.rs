@@ -1,18 +1,18 @@
-//! `[plugins.tool-filesystem-query]`.
+//! The `[plugins.tool-filesystem-query]` settings.
 
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-/// Most results that a call may ask for.
+/// The maximum number of results that a call may ask for.
 pub const RESULTS_MAX: usize = 10_000;
 
-/// Most lines that may be told around a match.
+/// The maximum number of context lines around a match.
 pub const CONTEXT_LINES_MAX: usize = 50;
 
-/// What is left out outside of git repositories unless the user says otherwise: what programs make,
-/// keep or fetch. In a repository, its `.gitignore` files say that.
+/// The default exclusions outside of git repositories: files that programs build, cache or
+/// download. In a repository, its `.gitignore` files exclude them.
 #[rustfmt::skip]
 const EXCLUDED: [&str; 40] = [
     ".git", ".svn", ".hg", ".bzr",
@@ -25,7 +25,7 @@ const EXCLUDED: [&str; 40] = [
     "*.min.js", "*.min.css",
     "package-lock.json", "yarn.lock", "poetry.lock", "Pipfile.lock",
     ".DS_Store", "Thumbs.db",
-    // What is jaato's own.
+    // jaato's own files.
     ".jaato",
 ];
 
@@ -74,20 +74,20 @@ struct Config {
     context_lines: Option<usize>,
 }
 
-/// The plugin's state: what holds, after the defaults were filled in.
+/// The plugin's state: the settings with defaults filled in.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Patterns of what is left out, as in `.gitignore`.
+    /// Patterns of excluded paths, as in `.gitignore`.
     pub leave_out: Vec<String>,
-    /// The same, outside of git repositories.
+    /// Patterns of paths that are excluded only outside of git repositories.
     pub leave_out_unless_git: Vec<String>,
-    /// Results of a call that does not say how many it wants.
+    /// The default number of results of a call.
     pub results: usize,
-    /// Lines around a match for a call that does not say how many it wants.
+    /// The default number of context lines around a match.
     pub context_lines: usize,
-    /// Larger files are passed over.
+    /// Larger files are skipped.
     pub file_bytes_max: u64,
-    /// How long a search may take.
+    /// The time limit of a search.
     pub time_limit: Duration,
 }
 
@@ -98,7 +98,7 @@ impl State for Query {
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        let text = "Find files with glob_files and text with grep_content, not by shell commands.";
+        let text = "Find files with glob_files and text with grep_content, not with the shell.";
         description.instructions = Some(text.to_owned());
     }
 }
@@ -109,7 +109,7 @@ impl Query {
             ExcludeMode::Extend => &EXCLUDED[..],
             ExcludeMode::Replace => &[],
         };
-        // The pattern that comes last wins.
+        // The last matching pattern wins.
         let with_kept = |mut patterns: Vec<String>| {
             if !patterns.is_empty() {
                 patterns.extend(config.include_patterns.iter().map(|it| format!("!{it}")));

@@ -16,7 +16,7 @@ const NOTE_CHARS_MAX: usize = 400;
 /// What the model is told in the place of turns that a gc left out. The same words each time: what
 /// is sent stays as it is until the next cut.
 const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
-    Ask the user, or use tools again, if you need what was in them.]\n\n";
+    If you need them, ask the user or use tools again.]\n\n";
 
 impl Session {
     /// Collects because a person asked: between turns, whatever the settings say about running by

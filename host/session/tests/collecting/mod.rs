@@ -48,7 +48,7 @@ pub fn gcs(stage: &Stage) -> Vec<String> {
 
 /// What the model is told where turns were removed.
 pub const REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
-                           Ask the user, or use tools again, if you need what was in them.]\n\n";
+                           If you need them, ask the user or use tools again.]\n\n";
 
 /// The texts of a request, without the note about turns that were removed.
 pub fn texts(request: &Request) -> Vec<String> {

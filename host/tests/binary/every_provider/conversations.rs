@@ -123,7 +123,7 @@ fn a_tool_that_is_found_on_the_way_is_called_and_the_conversation_goes_on() {
         assert!(!defined(&accepted[0]) && defined(&accepted[1]), "{}", provider.name);
         let history = accepted[3].to_string();
         assert!(history.contains("bytes") && history.contains("done"), "{history}");
-        assert!(!output.stderr.contains("left out earlier thoughts"), "{output}");
+        assert!(!output.stderr.contains("dropped earlier thoughts"), "{output}");
     }
 }
 

@@ -97,7 +97,7 @@ fn links_are_written_through_and_neither_moved_nor_removed() {
         ("multiFileEdit", delete),
     ] {
         let error = calls.refused(tool, &arguments);
-        assert_eq!(error["hint"], "it is a link: move or remove it by a command", "{tool}");
+        assert_eq!(error["hint"], "it is a link: move or remove it with a command", "{tool}");
     }
     // Both names are found, but the file is changed once.
     let all = json!({ "pattern": "word", "replacement": "moon moon", "paths": "*" });

@@ -64,7 +64,7 @@ fn an_edit_that_was_killed_is_taken_back_by_the_next_call() {
     let mut calls = desk.calls();
     let read = calls.call("readFile", &json!({ "path": name(0) }));
     let text = read["result"].as_str().unwrap();
-    assert!(text.contains("that was interrupted was taken back"), "{text}");
+    assert!(text.contains("was rolled back"), "{text}");
     assert_eq!((with_text(&desk, "old"), desk.text(draft)), (FILES, "-".to_owned()));
     assert_eq!(["moves", "moved", "goes"].map(|name| desk.text(name)), ["m", "-", "g"]);
     // It is repaired once, and none of it can be undone.
@@ -86,7 +86,7 @@ fn what_somebody_else_changed_after_the_kill_is_left_alone() {
     let mut calls = desk.calls();
     let result = calls.call("writeNewFile", &json!({ "path": "n", "content": "" }));
     let told = result["mended"][0].as_str().unwrap();
-    assert!(told.ends_with("but for what somebody else changed since: 001.txt"), "{told}");
+    assert!(told.ends_with("except for files that others have changed since: 001.txt"), "{told}");
     assert_eq!((desk.text(&name(1)), with_text(&desk, "old")), ("theirs".into(), FILES - 1));
     calls.end(&desk.house);
 }

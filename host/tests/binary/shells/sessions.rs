@@ -234,7 +234,7 @@ fn a_read_waits_while_nothing_is_new_and_ends_when_something_is() {
         let idle = calls.call("shell_read", &read(0.4));
         assert_eq!((output(&idle), reason(&idle), &idle["expects"]), ("", "limit", &json!("line")));
         assert!(idle["waited_ms"].as_u64().unwrap() >= 400, "{idle}");
-        assert_eq!(idle["note"], "the time is over, and the program waits for input");
+        assert_eq!(idle["note"], "the time limit has passed, and the program waits for input");
         // A timeout of zero does not wait.
         assert!(calls.call("shell_read", &read(0.0))["waited_ms"].as_u64().unwrap() < 400);
     });
@@ -265,7 +265,7 @@ fn what_a_wait_was_for_says_nothing_of_what_the_program_does() {
         let read = json!({ "session_id": session, "wait_for": "late", "timeout": 0.3 });
         let waiting = calls.call("shell_read", &read);
         assert_eq!((reason(&waiting), &waiting["expects"]), ("limit", &json!("line")));
-        assert_eq!(waiting["note"], "the time is over, and the program waits for input");
+        assert_eq!(waiting["note"], "the time limit has passed, and the program waits for input");
     });
 }
 
