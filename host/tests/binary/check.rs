@@ -1,4 +1,4 @@
-//! Checking a plugin by running it: what it may be asked, what it may not, and how it ended.
+//! Tests checking a plugin by running it: what it may do, what it may not, and how it ended.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn examples_run_in_a_worker_and_each_end_is_told() {
     assert!(!house.home().join(".local/share/jaato/ledger.jsonl").exists());
 }
 
-/// What the check of a shipped plugin says after the description.
+/// Checks the text after the description in a shipped plugin's check.
 #[track_caller]
 fn check_shipped(library: &str, expected: Expect) {
     let house = house!();

@@ -1,4 +1,4 @@
-//! What ends because time goes by: only a clock that goes on by itself can be outlasted.
+//! Tests timeouts that need a real clock.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::openai;
 use crate::support::server::{Answer, Gate, Server, Step, choices, end};
 use crate::support::shells::{Calls, furnish_with, output, reason};
 
-/// Only a clock that goes on by itself can be outlasted: this one test waits for the real one.
+/// Needs a clock that advances on its own, so this one test waits for the real one.
 #[test]
 fn an_answer_that_came_while_jaato_was_stopped_is_read() {
     const IDLE: Duration = Duration::from_millis(1_500);

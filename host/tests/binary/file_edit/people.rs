@@ -1,4 +1,4 @@
-//! What a person sees of an edit: before, in the question, and after.
+//! Tests what a user sees of an edit: before it, in the prompt, and after it.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn call(arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": "updateFile", "arguments": arguments } }] })
 }
 
-/// A house whose model edits a file.
+/// Returns an installation whose model edits a file.
 fn editing(arguments: Value, result: &str) -> Option<Desk> {
     let desk = Desk::new()?;
     let _ = fixture("probe");
