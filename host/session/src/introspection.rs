@@ -33,7 +33,7 @@ const SUGGESTIONS_MAX: usize = 3;
 const CATEGORIES: [(&str, &str); 11] = [
     ("MCP", "tools of MCP servers"),
     ("code", "code analysis and editing"),
-    ("communication", "talking to people and services"),
+    ("communication", "talking to users and services"),
     ("coordination", "plans, tasks and other agents"),
     ("filesystem", "files and folders"),
     ("knowledge", "facts and references"),
@@ -45,7 +45,7 @@ const CATEGORIES: [(&str, &str); 11] = [
 ];
 
 /// The category of tools whose authors named none.
-const NO_CATEGORY: (&str, &str) = ("other", "tools of no category");
+const NO_CATEGORY: (&str, &str) = ("other", "tools without a category");
 
 /// Returns the host's tools with which a model finds tools that are not in requests.
 pub fn tools_that_find() -> [ToolSpec; 2] {
@@ -66,13 +66,13 @@ pub(crate) fn tools() -> [KnownTool; 2] {
     [
         known(
             LIST_TOOLS,
-            "Find more tools. Without a category or query it lists the categories.",
+            "Find more tools. Without category or query, lists the categories.",
             json!({ "category": category, "query": query, "verbose": verbose }),
             &[],
         ),
         known(
             GET_TOOL_SCHEMAS,
-            "Show tools with their arguments. They can be called from then on.",
+            "Show tools with their arguments. Then you can call them.",
             json!({ "names": names }),
             &["names"],
         ),
@@ -245,7 +245,7 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
         content.insert("tools".to_owned(), json!([]));
         let hint = match (category, query) {
             (Some(category), None) => {
-                format!("no tool is in `{category}`; `categories` says where there are some")
+                format!("no tool is in `{category}`; `categories` lists what there is")
             }
             (_, query) => format!("no tool matches `{}`", query.unwrap_or_default()),
         };
@@ -274,7 +274,7 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
         })
         .collect();
     let hint = match is_long {
-        true => "these are many: a `query` narrows the list and shows descriptions".to_owned(),
+        true => "many tools: narrow the list with a `query` to see descriptions".to_owned(),
         false => format!("call `{GET_TOOL_SCHEMAS}` with names to use them"),
     };
     let content = json!({
@@ -354,14 +354,14 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
     let mut content = json!({ "schemas": schemas, "count": schemas.len() });
     if !not_found.is_empty() {
         content["not_found"] = not_found.into();
-        content["hint"] = format!("`{LIST_TOOLS}` says which tools there are").into();
+        content["hint"] = format!("`{LIST_TOOLS}` lists the tools").into();
     }
     if !suggestions.is_empty() {
         content["suggestions"] = Value::Object(suggestions);
     }
     if !activated.is_empty() {
         content["activated"] = activated.into();
-        content["activation_note"] = "these tools can be called now".into();
+        content["activation_note"] = "you can call these tools now".into();
     }
     Output::json(content)
 }

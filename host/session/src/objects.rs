@@ -188,17 +188,17 @@ pub(crate) fn view_tool() -> KnownTool {
         ),
         (
             "metadata_key".to_owned(),
-            text("Only items that have this key in their metadata…", "a key of metadata"),
+            text("Only items with this metadata key…", "a key of metadata"),
         ),
         (
             "metadata_value".to_owned(),
             json!({
-                "description": "…with exactly this value.",
+                "description": "…and this exact value.",
                 KEYWORD: { "text": "a value to compare with" },
             }),
         ),
-        ("skip".to_owned(), number("Objects to pass over.")),
-        ("take".to_owned(), number("Most objects to give (50).")),
+        ("skip".to_owned(), number("Objects to skip.")),
+        ("take".to_owned(), number("Maximum objects (50).")),
     ]);
     introspection::known(
         VIEW_ENVIRONMENT,

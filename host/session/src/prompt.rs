@@ -13,7 +13,7 @@ invent a result. When the task is done, say briefly what came of it.";
 
 /// The last part of the system text in the mode `plan`.
 pub const PLAN_PROMPT: &str = "\
-The session is in plan mode: only tools that read run, every other call is denied. Read what you \
+The session is in plan mode: only read-only tools run, other calls are denied. Read what you \
 need, write a plan with `createPlan`, then call `startPlan`. If the user agrees, plan mode ends \
 and you carry out the plan; if not, improve it.";
 

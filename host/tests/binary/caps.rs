@@ -1,11 +1,11 @@
-//! Caps on what a session uses up, and what the ledger says of its cost.
+//! Tests limits on a session's usage, and the cost in the ledger.
 
 use serde_json::json;
 
 use crate::house;
 use crate::support::House;
 
-/// A call, then the answer; each request has 20 tokens, each answer 5.
+/// Scripts a call and then the answer. Each request has 20 tokens, each answer 5.
 fn script(house: &House) {
     let usage = json!({ "prompt_tokens": 20, "output_tokens": 5 });
     let call = json!({ "id": "c1", "name": "get_environment", "arguments": { "aspect": "os" } });
@@ -15,7 +15,7 @@ fn script(house: &House) {
     ] }));
 }
 
-/// Says what the scripted model costs: 0.0001 dollars a token.
+/// Sets the scripted model's price: 0.0001 dollars per token.
 fn price(house: &House) {
     let line = "price = { input = 100, output = 100 }";
     house.configure_more(&format!("[models.\"scripted/test\"]\n{line}\n"));

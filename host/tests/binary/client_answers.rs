@@ -1,4 +1,4 @@
-//! `jaato run --output json --answers`: a program answers questions and forms.
+//! Tests `jaato run --output json --answers`: a program answers permission prompts and forms.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn decide(running: &mut Running, decision: &str) {
     write(running, &json!({ "call_id": call_id, "decision": decision }));
 }
 
-/// A house whose model asks the person.
+/// Returns an installation whose model asks the user.
 fn asking(house: Option<House>) -> Option<House> {
     let house = house?;
     house.script(&json!({ "answers": [
@@ -116,7 +116,7 @@ fn what_is_no_answer_is_told_and_costs_nothing() {
     write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
     event(&running, "form_asked");
     write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
-    // What does not fit is asked for again.
+    // An invalid answer causes another question.
     let unfit = json!({ "form_id": "form_1", "outcome": "answered", "values": { "colour": "x" } });
     write(&mut running, &unfit);
     running.wait_for_error("does not fit the form (2 more may come): `colour` is not answered");
@@ -155,7 +155,7 @@ fn the_end_of_its_input_is_nobody_to_ask() {
     house.script(&json!({ "answers": [asks(), told(nobody, says("done"))] }));
     let output = house.command(&RUN).run().code(6);
     assert!(output.stderr.contains(nobody), "{output}");
-    // Not even where a question is open.
+    // Not even if a question is open.
     house.script(&json!({ "answers": [
         asks(),
         told("\"outcome\":\"nobody\",\"reason\":\"standard input has ended\"", says("done")),

@@ -1,11 +1,10 @@
-//! Configuration: what is wrong with it is told with its place, what is right with its origin.
+//! Tests configuration: errors show their place, and values their origin.
 
 use expect_test::{Expect, expect};
 
 use crate::house;
 
-/// Runs a list under each of these configurations, which are wrong; what is told stands in one
-/// text.
+/// Runs a list with each of these invalid configurations. The snapshot contains all messages.
 #[track_caller]
 fn refused(configurations: &[&str], expected: Expect) {
     let house = house!();

@@ -1,4 +1,4 @@
-//! Grants: what a plugin may do in the person's name, and who decides that.
+//! Tests grants: what a plugin may do in the user's name, and who decides that.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::{House, Output, fixture, set_mode};
 
-/// Asks a service by the fixture.
+/// Calls a service through the fixture.
 fn ask(house: &House, operation: &str, request: &Value) -> Output {
     let arguments = json!({ "operation": operation, "request": request, "bytes": "moonlight" });
     house.run(&["call", "ask_wanted", &arguments.to_string()])
@@ -140,7 +140,7 @@ fn a_replaced_file_has_nothing_until_it_is_granted_or_trusted() {
     "#]]
     .assert_eq(&trusted.to_string());
     set_secret(&house).silent();
-    // Taken back from every file of the name: the first one has nothing either.
+    // Revoked for every file of that name, including the first one.
     house.run(&["plugin", "revoke", "fixture-wants"]).silent();
     fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
     set_secret(&house).code(6);

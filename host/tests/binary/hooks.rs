@@ -1,4 +1,4 @@
-//! Plugins that are asked beside their own calls, by the real binary, well behaved and not.
+//! Tests hook plugins in the real binary, well behaved and not.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ fn keeps() -> Value {
     json!({ "steps": [{ "call": { "name": "keep_text", "arguments": { "text": "t" } } }] })
 }
 
-/// The script of a model that calls once, and is to be given this result.
+/// Returns the script of a model that makes one call and must get this result.
 fn calls_once(result: &str) -> Value {
     let told = json!({ "expect": { "tool_result": result }, "steps": [{ "text": "done" }] });
     json!({ "answers": [keeps(), told] })
 }
 
-/// A house with the plugin that is asked everything, and what it does.
+/// Returns an installation with a plugin that has every hook, configured by settings.
 fn with_hooks(settings: &str, script: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("hooks"));
@@ -89,7 +89,7 @@ fn a_guard_whose_worker_died_is_asked_again() {
     let Some(house) = with_hooks("before_tool = \"once-exit\"", &script) else { return };
     house.isolate("*");
     let output = house.run(&["run", "--yes", "go"]).code(0);
-    // Each worker forgets that it was asked before.
+    // Each new worker has forgotten the earlier questions.
     assert_eq!(output.stderr.matches("denies the call, as it failed").count(), 2, "{output}");
     let script = json!({ "answers": [
         keeps(),
@@ -212,7 +212,7 @@ fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the
         let has = |colour: &str, text: &str| output.stdout.contains(&format!("{colour}{text}"));
         assert_eq!(has(GREEN, "10 + t"), has_colours, "{output}");
         assert_eq!(has(RED, "10 - <U+2551> old"), has_colours, "{output}");
-        // What was shown once is told in a line afterwards.
+        // A change that was shown once is then summarized in one line.
         let (question, after) = output.stdout.rsplit_once("✓ allowed: ").unwrap();
         assert!(question.contains("row 40"), "{output}");
         assert!(after.contains("fixture-hooks: changed notes/moon.txt (+1 -1)"), "{output}");
@@ -314,7 +314,7 @@ fn every_event_is_told_or_counted_and_the_turn_waits_for_none() {
         let counts = std::fs::read_to_string(heard).unwrap();
         let counts: Vec<usize> = counts.split(' ').map(|it| it.parse().unwrap()).collect();
         match way {
-            // The notice that some are left out may come when nothing is shown any more.
+            // The notice about dropped events may come after the last event.
             "" => {
                 let told = counts.iter().sum::<usize>();
                 assert!(told == all || told == all + 1, "{all} {counts:?}");
@@ -364,7 +364,7 @@ fn tab_offers_names_and_words_in_a_conversation() {
     running.wait_for_text("> ");
     running.write(b"/pick shopping \t\t");
     running.wait_for_text("shopping-list");
-    // Ctrl-U takes what is typed away.
+    // Ctrl-U deletes the typed text.
     running.write(b"\x15/quit\r");
     running.wait_with_open_input();
     house.nothing_lives();

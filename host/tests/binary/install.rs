@@ -1,4 +1,4 @@
-//! Installing what lies on this machine, over what is there, and taking it away.
+//! Tests installing files from this machine, replacing installed ones, and uninstalling them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use crate::support::{Command, House, fixture, library_name};
 
 const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
 
-/// The name under which the echo is installed.
+/// Returns the path under which the echo is installed.
 fn echo_place(house: &House) -> PathBuf {
     house.user_plugins().join(library_name("fixture_echo"))
 }
@@ -21,7 +21,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Nothing but these stands in the person's folder.
+/// Checks that the user's folder contains only these files.
 #[track_caller]
 fn check_folder(house: &House, expected: &[&str]) {
     let entries = fs::read_dir(house.user_plugins()).into_iter().flatten().flatten();
@@ -30,7 +30,7 @@ fn check_folder(house: &House, expected: &[&str]) {
     assert_eq!(names, expected);
 }
 
-/// Packs files of the given folder as people do.
+/// Packs files of the given folder as users do.
 fn pack(house: &House, archive: &str, files: &[&str]) -> String {
     let archive = text(&house.path().join(archive));
     let mut tar = std::process::Command::new("tar");
@@ -80,7 +80,7 @@ fn what_is_there_gives_way_wherever_it_lies_and_is_never_written_to() {
     let old = house.user_plugins().join("old.so");
     fs::create_dir_all(house.user_plugins()).unwrap();
     fs::copy(fixture("echo"), &old).unwrap();
-    // A host that has it open keeps what it opened.
+    // A host that has the file open keeps its content.
     let mut open = fs::File::open(&old).unwrap();
     let mut newer = fs::read(fixture("echo")).unwrap();
     let before = newer.clone();
@@ -110,7 +110,7 @@ fn a_folder_and_an_archive_are_installed() {
         given("echo-1"),
         pack(&house, "flat.tar", &["flat"]),
         pack(&house, "many.tar.gz", &["echo-1"]),
-        // Its end says nothing: the content does.
+        // The content decides, not the extension.
         pack(&house, "file.tgz", &["flat/echo.so"]),
     ];
     for what in whats {
@@ -252,12 +252,12 @@ fn parts_whose_names_are_refused_are_told_and_the_rest_is_installed() {
         it is not trusted: it runs in a worker, which is no sandbox, and is given no key. To have it run inside jaato:
           jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so' --sha256 DIGEST
     "#]].assert_eq(&output.to_string());
-    // The same file in another plugin's name would take its commands.
+    // The same file under another plugin's name would take its commands.
     let named = house.run(&["command"]).code(0);
     assert!(named.stdout.contains("note"), "{named}");
 }
 
-/// The echo under another plugin's name, with the same tool.
+/// Returns the echo under another plugin name, with the same tool.
 fn other_echo() -> Vec<u8> {
     crate::support::elf::patch(&fs::read(fixture("echo")).unwrap(), "fixture-echo", "another-echo")
 }
@@ -268,7 +268,7 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
     let first = house.give("first.so", &fs::read(fixture("echo")).unwrap());
     house.run(&["plugin", "install", &text(&first)]).silent();
     let second = house.give("second.so", &other_echo());
-    // By its file's name it would come before the other, and take the name from it.
+    // Its file name sorts before the other's, so it would take the name.
     let output = house.run(&["plugin", "install", &text(&second)]).code(4);
     expect![[r#"
         exit 4
@@ -278,7 +278,7 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
     "#]].assert_eq(&output.to_string());
     check_folder(&house, &["libfixture_echo.so"]);
 
-    // A trusted one keeps its name, whatever the newcomer's file is called.
+    // A trusted plugin keeps its name, whatever the new file is called.
     let place = text(&echo_place(&house));
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let plugins = list["plugins"].as_array().unwrap();

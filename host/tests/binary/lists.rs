@@ -1,4 +1,4 @@
-//! `jaato tool` and `jaato plugin`: what they list and show.
+//! Tests the lists and details of `jaato tool` and `jaato plugin`.
 
 use expect_test::expect;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What a model remembers: kept in one session, named and found in another, changed by people.
+//! Tests a model's memories: stored in one session, listed and found in another, changed by users.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ fn fact(content: &str) -> Value {
     json!({ "content": content, "description": "how we publish", "tags": ["release", "ci"] })
 }
 
-/// Finds the workspace's file of memories below jaato's data folder.
+/// Finds the workspace's file of memories in jaato's data folder.
 fn file_of(house: &House) -> PathBuf {
     let mut folders = vec![house.home()];
     while let Some(folder) = folders.pop() {

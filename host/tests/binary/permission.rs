@@ -1,4 +1,4 @@
-//! `jaato permission` and rules of files on the real binary.
+//! Tests `jaato permission` and rule files in the real binary.
 
 use expect_test::expect;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn counting() -> Option<House> {
     Some(house)
 }
 
-/// A house with the tool that runs command lines.
+/// Returns an installation with the tool that runs commands.
 fn with_cli() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");

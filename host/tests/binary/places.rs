@@ -1,4 +1,4 @@
-//! Where plugins are looked for, and what a place must be like.
+//! Tests where plugins are found, and the requirements on these places.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -155,7 +155,7 @@ fn names_of_every_kind_are_told_as_they_can_be() {
 #[test]
 fn without_a_home_what_is_shipped_works() {
     let house = house!();
-    // The system's own list of users would still name a home: only one whom it does not know has
+    // The system's user list would still name a home, so only a user unknown to the system has
     // none.
     if !is_root() || !can_start_as_nobody(&house) {
         return skip("only root can start a process of a user without a home");
@@ -190,7 +190,7 @@ fn without_a_home_what_is_shipped_works() {
 fn a_cache_that_cannot_be_made_costs_one_line() {
     let house = house!();
     house.forget_descriptions();
-    // A file where a folder would have to be made: not even root can.
+    // A file in place of a required folder, which not even root can create.
     house.write("home/.cache", "");
     let output = house.run(&["tool", "list"]).code(0);
     assert!(output.stdout.contains("get_environment"), "{output}");

@@ -1,4 +1,5 @@
-//! The gate: what a model may call, and what ends with exit code 6 for want of somebody to ask.
+//! Tests the gate: what a model may call, and what ends with exit code 6 because no user can be
+//! asked.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use crate::gate_rules::rules_in_place;
 use crate::house;
 use crate::support::{House, fixture};
 
-/// `count` promises nothing, so that it has to be asked for; `echo` reads only.
+/// `count` promises nothing, so it needs a prompt. `echo` is read-only.
 fn calling(tool: &str, result: &str) -> Value {
     json!({ "answers": [
         { "steps": [{ "call": { "name": tool, "arguments": { "text": "t" } } }] },

@@ -1,4 +1,4 @@
-//! Switching plugins off and on: the person's file is changed, and nothing else in it.
+//! Tests disabling and enabling plugins: only that part of the user's file changes.
 
 use std::fs;
 

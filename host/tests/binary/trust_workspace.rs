@@ -1,5 +1,5 @@
-//! Trust in a workspace: before it nothing is read but names and manifests, and a change takes it
-//! back.
+//! Tests trust in a workspace: before it only names and manifests are read, and a change revokes
+//! it.
 
 use std::fs;
 
@@ -142,7 +142,7 @@ fn a_workspace_plugin_needs_both_steps() {
     );
     house.run(&COUNT_BYTES).code(2);
 
-    // The second step alone does nothing.
+    // The second step alone has no effect.
     let digest = digest_of(&file);
     let words = ["plugin", "trust", &file.display().to_string(), "--sha256", &digest];
     house.run(&words).silent();
@@ -170,7 +170,7 @@ fn a_workspace_plugin_needs_both_steps() {
     house.run(&words).silent();
     assert_eq!(house.run(&COUNT_BYTES).silent().json(), json!({ "bytes": 3 }));
 
-    // A change of the workspace takes the first step back.
+    // A change of the workspace revokes the first step.
     house.write("workspace/.jaato/config.toml", "");
     let output = house.run(&COUNT_BYTES).code(4);
     assert!(output.stderr.contains("is no longer trusted: `.jaato/config.toml` was"), "{output}");
@@ -189,7 +189,7 @@ fn a_plugin_of_an_untrusted_workspace_never_runs() {
     let file = house.workspace().join(".jaato/plugins/hangs.so");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::copy(fixture("hangs"), &file).unwrap();
-    // Describing it would take its deadline and be told as a failure.
+    // Describing it would take its deadline and be reported as a failure.
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let plugin = &list["plugins"][1];
     assert_eq!(plugin["name"], "fixture-hangs");
@@ -279,7 +279,7 @@ fn agents_files_reach_the_prompt_only_when_trusted() {
     assert!(prompt().contains("Always rhyme."));
 }
 
-/// A house whose workspace names one MCP server, and that has the plugin for them.
+/// Returns an installation whose workspace names one MCP server, with the plugin for it.
 fn with_mcp_entry(entry: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));

@@ -1,4 +1,4 @@
-//! What a user may set: `[plugins.environment-docker]`.
+//! The settings `[plugins.environment-docker]`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{Map, Value};
 use jaato_plugin_sdk_environment::settings;
 
-/// Where the workspace appears in a container that is made.
+/// The path of the workspace in a container that jaato makes.
 pub const CONTAINER_WORKDIR: &str = "/workspace";
 
-/// Where the temporary folder appears in a container that is made.
+/// The path of the temporary folder in a container that jaato makes.
 pub const CONTAINER_TMP: &str = "/tmp/jaato";
 
-/// An engine that answers nothing for so long is told of as slow. Making a container on a slow disk
-/// takes seconds.
+/// The default time limit for a response of the engine. Making a container on a slow disk takes
+/// seconds.
 const ENGINE_DEADLINE_MS: u64 = 30_000;
 
-/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and
-/// still less than the session's own bound of 600 s, which would lose what the command printed.
+/// The default time limit of a command, in seconds. It suffices for a build or a test suite. It is
+/// less than the session's limit of 600 s, which would lose the command's output.
 const SHELL_TIMEOUT: f64 = 300.0;
 
 /// The settings of an environment in a container.
@@ -100,21 +100,21 @@ impl Default for Settings {
     }
 }
 
-/// What a session asked for: exactly one of the two.
+/// The requested container, which is exactly one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted<'a> {
     /// A new container from this image.
     Image(&'a str),
-    /// The container of this id or name.
+    /// The container with this ID or name.
     Container(&'a str),
 }
 
 impl Settings {
-    /// What a person chose for this session wins over the configuration; an image or a container
-    /// over both of those.
+    /// Merges the configuration with the user's options for this session, which take precedence. An
+    /// image or container among the options replaces either in the configuration.
     ///
     /// # Errors
-    /// Kind `configuration` for an option that is none.
+    /// `configuration` for an unknown option.
     pub fn chosen(config: &Value, options: &Map<String, Value>) -> Result<Self> {
         let mut config = config.as_object().cloned().unwrap_or_default();
         for (chosen, other) in [("image", "container_id"), ("container_id", "image")] {
@@ -125,11 +125,11 @@ impl Settings {
         settings(&Value::Object(config), options)
     }
 
-    /// Tells what is asked for.
+    /// Returns the requested container.
     ///
     /// # Errors
-    /// Kind `configuration` with neither or both of image and container, or with a folder that is
-    /// not absolute.
+    /// `configuration` if neither or both of image and container are set, or a folder is not
+    /// absolute.
     pub fn wanted(&self) -> Result<Wanted<'_>> {
         if let Some(folder) = self.container_workdir.as_ref().filter(|folder| !folder.is_absolute())
         {
@@ -141,25 +141,24 @@ impl Settings {
             (Some(image), None) if !image.is_empty() => Ok(Wanted::Image(image)),
             (None, Some(container)) if !container.is_empty() => Ok(Wanted::Container(container)),
             (Some(image), Some(container)) => {
-                let text = format!(
-                    "both the image `{image}` and the container `{container}` are asked for"
-                );
+                let text =
+                    format!("both the image `{image}` and the container `{container}` are set");
                 Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
             }
             _ => {
-                let text = "the environment `docker` is given neither an image nor a container";
+                let text = "the environment `docker` needs an image or a container";
                 Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
             }
         }
     }
 
-    /// How long a command may take which says nothing itself.
+    /// Returns the time limit of a command that sets none.
     pub fn shell_timeout_ms(&self) -> u64 {
         // The schema keeps it within range.
         (self.shell_timeout * 1000.0) as u64
     }
 
-    /// Longest wait for an answer of the engine.
+    /// Returns the time limit for a response of the engine.
     pub fn engine_deadline(&self) -> Duration {
         Duration::from_millis(self.engine_deadline_ms.max(1))
     }

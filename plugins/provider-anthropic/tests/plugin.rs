@@ -83,13 +83,13 @@ fn what_is_no_message_is_an_error_with_what_to_look_at() {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
         });
         let error = host.complete(&request()).result.unwrap_err();
-        let text = "`http://localhost:1/v1/messages` answered with what is no completion";
+        let text = "`http://localhost:1/v1/messages` did not answer with a completion";
         assert!(error.message.starts_with(text), "{body}: {error}");
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
         assert!(error.hint.unwrap().starts_with("check the base url"));
     }
     let error = error_of(200, "{\"type\": \"mess");
-    assert!(error.message.contains("is no JSON"), "{error}");
+    assert!(error.message.contains("is not valid JSON"), "{error}");
     assert_eq!(error.retry, Retry::Temporary);
     assert_eq!(error_of(200, "").retry, Retry::Temporary);
 }

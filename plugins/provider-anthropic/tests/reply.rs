@@ -415,7 +415,7 @@ fn shapes_that_nobody_expects_are_passed_over() {
     check(
         "data: {\"type\": oops\n\n",
         expect![[
-            r#"! Provider Temporary `http://h/v1/messages` sent an event that is no JSON (expected value at line 1 column 10): `{"type": oops`"#
+            r#"! Provider Temporary `http://h/v1/messages` sent an event that is not valid JSON (expected value at line 1 column 10): `{"type": oops`"#
         ]],
     );
 }

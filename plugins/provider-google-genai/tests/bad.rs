@@ -194,7 +194,7 @@ fn what_is_no_answer_is_an_error_with_what_to_look_at() {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
         });
         let error = error_at(&host);
-        assert!(error.message.contains("answered with what is no completion"), "{body}: {error}");
+        assert!(error.message.contains("did not answer with a completion"), "{body}: {error}");
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
         assert!(error.hint.unwrap().starts_with("check the base url"));
     }

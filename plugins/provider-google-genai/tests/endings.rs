@@ -189,7 +189,9 @@ fn odd_values_are_no_panic() {
     }
     let nameless = json!({ "candidates": [{ "content": { "parts": [{ "functionCall": {} }] } }] });
     assert!(read([format!("data: {nameless}\n\n").as_bytes()]).contains("a call without a name"));
-    assert!(read([&b"data: {\"candidates\n\n"[..]]).contains("sent an event that is no JSON"));
+    assert!(
+        read([&b"data: {\"candidates\n\n"[..]]).contains("sent an event that is not valid JSON")
+    );
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn what_is_no_answer_is_told_as_such() {
         check(
             body,
             expect![
-                "! Provider Permanent `http://h/v1beta/models/m:generateContent` answered with what is no completion (`application/json`)"
+                "! Provider Permanent `http://h/v1beta/models/m:generateContent` did not answer with a completion (`application/json`)"
             ],
         );
     }

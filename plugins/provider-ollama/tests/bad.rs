@@ -75,5 +75,5 @@ fn nonsense_in_mid_stream_may_be_better_next_time() {
     let (result, _) = streams(&[HELLO, "nonsense\n", END], true);
     let error = result.unwrap_err();
     assert_eq!(error.retry, Retry::Temporary);
-    assert!(error.message.contains("no JSON"), "{error}");
+    assert!(error.message.contains("not valid JSON"), "{error}");
 }

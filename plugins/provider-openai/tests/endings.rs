@@ -136,7 +136,7 @@ fn a_refusal_whose_body_does_not_come_is_told_by_its_status() {
 #[test]
 fn a_compressed_answer_is_told_as_such() {
     let error = error_of(200, b"\x1f\x8b\x08\x00\x00");
-    assert!(error.message.ends_with("answered compressed (gzip), which it was not asked to"));
+    assert!(error.message.ends_with("sent a compressed answer (gzip) without being asked to"));
     assert!(error.hint.unwrap().contains("proxy or gateway"));
     assert_eq!(error.retry, Retry::Permanent);
 }
@@ -146,7 +146,7 @@ fn an_answer_of_ollamas_own_api_leads_to_its_other_base_url() {
     let lines = b"{\"model\":\"m\",\"message\":{\"content\":\"a\"},\"done\":false}\n\
                   {\"model\":\"m\",\"message\":{\"content\":\"\"},\"done\":true}\n";
     let error = error_of(200, lines);
-    assert!(error.message.ends_with("answered in the form of Ollama's own api"), "{error}");
+    assert!(error.message.ends_with("answered in the format of Ollama's own API"), "{error}");
     assert!(error.hint.unwrap().contains("`http://localhost:11434/v1`"));
     assert_eq!(error.retry, Retry::Permanent);
 }

@@ -124,7 +124,7 @@ fn what_is_no_completion_is_an_error_with_what_to_look_at() {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
         });
         let error = host.complete(&request()).result.unwrap_err();
-        let text = "`http://localhost:1/v1/chat/completions` answered with what is no completion";
+        let text = "`http://localhost:1/v1/chat/completions` did not answer with a completion";
         assert!(error.message.starts_with(text), "{body}: {error}");
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
         assert_eq!(error.hint.as_deref(), Some("check the base url: most end in `/v1`"));

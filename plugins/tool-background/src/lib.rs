@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 /// The longest wait of one read, in seconds.
 const WAIT_SECONDS_MAX: u64 = 60;
 
-/// Run a tool in the background: servers, watchers, long builds. You are told when it ends.
+/// Run a tool in the background: servers, watchers, long builds. You are notified when it ends.
 #[tool_fn(
     name = "startBackgroundTask",
     category = "system",
@@ -31,14 +31,14 @@ const WAIT_SECONDS_MAX: u64 = 60;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "tool_name": { "type": "string", TOUCHES: { "text": "the name of a tool" }, "description": "Its name." },
-            "arguments": { "type": "object", TOUCHES: { "text": "the call that is started has a check of its own" }, "description": "Of that tool." },
-            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86400, "description": "Then it is ended." },
+            "tool_name": { "type": "string", TOUCHES: { "text": "the name of a tool" }, "description": "The tool's name." },
+            "arguments": { "type": "object", TOUCHES: { "text": "the call that is started has a check of its own" }, "description": "The tool's arguments." },
+            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86400, "description": "Time limit." },
         },
         "required": ["tool_name", "arguments"],
     }),
     example(
-        "start the web server and go on",
+        "start the web server and continue",
         tool_name = "cli_based_tool",
         arguments = json!({ "command": "python3 -m http.server" })
     )
@@ -66,7 +66,7 @@ async fn start_background_task(
     })))
 }
 
-/// Tells how a background task stands and what it has printed since the last answer.
+/// Get a background task's status and its output since the last read.
 #[tool_fn(
     name = "getBackgroundTask",
     category = "system",
@@ -77,22 +77,22 @@ async fn start_background_task(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "Which task." },
+            "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "The task." },
             "stdout_offset": {
                 "type": "integer", "minimum": 0,
                 "description": "Read again from this byte.",
             },
             "wait_seconds": {
                 "type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX, "default": 0,
-                "description": "For more output, or the end.",
+                "description": "Wait for more output or the end.",
             },
             "until_end": {
                 "type": "boolean", "default": false,
-                "description": "Wait for the end alone.",
+                "description": "Wait only for the end.",
             },
             "tail": {
                 "type": "integer", "minimum": 1,
-                "description": "Only the last lines, so many.",
+                "description": "Return only this many last lines.",
             },
         },
         "required": ["task_id"],
@@ -142,7 +142,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Ends a background task.
+/// Cancel a background task.
 #[tool_fn(
     name = "cancelBackgroundTask",
     category = "system",
@@ -153,7 +153,7 @@ fn milliseconds(time: Duration) -> u64 {
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "Which task." } },
+        "properties": { "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "The task." } },
         "required": ["task_id"],
     })
 )]
@@ -162,7 +162,7 @@ async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<
     Ok(Output::json(json!({ "task_id": task_id, "cancelled": cancelled })))
 }
 
-/// Lists the background tasks that run.
+/// List running background tasks.
 #[tool_fn(
     name = "listBackgroundTasks",
     category = "system",
@@ -172,7 +172,7 @@ async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "plugin_name": { "type": "string", TOUCHES: { "text": "the name of a plugin" }, "description": "Of this plugin alone." } },
+        "properties": { "plugin_name": { "type": "string", TOUCHES: { "text": "the name of a plugin" }, "description": "Only this plugin's tasks." } },
     })
 )]
 async fn list_background_tasks(
@@ -188,7 +188,7 @@ async fn list_background_tasks(
     Ok(Output::json(json!({ "count": told.len(), "tasks": told })))
 }
 
-/// Lists the tools that can run in the background.
+/// List the tools that can run in the background.
 #[tool_fn(
     name = "listBackgroundCapableTools",
     category = "system",

@@ -14,7 +14,7 @@ use jaato_plugin_sdk::serde_json::Number;
 use arithmetic::Refused;
 pub use expression::calculate as calculated;
 
-/// Calculates an expression exactly: + - * / // % **, brackets, abs, round, min, max, pow. `1/3` is
+/// Calculate an expression exactly: + - * / // % ** ( ), abs, round, min, max, pow. `1/3` is
 /// rounded to 50 digits.
 #[tool_fn(
     category = "code",
@@ -34,7 +34,7 @@ async fn calculate(
     Ok(Output::json(json!({ "expression": expression, "result": result })))
 }
 
-/// Adds two numbers exactly.
+/// Add two numbers exactly.
 #[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
 async fn add(
     _cx: &Cx,
@@ -46,7 +46,7 @@ async fn add(
     answer("addition", &a, &b, arithmetic::add)
 }
 
-/// Subtracts b from a exactly.
+/// Subtract b from a exactly.
 #[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
 async fn subtract(
     _cx: &Cx,
@@ -58,7 +58,7 @@ async fn subtract(
     answer("subtraction", &a, &b, arithmetic::subtract)
 }
 
-/// Multiplies two numbers exactly.
+/// Multiply two numbers exactly.
 #[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
 async fn multiply(
     _cx: &Cx,
@@ -70,7 +70,7 @@ async fn multiply(
     answer("multiplication", &a, &b, arithmetic::multiply)
 }
 
-/// Divides a by b, rounded to 50 digits where it does not end before.
+/// Divide a by b. Longer results are rounded to 50 digits.
 #[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
 async fn divide(
     _cx: &Cx,
@@ -84,7 +84,7 @@ async fn divide(
 
 type Operation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, Refused>;
 
-/// A number, as text if it has more digits than JSON keeps.
+/// A number, or a string if JSON would lose digits.
 #[tool_type]
 #[serde(untagged)]
 #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]

@@ -16,7 +16,7 @@ use question::Question;
 /// The maximum number of questions in one call. A form cannot have more fields.
 const QUESTIONS_MAX: usize = 20;
 
-/// Ask the user what you cannot find out yourself, all questions at once.
+/// Ask the user what you cannot find out yourself. Ask everything at once.
 #[tool_fn(
     core,
     category = "communication",
@@ -36,23 +36,23 @@ const QUESTIONS_MAX: usize = 20;
                     "question_type": {
                         "enum": ["single_choice", "multiple_choice", "free_text"],
                         "default": "single_choice",
-                        "description": "What is answered.",
+                        "description": "Kind of answer.",
                     },
                     "choices": {
                         "type": "array",
                         "items": { "type": ["string", "object"] },
                         TOUCHES: { "text": "answers to choose from" },
-                        "description": "To choose from.",
+                        "description": "The choices.",
                     },
                     "required": {
                         "type": "boolean",
                         "default": true,
-                        "description": "May not be skipped.",
+                        "description": "Cannot be skipped.",
                     },
                     "default_choice": {
                         "type": "integer",
                         "minimum": 0,
-                        "description": "From 1; 0: none.",
+                        "description": "Counts from 1; 0: none.",
                     },
                 },
                 "required": ["text"],

@@ -31,10 +31,10 @@ struct CliBasedTool {
     /// Shell command.
     #[schemars(extend("x-jaato-touches" = "command"))]
     command: String,
-    /// Words that the shell does not read.
+    /// Arguments, not parsed by the shell.
     #[schemars(extend("x-jaato-touches" = "command"))]
     args: Option<Vec<String>>,
-    /// Limit.
+    /// Time limit.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
 }

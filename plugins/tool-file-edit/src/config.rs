@@ -20,10 +20,10 @@ struct Config {
     backup_count: Option<u32>,
 }
 
-/// Asks for how much of the past is kept.
+/// Reads the limits of the history from the configuration.
 ///
 /// # Errors
-/// What the host answers.
+/// The host's error.
 pub async fn bounds(home: &Home) -> Result<Bounds> {
     let config: Config = home.config().await?;
     let bounds = Bounds::default();

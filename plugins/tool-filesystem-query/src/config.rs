@@ -98,7 +98,7 @@ impl State for Query {
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        let text = "Find files with glob_files and text with grep_content, not by shell commands.";
+        let text = "Find files with glob_files and text with grep_content, not with the shell.";
         description.instructions = Some(text.to_owned());
     }
 }

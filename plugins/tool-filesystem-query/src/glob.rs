@@ -19,8 +19,8 @@ use crate::time_limit::{Came, TimeLimit, late};
 /// Extra time after which the plugin gives up on a search. The search normally ends itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Find files by a glob pattern, newest first, or list a folder (`src/`). Returns paths relative to
-/// the root, and the total.
+/// Find files by glob pattern, newest first, or list a folder (`src/`). Returns paths relative to
+/// root, and the total.
 #[derive(ToolInput)]
 #[tool(
     core,
@@ -41,7 +41,7 @@ struct GlobFiles {
     /// Such as `**/*.py`, `src/*.{ts,tsx}` or `src/`.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     pattern: String,
-    /// Folder to search in; default the working folder.
+    /// Folder to search. Default: working folder.
     #[schemars(extend("x-jaato-touches" = "search_root"))]
     root: Option<String>,
     /// Default `files`; folders end with `/`.
@@ -200,7 +200,7 @@ impl GlobFiles {
             answer.insert("next_offset".to_owned(), seen.into());
         }
         if returned == 0 && found.count > 0 {
-            let text = format!("there are only {} results: give a smaller offset", found.count);
+            let text = format!("there are only {} results: use a smaller offset", found.count);
             found.notes.push(text);
         }
         tell_beside(&mut answer, query, found.left_out, found.unreadable, &found.notes);

@@ -14,8 +14,8 @@ use crate::live::Live;
 use crate::place::{Place, is_absolute, told};
 use crate::time_limit::{Came, TimeLimit, late};
 
-/// Search text in files by a regular expression (Rust syntax). Returns matching lines as
-/// `number:text` by file, and true totals.
+/// Search files with a regular expression (Rust syntax). Returns matching lines as `number:text`
+/// per file, and full totals.
 #[derive(ToolInput)]
 #[tool(
     core,
@@ -35,10 +35,10 @@ struct GrepContent {
     /// Regular expression.
     #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     pattern: String,
-    /// Folder or file; default the working one.
+    /// Folder or file. Default: working folder.
     #[schemars(extend("x-jaato-touches" = "search_root"))]
     path: Option<String>,
-    /// Only files that fit, such as `*.py` or `src/**/*.ts`.
+    /// Only these files, such as `*.py` or `src/**/*.ts`.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     file_glob: Option<Globs>,
     /// Default `content`.
@@ -47,7 +47,7 @@ struct GrepContent {
     /// The pattern is plain text.
     #[serde(default)]
     literal: bool,
-    /// Match over lines; `.` fits line ends.
+    /// Match across lines; `.` matches line ends.
     #[serde(default)]
     multiline: bool,
     /// Lines around a match.
@@ -203,7 +203,7 @@ impl GrepContent {
             answer.insert("next_offset".into(), seen.into());
         }
         if all > 0 && seen <= self.offset as u64 && self.offset > 0 {
-            found.notes.push(format!("there are only {all} results: give a smaller offset"));
+            found.notes.push(format!("there are only {all} results: use a smaller offset"));
         }
         for (key, count) in
             [("skipped_large", totals.files_too_large), ("skipped_binary", totals.files_binary)]

@@ -24,7 +24,7 @@ use record::{MATURITY, NewMemory, Scope, checked_tags, quoted};
 use scopes::{Gathered, Scopes};
 
 /// The instructions for the model while one of the tools is active.
-const INSTRUCTIONS: &str = "Keep what later sessions should know with `store_memory`: decisions, conventions, where things are. Look with `retrieve_memories` before you explore anew.";
+const INSTRUCTIONS: &str = "Store what later sessions should know with `store_memory`: decisions, conventions, locations. Call `retrieve_memories` before you explore.";
 
 /// The maximum number of memories that one search returns. More would distract the model from its
 /// task.
@@ -47,12 +47,12 @@ const RETRIEVED_MAX: u32 = 20;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "content": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "What to remember, at most 64 KiB." },
-            "description": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "One line, by which it is chosen later." },
-            "tags": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "words to search by" }, "description": "Words by which it is found." },
-            "confidence": { "type": "number", "default": 0.5, "description": "How sure it is, 0 to 1." },
-            "scope": { "enum": ["project", "universal"], "default": "project", "description": "This workspace, or all." },
-            "evidence": { "type": "string", TOUCHES: { "text": "how a fact is known" }, "description": "How it is known." },
+            "content": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "The fact, at most 64 KiB." },
+            "description": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "One line to choose it by later." },
+            "tags": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "words to search by" }, "description": "Words to find it by." },
+            "confidence": { "type": "number", "default": 0.5, "description": "How certain it is, 0 to 1." },
+            "scope": { "enum": ["project", "universal"], "default": "project", "description": "This workspace or all." },
+            "evidence": { "type": "string", TOUCHES: { "text": "how a fact is known" }, "description": "How you know it." },
         },
         "required": ["content", "description", "tags"],
     })
@@ -81,7 +81,7 @@ async fn store_memory(
     })))
 }
 
-/// Get memories of earlier sessions by tags or words, in any case; the best first.
+/// Get memories of earlier sessions by tags or words in any case, best first.
 #[tool_fn(
     name = "retrieve_memories",
     category = "memory",
@@ -94,7 +94,7 @@ async fn store_memory(
         "additionalProperties": false,
         "properties": {
             "tags": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "words to search by" }, "description": "Any of these." },
-            "limit": { "type": "integer", "minimum": 1, "maximum": 20, "default": 3, "description": "How many." },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 20, "default": 3, "description": "Maximum results." },
         },
         "required": ["tags"],
     })

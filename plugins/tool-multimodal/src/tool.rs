@@ -9,7 +9,7 @@ use crate::image::{BYTES_MAX, size_of, type_of};
 /// How much of the file one request reads.
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Look at an image file: a PNG, JPEG, GIF or WebP of at most 10 MB. The image is attached to the
+/// Look at an image file (PNG, JPEG, GIF or WebP, at most 10 MB). Attaches the image to the
 /// result.
 #[derive(ToolInput)]
 #[tool(
@@ -19,11 +19,11 @@ const PIECE_BYTES: u64 = 4 * 1024 * 1024;
     open_world = false,
     auto_approval,
     category = "filesystem",
-    available_if(model_sees = "images", reason = "where the model looks at images"),
+    available_if(model_sees = "images", reason = "with a model that accepts images"),
     example("What is on screenshot.png?", path = "screenshot.png")
 )]
 struct ViewImage {
-    /// The path of the file.
+    /// The file.
     #[schemars(extend("x-jaato-touches" = "read"))]
     path: String,
 }

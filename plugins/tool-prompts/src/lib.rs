@@ -36,7 +36,7 @@ const CATALOG_TOKENS_MAX: usize = 16_000;
 /// The maximum number of names in a hint.
 const NAMES_TOLD_MAX: usize = 20;
 
-/// Get a prompt or skill by name. Follow what it says.
+/// Get a prompt or skill by name, then follow it.
 #[derive(ToolInput)]
 #[tool(
     name = "use_prompt",
@@ -47,14 +47,14 @@ const NAMES_TOLD_MAX: usize = 20;
     open_world = false,
     auto_approval,
     example("use the skill tidy", name = "tidy"),
-    available_if(asked, reason = "where there are prompts or skills"),
+    available_if(asked, reason = "when there are prompts or skills"),
     schema = json!({
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "name": { "type": "string", TOUCHES: { "text": "the name of a prompt" }, "description": "Which." },
-            "arguments": { "type": "string", TOUCHES: { "text": "words for the prompt" }, "description": "Words for its placeholders, or NAME=VALUE." },
-            "file": { "type": "string", TOUCHES: { "text": "a file in the folder of the skill, which the plugin checks" }, "description": "A file of the skill, in its place." },
+            "name": { "type": "string", TOUCHES: { "text": "the name of a prompt" }, "description": "Its name." },
+            "arguments": { "type": "string", TOUCHES: { "text": "words for the prompt" }, "description": "Placeholder values, or NAME=VALUE." },
+            "file": { "type": "string", TOUCHES: { "text": "a file in the folder of the skill, which the plugin checks" }, "description": "Get this file of the skill instead." },
         },
         "required": ["name"],
     })
@@ -87,7 +87,7 @@ impl Tool for UsePrompt {
             Some(path) => {
                 told["skill_path"] = json!(path.display().to_string());
                 json!(
-                    "Follow the content. Other files of the skill: readFile, or use_prompt with `file`."
+                    "Follow the content. Read other skill files with readFile, or use_prompt and `file`."
                 )
             }
         };

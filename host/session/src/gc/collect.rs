@@ -16,7 +16,7 @@ const NOTE_CHARS_MAX: usize = 400;
 /// The note to the model in place of turns that a gc removed. It never varies, because the request
 /// must stay the same until the next cut.
 const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
-    Ask the user, or use tools again, if you need what was in them.]\n\n";
+    If you need them, ask the user or use tools again.]\n\n";
 
 impl Session {
     /// Collects because the user asked. Works between turns, even if the settings turn automatic

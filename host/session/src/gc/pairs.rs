@@ -156,7 +156,7 @@ fn note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
     if counts.len() > TOOLS_NAMED_MAX {
         text.push_str(", …");
     }
-    text.push_str("). They ran: go on from what stands below, and do not begin again.]\n\n");
+    text.push_str("). They ran: continue from here and do not start again.]\n\n");
     text
 }
 
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(
             note(names.iter()),
             "[Left out here to save room: 3 calls that this turn began with, and the results (b: 2, \
-             a: 1). They ran: go on from what stands below, and do not begin again.]\n\n"
+             a: 1). They ran: continue from here and do not start again.]\n\n"
         );
         let named = |count: usize| {
             let names: Vec<_> = (0..count).map(|n| ToolName::new(format!("tool{n}"))).collect();

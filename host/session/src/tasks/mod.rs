@@ -230,8 +230,8 @@ pub(crate) fn handle(number: u64, running: (&str, &str), threshold_ms: u64) -> O
         "tool_name": tool,
         "threshold_seconds": threshold,
         "message": format!(
-            "Task exceeded {threshold}s threshold, continuing in background. Its outcome will be \
-             given to you in a later message under the task_id '{id}': do not make the call again."
+            "The call exceeded {threshold}s and continues in the background. A later message \
+             reports its outcome under task_id '{id}': do not repeat the call."
         ),
     }))
 }

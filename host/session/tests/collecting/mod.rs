@@ -49,7 +49,7 @@ pub fn gcs(stage: &Stage) -> Vec<String> {
 
 /// The note to the model in place of removed turns.
 pub const REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
-                           Ask the user, or use tools again, if you need what was in them.]\n\n";
+                           If you need them, ask the user or use tools again.]\n\n";
 
 /// Returns the texts of a request, without the note about removed turns.
 pub fn texts(request: &Request) -> Vec<String> {
