@@ -42,7 +42,8 @@ pub async fn doctor(global: Global) -> Outcome {
         return Ok(Exit::Done);
     };
     if has_no_provider {
-        let failure = Failure::new(Exit::Plugin, "no model can be used, so no task can be run");
+        let failure =
+            Failure::new(Exit::Plugin, "no model can be used, so jaato cannot run a task");
         return Err(
             failure.hint("in a checkout, `cargo xtask build-plugins` builds the shipped plugins")
         );

@@ -236,7 +236,7 @@ impl Toolbox {
         if self.gone.contains(name) {
             let text =
                 format!("the tool `{name}` no longer exists: its plugin was changed or removed");
-            return Error::new(ErrorKind::UnknownTool, text).with_hint("do without it");
+            return Error::new(ErrorKind::UnknownTool, text).with_hint("continue without it");
         }
         if let Some(source) = self.missing_source(name.as_str()) {
             let ToolSource { label, note, hint, .. } = source;
