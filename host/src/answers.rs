@@ -175,10 +175,13 @@ impl Client {
             problems += 1;
             if problems <= PROBLEMS_TOLD_MAX {
                 let Error { message, .. } = &error;
-                tell(&format!("line {number} of standard input is no answer: {message}"), &error);
+                tell(
+                    &format!("line {number} of standard input is not an answer: {message}"),
+                    &error,
+                );
             }
             if problems == PROBLEMS_TOLD_MAX {
-                report::problems(&["no more is told of lines that are no answers".to_owned()]);
+                report::problems(&["jaato reports no more lines that are not answers".to_owned()]);
             }
         }
         self.end("standard input has ended".to_owned());
@@ -194,7 +197,7 @@ impl Client {
         let mut found: Vec<&mut Slot> =
             state.open.iter_mut().filter(|(key, _)| names(key)).map(|(_, slot)| slot).collect();
         let text = match found.as_mut_slice() {
-            [slot] if slot.given.is_some() => format!("`{shown}` has its answer already"),
+            [slot] if slot.given.is_some() => format!("`{shown}` is already answered"),
             [slot] => match slot.refuses(&given) {
                 Some(why) => format!("`{shown}` {why}"),
                 None => {
@@ -204,8 +207,8 @@ impl Client {
                     return Ok(());
                 }
             },
-            [] if is_over => format!("`{shown}` is over: it was answered or taken back"),
-            [] => format!("no question `{shown}` waits"),
+            [] if is_over => format!("`{shown}` is closed: it was answered or withdrawn"),
+            [] => format!("no question `{shown}` is waiting"),
             _ => format!("several sessions ask `{shown}`: the answer's `session` says which"),
         };
         Err(Error::new(ErrorKind::InvalidArguments, text))
@@ -252,7 +255,7 @@ impl Slot {
         match (&self.asked, given) {
             (OpenKind::Prompt(prompt), Given::Decision(answer)) => {
                 let why =
-                    "does not allow this answer: `answers` of its event lists those that it does";
+                    "does not allow this answer: `answers` of its event lists the allowed ones";
                 (!prompt.allows(answer)).then_some(why)
             }
             (OpenKind::Form, Given::Form(_)) => None,
@@ -339,7 +342,7 @@ fn decision(
         Some(Value::String(text)) if text.len() <= COMMENT_BYTES_MAX => Some(text.clone()),
         Some(_) => {
             return Err(wrong(&format!(
-                "`comment` is no text of at most {COMMENT_BYTES_MAX} bytes"
+                "`comment` is not a text of at most {COMMENT_BYTES_MAX} bytes"
             )));
         }
     };
@@ -374,7 +377,7 @@ fn form(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<Fo
     match outcome {
         Some("answered") => Ok(FormAnswer::answered(values.into_iter().collect())),
         Some("declined") if values.is_empty() => Ok(FormAnswer::declined()),
-        Some("declined") => Err(wrong("what is declined has no `values`")),
+        Some("declined") => Err(wrong("a declined form cannot have `values`")),
         _ => Err(wrong("`outcome` is neither `answered` nor `declined`")),
     }
 }
@@ -458,7 +461,7 @@ mod tests {
         let outcome = "`outcome` is neither `answered` nor `declined`";
         check(r#"{"answer": {"form_id": "b", "outcome": "hunter2"}}"#, Err(outcome));
         let comment = r#"{"answer": {"call_id": "a", "decision": "deny", "comment": ["hunter2"]}}"#;
-        check(comment, Err("`comment` is no text of at most 16384 bytes"));
+        check(comment, Err("`comment` is not a text of at most 16384 bytes"));
         let pattern = r#"{"answer": {"call_id": "a", "decision": "deny", "pattern": "hunter2"}}"#;
         check(pattern, Err("`pattern` is no place among `patterns`, from 0"));
         let edit = r#"{"answer": {"call_id": "a", "decision": "edit"}}"#;
@@ -480,7 +483,7 @@ mod tests {
             client.take(Named { id, session, given }).map_err(|error| error.message)
         };
         let told = |id: &str| take(id, None, given());
-        assert_eq!(told("call_1"), Err("no question `call_1` waits".to_owned()));
+        assert_eq!(told("call_1"), Err("no question `call_1` is waiting".to_owned()));
         client.open("call_1", &main, prompt());
         let always = PermissionAnswer::once(PermissionDecision::AllowAlways);
         let wide = take("call_1", None, Given::Decision(always)).unwrap_err();
@@ -492,14 +495,14 @@ mod tests {
         assert_eq!(told("call_1"), Err(several.to_owned()));
         assert_eq!(take("call_1", Some("main"), given()), Ok(()));
         let again = take("call_1", Some("main"), given());
-        assert_eq!(again, Err("`call_1` has its answer already".to_owned()));
+        assert_eq!(again, Err("`call_1` is already answered".to_owned()));
         // It arrived before anything waited for it, and before the end of standard input.
         client.end("standard input has ended".to_owned());
         let open = client.waiting("call_1", &main, prompt());
         assert_eq!(client.given(&open).await, Ok(given()));
         assert_eq!(client.given(&open).await, Err("standard input has ended".to_owned()));
         drop(open);
-        let over = "`call_1` is over: it was answered or taken back";
+        let over = "`call_1` is closed: it was answered or withdrawn";
         assert_eq!(take("call_1", Some("main"), given()), Err(over.to_owned()));
         for number in 0..=REMEMBERED_MAX {
             drop(client.waiting(&format!("form_{number}"), &main, OpenKind::Form));

@@ -182,9 +182,9 @@ async fn answer(
     }
     let Some(tool) = value.get("tool").and_then(Value::as_str).map(str::to_owned) else {
         let text = if value.is_object() {
-            "the line has no text `tool`"
+            "the line needs a text `tool`"
         } else {
-            "the line is no JSON object"
+            "the line is not a JSON object"
         };
         return failure_line(id, None, &wrong(text.to_owned()));
     };

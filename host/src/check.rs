@@ -93,7 +93,7 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
         match told {
             // A gc may need settings that the user has not configured yet.
             Err(error) if !is_broken(&error) => report::line(&format!(
-                "{what:<11}  left out: it makes no plan as it is configured: {}",
+                "{what:<11}  left out: it makes no plan with this configuration: {}",
                 error.message
             ))?,
             told => failed += line(&what, &told)?,
@@ -232,7 +232,7 @@ where
     match work.await {
         Ok(done) => Ok(done),
         Err(_) => {
-            let text = format!("it did not end within {} s", EXAMPLE_DEADLINE.as_secs());
+            let text = format!("it did not finish within {} s", EXAMPLE_DEADLINE.as_secs());
             Err(Error::new(ErrorKind::Timeout, text))
         }
     }

@@ -168,7 +168,7 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         only => only.unwrap_or_default(),
     };
     if only.iter().any(|name| name == NO_TOOLS) {
-        let text = format!("`--tools {NO_TOOLS}` stands alone: other tools are named beside it");
+        let text = format!("`--tools {NO_TOOLS}` cannot be combined with other tools");
         return Err(Failure::new(Exit::Usage, text));
     }
     let registry = runtime.registry();
@@ -222,7 +222,8 @@ fn not_allowed(allowed: &Allowed, tool: &ToolEntry<'_>) -> Failure {
     let text = match &allowed.plugin {
         Some(other) => format!("tool `{name}` is not of plugin `{other}` but of `{plugin}`"),
         None => format!(
-            "tool `{name}` is of plugin `{plugin}`, which is not shipped with jaato: its name alone allows nothing"
+            "tool `{name}` belongs to plugin `{plugin}`, which is not shipped with jaato: \
+             its name alone allows nothing"
         ),
     };
     Failure::new(Exit::Usage, text).hint(format!("`--allow {plugin}:{name}` allows it"))

@@ -171,7 +171,7 @@ fn end(exit: &ProcessExit) -> Outcome {
         (Some(0), _) => Ok(Exit::Done),
         (Some(code), _) => crate::exit::now(code),
         (None, Some(signal)) => crate::exit::now(SIGNAL_BASE + signal),
-        (None, None) => Err(Failure::new(Exit::Failed, "nobody knows how the command ended")),
+        (None, None) => Err(Failure::new(Exit::Failed, "the result of the command is unknown")),
     }
 }
 

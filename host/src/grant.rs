@@ -22,7 +22,7 @@ pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     let entry = find::plugin(&runtime, &registry, name)?;
     if entry.description().is_none() {
         let (why, hint) = entry.why_not().unwrap_or_default();
-        let text = format!("plugin `{name}` cannot be asked what it wants: {why}");
+        let text = format!("cannot ask plugin `{name}` for its grants: {why}");
         return Err(Failure::new(Exit::Plugin, text).maybe_hint(hint));
     }
     let asked = setup.grants.asked(entry);
@@ -41,7 +41,7 @@ pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     store(setup)?
         .grant(name, digest, wanted.iter().copied(), SystemTime::now())
         .map_err(trust::failed)?;
-    report::sentence(&format!("plugin `{name}` may from here on:"))?;
+    report::sentence(&format!("plugin `{name}` may now:"))?;
     lines(wanted.iter().copied())?;
     report::sentence(&format!(
         "this holds for this content of its file, sha256 {digest}; to take it back:\n  jaato plugin revoke {name}"
@@ -61,7 +61,7 @@ pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome 
     let names: Vec<_> = services.iter().map(String::as_str).collect();
     let taken = store(setup)?.revoke(name, &names).map_err(trust::failed)?;
     if !taken.is_empty() {
-        report::sentence(&format!("plugin `{name}` may from here on no more:"))?;
+        report::sentence(&format!("plugin `{name}` may no longer:"))?;
         lines(taken.iter().map(String::as_str))?;
         return Ok(Exit::Done);
     }
@@ -73,7 +73,7 @@ pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome 
         return Err(Failure::new(Exit::Plugin, text)
             .hint(format!("`jaato plugin disable {name}` leaves it out")));
     }
-    report::sentence(&format!("plugin `{name}` was granted nothing of that"))?;
+    report::sentence(&format!("plugin `{name}` had none of these grants"))?;
     Ok(Exit::Done)
 }
 
@@ -84,7 +84,7 @@ pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), Failure> 
     if carried.is_empty() {
         return Ok(());
     }
-    report::sentence("as its earlier file was granted, it may:")?;
+    report::sentence("it keeps the grants of its earlier file and may:")?;
     lines(carried.iter().map(String::as_str))?;
     report::line(&format!("to take that back:\n  jaato plugin revoke {name}"))
 }
@@ -171,7 +171,7 @@ fn lines<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
 }
 
 fn allows(name: &str) -> &'static str {
-    grant_named(name).map_or("(this jaato does not know it)", |grant| grant.allows)
+    grant_named(name).map_or("(unknown to this version of jaato)", |grant| grant.allows)
 }
 
 fn store(setup: &Setup) -> Result<GrantStore, Failure> {

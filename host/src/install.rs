@@ -29,7 +29,7 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     if let Some(shipped) = shipped {
         let path = shipped.file.path.display();
         let text = format!("plugin `{name}` is shipped with jaato: `{path}` has the name");
-        return Err(Failure::new(Exit::Plugin, text).hint("give yours a name of its own"));
+        return Err(Failure::new(Exit::Plugin, text).hint("give your plugin another name"));
     }
     let description = plugin::described(setup, source.file()).await?;
     let unusable = refuse_conflict(&runtime, &source, &description, &folder)?;
@@ -50,7 +50,7 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     }
     say_lacking(setup, &source, &description, &installed.path)?;
     if is_trusted(setup, &installed.path)? {
-        report::line("this content is trusted already: it runs inside jaato")?;
+        report::line("this content is already trusted: it runs inside jaato")?;
         return Ok(Exit::Done);
     }
     report::line(&format!(
@@ -158,7 +158,7 @@ fn elsewhere(name: &str, plugin: &PlacedPlugin) -> Failure {
     let what = match plugin.file.place {
         PlaceKind::Shipped => "is shipped with jaato",
         PlaceKind::CommandLine | PlaceKind::Variable | PlaceKind::User | PlaceKind::Workspace => {
-            "does not lie in your own plugins folder"
+            "is not in your own plugins folder"
         }
     };
     Failure::new(Exit::Plugin, format!("plugin `{name}` {what}: `{path}`"))

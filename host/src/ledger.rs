@@ -51,7 +51,7 @@ pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
     if let Some(first) = summary.first_bad_line {
         let count = summary.bad_lines;
         let text = format!(
-            "skipped what is no record in the ledger `{}`: {count} {}, the first is line {first}",
+            "skipped invalid records in the ledger `{}`: {count} {}, the first is line {first}",
             path.display(),
             if count == 1 { "line" } else { "lines" }
         );

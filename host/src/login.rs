@@ -25,7 +25,7 @@ pub async fn login(global: Global, name: String) -> Outcome {
     }
     let key = key(&name)?;
     if key.is_empty() || key.contains(char::is_whitespace) {
-        let text = "a key is one word: nothing was kept";
+        let text = "a key is one word: nothing was saved";
         return Err(Failure::new(Exit::Usage, text));
     }
     // The name under which the key is looked up, however the user wrote it.
@@ -56,9 +56,9 @@ pub async fn logout(global: Global, name: String) -> Outcome {
         removed = removed || stored.remove(&commands, name).await.map_err(Failure::from)?;
     }
     if !removed {
-        let text = format!("no key of `{name}` is kept");
+        let text = format!("no key of `{name}` is saved");
         return Err(Failure::new(Exit::Usage, text)
-            .hint("one in a variable or in config.toml is yours to take out"));
+            .hint("remove a key in a variable or in config.toml yourself"));
     }
     report::line(&format!("the key of `{name}` is forgotten"))?;
     Ok(Exit::Done)
@@ -70,7 +70,8 @@ fn commands(setup: &Setup) -> KeyCommands {
 }
 
 fn key(name: &str) -> Result<String, Failure> {
-    let failed = |error: io::Error| Failure::new(Exit::Failed, format!("no key came: {error}"));
+    let failed =
+        |error: io::Error| Failure::new(Exit::Failed, format!("cannot read the key: {error}"));
     if terminal::input_is_terminal() {
         let typed = rpassword::prompt_password(format!("Key for {name} (it is not shown): "));
         return typed.map(|key| key.trim().to_owned()).map_err(failed);

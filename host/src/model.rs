@@ -182,27 +182,23 @@ fn import_declared(
         return Ok((asset.id.clone(), assets.import(file, asset, report)?));
     }
     let text = format!(
-        "`{}` is none of the models that jaato knows: no one has {bytes} bytes",
+        "jaato does not know the model in `{}`: no known file has {bytes} bytes",
         file.display()
     );
     Err(Error::new(ErrorKind::Failed, text)
-        .with_hint("`--name NAME` takes it under a name of your own"))
+        .with_hint("`--name NAME` imports it under your own name"))
 }
 
 fn assets(runtime: &Runtime) -> Result<&Assets, Failure> {
     runtime.assets().ok_or_else(|| {
-        Failure::new(
-            Exit::Configuration,
-            "the system does not say where your home is, so there is no cache",
-        )
-        .hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
+        Failure::new(Exit::Configuration, "cannot find your home folder, so there is no cache")
+            .hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
     })
 }
 
 fn no_weights(wanted: &ModelId, declared: &[Asset]) -> Failure {
     let known: Vec<_> = declared.iter().map(|asset| asset.id.as_str()).collect();
-    let failure =
-        Failure::new(Exit::Usage, format!("there are no weights to fetch for `{wanted}`"));
+    let failure = Failure::new(Exit::Usage, format!("no weights to download for `{wanted}`"));
     match known.as_slice() {
         [] => failure.hint("no plugin declares any; `jaato plugin list` lists the plugins"),
         known => failure.hint(format!("there are some for {}", known.join(", "))),

@@ -136,7 +136,7 @@ fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), Failure
     let unread = names.iter().map(|name| root.join(".jaato").join(name)).find(|path| path.exists());
     match (unread, setup.trusted_workspace()) {
         (Some(path), None) => report::line(&format!(
-            "`{}` does not count: the workspace is not trusted",
+            "`{}` is not used: the workspace is not trusted",
             visible::name(&path.display().to_string())
         )),
         _ => Ok(()),
@@ -352,7 +352,10 @@ pub async fn test(global: Global, file: &Path) -> Outcome {
     }
     report::problems(&wrong);
     let (all, bad) = (cases.len(), wrong.len());
-    report::sentence(&format!("{} of {all} calls are decided as the file says", all - bad))?;
+    report::sentence(&format!(
+        "{} of {all} calls get the decision that the file expects",
+        all - bad
+    ))?;
     Ok(if bad == 0 { Exit::Done } else { Exit::Failed })
 }
 

@@ -157,11 +157,11 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
     })?;
     if !has.eq_ignore_ascii_case(sha256.trim()) {
         let text = format!(
-            "`{}` is another file than you mean: its sha256 is {has}, you gave {sha256}",
+            "`{}` is not the file that you named: its sha256 is {has}, you gave {sha256}",
             file.display()
         );
         return Err(Failure::new(Exit::Plugin, text)
-            .hint("look at `jaato plugin list` again before you trust it"));
+            .hint("check `jaato plugin list` again before you trust it"));
     }
     let data = setup.folders.data()?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -266,7 +266,7 @@ pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
         if file.exists() {
             return failure.maybe_hint(error.problem.hint());
         }
-        failure.hint("a file is wanted; `jaato plugin list` and `show` tell where a plugin's lies")
+        failure.hint("name a file; `jaato plugin list` and `show` print the file of each plugin")
     })
 }
 
@@ -339,7 +339,7 @@ fn trusted(entry: &PluginEntry) -> String {
         Trust::ByHash(digest) => format!("by its content, sha256 {digest}"),
         Trust::No(digest) => format!("no; its sha256 is {digest}"),
         Trust::WorkspaceNot => {
-            "no; its workspace is not trusted, so it was not looked into".to_owned()
+            "no; its workspace is not trusted, so jaato did not read it".to_owned()
         }
     }
 }

@@ -129,7 +129,9 @@ pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outc
         .collect();
     report::table(&["model", "window", "answer", "$ per million, in / out", "can"], &rows)?;
     let date = model_facts_source().date;
-    report::remark(&format!("what the provider does not tell is of models.dev, {date}"));
+    report::remark(&format!(
+        "data that the provider does not report comes from models.dev, {date}"
+    ));
     Ok(Exit::Done)
 }
 

@@ -71,7 +71,7 @@ fn line(file: &DescribedAgain, entry: &PluginEntry) -> String {
     let new = entry.description();
     changes.extend(changed_tools(tools(old.as_ref()), tools(new)));
     if changes.is_empty() && old.as_ref() != new {
-        changes.push("describes itself in another way".to_owned());
+        changes.push("has a new description".to_owned());
     }
     let changes = if changes.is_empty() { "as before".to_owned() } else { changes.join("; ") };
     format!("{} {}: {changes}", manifest.name, manifest.version)
@@ -120,10 +120,7 @@ pub async fn in_chat(
         }
         ["reload"] => reload_in_chat(runtime, session, view, None, cancel).await,
         ["reload", name] => reload_in_chat(runtime, session, view, Some(name), cancel).await,
-        _ => {
-            Err(Failure::new(Exit::Usage, "`/plugin` was not understood")
-                .hint(slash::hint("plugin")))
-        }
+        _ => Err(Failure::new(Exit::Usage, "cannot parse `/plugin`").hint(slash::hint("plugin"))),
     }
 }
 

@@ -69,7 +69,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     terminal::reserve();
     let is_text = args.output == OutputForm::Text;
     if args.answers && is_text {
-        let text = "`--answers` is for programs, which follow the events that ask";
+        let text = "`--answers` is for programs and needs JSON output";
         return Err(Failure::new(Exit::Usage, text).hint("`--output json` prints them"));
     }
     let runtime = conversation::runtime(global, &args.session, is_text).await?;
@@ -214,7 +214,7 @@ async fn read_input() -> Result<Option<String>, Failure> {
         .map_err(|error| failed(format!("cannot read standard input: {error}")))?;
     if bytes.len() as u64 > TASK_BYTES_MAX {
         return Err(failed(format!("standard input has more than {TASK_BYTES_MAX} bytes"))
-            .hint("put it into a file and name the file in the task"));
+            .hint("write it to a file and name the file in the task"));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         failed(format!(

@@ -30,14 +30,14 @@ pub fn switch(global: Global, name: &str, listing: Listing) -> Outcome {
     // The lists of several layers are joined, so another layer may contain it too.
     let stays_off = listing == Listing::Out && is_off(&start::setup(arguments)?);
     if stays_off {
-        let text = format!("plugin `{name}` is disabled elsewhere too, so it stays so");
+        let text = format!("plugin `{name}` is also disabled elsewhere, so it stays disabled");
         return Err(Failure::new(Exit::Configuration, text)
-            .hint("`jaato config show` shows where `plugins.disabled` is set"));
+            .hint("`jaato config show` shows the source of `plugins.disabled`"));
     }
     let state = if listing == Listing::In { "disabled" } else { "enabled" };
     report::line(&match changed {
         true => format!("plugin `{name}` is {state}: {}", file.display()),
-        false => format!("plugin `{name}` is {state} already"),
+        false => format!("plugin `{name}` is already {state}"),
     })?;
     Ok(Exit::Done)
 }

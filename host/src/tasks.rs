@@ -25,7 +25,7 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
         }
         ["stop", id] => stop(session, id),
         _ => {
-            let text = format!("`/tasks {}` is nothing", words.join(" "));
+            let text = format!("unknown: `/tasks {}`", words.join(" "));
             report::failure(&Failure::new(Exit::Usage, text).hint(slash::hint("tasks")));
             Ok(Exit::Usage)
         }

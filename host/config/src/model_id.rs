@@ -60,7 +60,8 @@ mod tests {
         for text in ["", "model", "/model", "provider/", "a b/c", "a/b c", "a/ "] {
             let error = parse_model_id(text).unwrap_err();
             let expected = format!(
-                "`{text}` is not a model: write `provider/model`, for example `local/qwen2.5-coder-1.5b`"
+                "`{text}` is not a model: write `provider/model`, for example \
+                 `local/qwen2.5-coder-1.5b`"
             );
             assert_eq!(error.to_string(), expected);
         }

@@ -195,7 +195,8 @@ pub(crate) fn lay(
             if file.layer == Layer::Workspace && PERSONS.contains(&key) {
                 let place = file.origin(node.line);
                 let text = format!(
-                    "`{key}` of `{model}` is ignored ({place}): only your own config.toml can set it"
+                    "`{key}` of `{model}` is not used ({place}): only your own config.toml can \
+                     set it"
                 );
                 warnings.push(Warning { text });
                 continue;

@@ -140,7 +140,8 @@ impl Log {
             Turn::Yes => state.write(path, &line_of(level, source, &text)),
             Turn::Last => {
                 let told = format!(
-                    "`{source}` has written {SOURCE_BYTES_MAX} bytes within {} s: its further lines in that time are dropped",
+                    "`{source}` has written {SOURCE_BYTES_MAX} bytes within {} s: its further \
+                     lines in that time are dropped",
                     SOURCE_WINDOW.as_secs()
                 );
                 state.write(path, &line_of(2, "host", &told));

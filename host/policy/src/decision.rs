@@ -101,7 +101,8 @@ impl Decision {
                 Some("fix the file: `jaato permission list` shows what is wrong".to_owned())
             }
             (Outcome::Deny, _) => Some(
-                "`jaato permission explain` shows every rule that was tried; respect the rule: do not try to bypass it"
+                "`jaato permission explain` shows every rule that was tried; respect the rule: do \
+                 not try to bypass it"
                     .to_owned(),
             ),
             (Outcome::Ask, RuleId::FileUnclear) => Some(

@@ -97,7 +97,9 @@ fn allowed(
         is_hosts(key) || workspace_may(description.config_schema.as_ref(), key)
     });
     let told = dropped.into_iter().map(|(key, place)| {
-        format!("`{key}` of `{section}` is ignored ({place}): only your own config.toml can set it")
+        format!(
+            "`{key}` of `{section}` is not used ({place}): only your own config.toml can set it"
+        )
     });
     let told = told.collect();
     Some((settings, told))

@@ -68,7 +68,7 @@ fn compile(spec: &ToolSpec) -> Result<Validator> {
     jsonschema::validator_for(&spec.parameters).map_err(|error| {
         let text = format!("the schema of tool `{}` is not valid: {error}", spec.name);
         Error::new(ErrorKind::PluginMisbehaved, text)
-            .with_hint("the tool cannot be called until its plugin is repaired")
+            .with_hint("the tool cannot be called until its plugin is fixed")
     })
 }
 
@@ -157,7 +157,7 @@ fn expected(spec: &ToolSpec) -> String {
     let properties = names(spec.parameters.get("properties"));
     let required = names(spec.parameters.get("required"));
     if properties.is_empty() {
-        return "it takes no arguments: give `{}`".to_owned();
+        return "it takes no arguments: pass `{}`".to_owned();
     }
     let list: Vec<String> = properties
         .iter()

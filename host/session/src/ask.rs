@@ -77,7 +77,7 @@ pub trait Asker: PermissionAsker {
     /// types. Calls and turns may ask at any time. Dropping the future withdraws the question.
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let _ = question;
-        let reason = "who watches over this session takes no secrets".to_owned();
+        let reason = "this session's front end does not ask for secrets".to_owned();
         Box::pin(std::future::ready(SecretAnswer::Nobody { reason }))
     }
 
@@ -86,7 +86,7 @@ pub trait Asker: PermissionAsker {
     /// form.
     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         let _ = question;
-        let reason = "who watches over this session shows no forms";
+        let reason = "this session's front end does not show forms";
         Box::pin(std::future::ready(FormAnswer::nobody(reason)))
     }
 }

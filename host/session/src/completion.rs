@@ -22,7 +22,7 @@ const NAMELESS: &str = "unnamed";
 /// Settles a completion's parts against the deltas, and shows content that was not streamed.
 pub(crate) fn settle(parts: Vec<Part>, seen: &Seen, emitter: &Emitter) -> Vec<Part> {
     if !parts.iter().any(has_content) && seen.is_visible() {
-        emitter.notice("the provider's final answer was empty: what it streamed is kept");
+        emitter.notice("the provider's final answer was empty: jaato keeps the streamed text");
         return seen.parts.clone();
     }
     let rest =

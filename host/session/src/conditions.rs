@@ -205,7 +205,8 @@ impl Session {
                     && self.conditions.told.insert((tool.clone(), deciding))
                 {
                     self.shared.emitter.notice(format!(
-                        "a condition of the tool `{tool}` counts as one that does not hold: {error}"
+                        "a condition of the tool `{tool}` counts as false, because it cannot be \
+                         checked: {error}"
                     ));
                 }
                 ConditionAnswer::no()
@@ -270,7 +271,7 @@ impl Session {
         stop.cancel();
         let answer = answer?;
         if answer.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
-            let text = "its plugin answered with arguments that are no JSON object";
+            let text = "its plugin answered with arguments that are not a JSON object";
             return Err(Error::new(ErrorKind::PluginMisbehaved, text));
         }
         Ok(answer)

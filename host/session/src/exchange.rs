@@ -92,7 +92,7 @@ pub(crate) async fn exchange(
         let no_room_ms = pace.no_room_for(&*ports.clock);
         if no_room_ms >= ROOM_TOLD_MS {
             let seconds = no_room_ms.div_ceil(1_000);
-            let text = format!("the provider has room for the next request in {seconds} s");
+            let text = format!("the provider accepts the next request in {seconds} s");
             emitter.notice(text);
         }
         if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
@@ -205,9 +205,7 @@ fn complete(
 fn unknown_finish(word: Option<&str>) -> String {
     let word = word.map(|word| format!(", `{}`", cut(word, FINISH_WORD_CHARS_MAX)));
     let word = word.unwrap_or_default();
-    format!(
-        "the provider ended its answer for a reason that jaato does not know{word}: it may not be whole"
-    )
+    format!("the provider ended its answer for an unknown reason{word}: it may be incomplete")
 }
 
 fn too_long(limits: &Limits) -> Error {
@@ -222,8 +220,7 @@ fn explain_tools(error: Error, request: &Request) -> Error {
         && NO_TOOLS_PHRASES.iter().any(|phrase| text.contains(phrase));
     if refuses && !request.tools.is_empty() {
         // The server's text is more precise than a hint based on the status.
-        return error
-            .with_hint("`--tools none` runs without tools; or use a model that takes them");
+        return error.with_hint("run with `--tools none`, or use a model that supports tools");
     }
     error
 }
@@ -244,9 +241,9 @@ fn silent(silence: Silence, limits: &Limits) -> Error {
         Silence::KeptAlive => {
             let waited = seconds(limits.provider_keep_alive_ms);
             let text =
-                format!("the provider kept the request open for {waited} s and said nothing");
+                format!("the provider kept the request open for {waited} s without an answer");
             Error::new(ErrorKind::Timeout, text)
-                .with_hint("`session.provider_keep_alive_ms` says how long it may do so")
+                .with_hint("`session.provider_keep_alive_ms` sets this limit")
         }
     }
 }

@@ -72,7 +72,7 @@ impl Inbox {
     fn take_in(&self, message: Waiting, announce: impl FnOnce()) -> Result<()> {
         let mut messages = self.lock();
         if messages.waiting.len() + messages.promised >= WAITING_MESSAGES_MAX {
-            let text = format!("{WAITING_MESSAGES_MAX} messages wait for the model already");
+            let text = format!("{WAITING_MESSAGES_MAX} messages are already waiting for the model");
             return Err(Error::new(ErrorKind::LimitReached, text)
                 .with_hint("wait until the model has read them"));
         }

@@ -158,7 +158,9 @@ pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {
         LIST_TOOLS => Ok(list(toolbox, &call.arguments)),
         GET_TOOL_SCHEMAS => Ok(schemas(toolbox, &names(call))),
-        other => Err(Error::new(ErrorKind::HostBug, format!("`{other}` is no tool of the host"))),
+        other => {
+            Err(Error::new(ErrorKind::HostBug, format!("`{other}` is not a tool of the host")))
+        }
     }
 }
 

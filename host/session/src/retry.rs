@@ -38,7 +38,9 @@ pub(crate) fn explain(error: Error, limits: &Limits) -> Error {
     match error.retry_after_ms {
         Some(asked) if asked > limits.retry_after_ms_max && error.hint.is_none() => {
             let seconds = asked.div_ceil(1_000);
-            error.with_hint(format!("the provider asks to wait {seconds} s: try again after that"))
+            error.with_hint(format!(
+                "the provider asks jaato to wait {seconds} s: try again after that"
+            ))
         }
         Some(_) | None => error,
     }
@@ -89,7 +91,10 @@ mod tests {
         assert!(wait_ms(&asked(120_000), 1, &limits, &random).is_some());
         assert_eq!(wait_ms(&asked(120_001), 1, &limits, &random), None);
         let hint = explain(asked(120_001), &limits).hint;
-        assert_eq!(hint.as_deref(), Some("the provider asks to wait 121 s: try again after that"));
+        assert_eq!(
+            hint.as_deref(),
+            Some("the provider asks jaato to wait 121 s: try again after that")
+        );
         assert_eq!(explain(asked(120_000), &limits), asked(120_000));
     }
 }

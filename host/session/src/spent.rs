@@ -70,9 +70,9 @@ pub(crate) fn priced(price: Option<&Price>, usage: Usage) -> Usage {
 
 /// Returns the error for a cap on cost that cannot be enforced.
 pub(crate) fn unknown_cost(model: &ModelId) -> Error {
-    let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
+    let text = format!("the price of `{model}` is unknown, so `--max-cost` cannot be enforced");
     let hint = format!(
-        "say it with `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
+        "set `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
          in US dollars for a million tokens; or use `--max-tokens`"
     );
     Error::new(ErrorKind::Configuration, text).with_hint(hint)

@@ -130,7 +130,7 @@ impl Toolbox {
         let text = format!("the tool `{name}` is not available: {reason}");
         Some(
             Error::new(ErrorKind::Unavailable, text)
-                .with_hint("see to it first, or do without the tool"),
+                .with_hint("fix that first, or continue without the tool"),
         )
     }
 
@@ -182,7 +182,7 @@ impl Toolbox {
             ToolState::Disabled { by } => {
                 let text = format!("the tool `{name}` is disabled {by}");
                 Err(Error::new(ErrorKind::ToolDisabled, text)
-                    .with_hint("do without it, or tell the user that it is needed"))
+                    .with_hint("continue without it, or tell the user that it is needed"))
             }
         }
     }
@@ -235,8 +235,8 @@ impl Toolbox {
     fn unknown(&self, name: &ToolName) -> Error {
         if self.gone.contains(name) {
             let text =
-                format!("the tool `{name}` is there no more: its plugin has changed or gone");
-            return Error::new(ErrorKind::UnknownTool, text).with_hint("do without it");
+                format!("the tool `{name}` no longer exists: its plugin was changed or removed");
+            return Error::new(ErrorKind::UnknownTool, text).with_hint("continue without it");
         }
         if let Some(source) = self.missing_source(name.as_str()) {
             let ToolSource { label, note, hint, .. } = source;

@@ -211,7 +211,7 @@ impl Session {
         let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
         parts.extend(self.take_news());
         if parts.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArguments, "nothing has come to pass"));
+            return Err(Error::new(ErrorKind::InvalidArguments, "no event woke the session"));
         }
         self.history.append_prompt(parts).map_err(host_bug)
     }
@@ -226,9 +226,9 @@ impl Session {
             }
             let (name, kind) = (file.name.as_deref().unwrap_or("a file"), &file.mime_type);
             let model = &self.model;
-            self.shared.emitter.notice(format!(
-                "`{model}` cannot look at {name} ({kind}): it is told that there is one"
-            ));
+            self.shared
+                .emitter
+                .notice(format!("`{model}` cannot look at {name} ({kind}): it gets only a note"));
         }
     }
 
@@ -637,7 +637,7 @@ impl Session {
     fn answer_open_calls(&mut self) -> std::result::Result<(), HistoryError> {
         if self.history.next() == Next::Results {
             let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();
-            let error = Error::new(ErrorKind::Cancelled, "interrupted: what came of it is unknown");
+            let error = Error::new(ErrorKind::Cancelled, "interrupted: the result is unknown");
             let results = open.iter().map(|call| calls::failed(call, &error)).collect();
             self.history.append_results(results, Vec::new())?;
         }
@@ -669,11 +669,11 @@ impl End {
     fn cut(text: String, reason: FinishReason) -> Self {
         let (what, hint) = match reason {
             FinishReason::ContextExceeded => (
-                "the context window was full before the model's answer was whole",
+                "the context window was full before the model's answer was complete",
                 "`/gc` makes room in a chat; then say `go on`",
             ),
             _ => (
-                "the model reached its output limit: its answer is cut off",
+                "the model reached its output limit: its answer is truncated",
                 "say `go on`, ask for less at once, or raise the limit at the model's server",
             ),
         };

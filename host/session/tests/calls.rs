@@ -145,7 +145,7 @@ async fn unknown_and_disabled_tools_are_answered_with_what_to_do() {
     let (results, report) = play(&stage, Stage::setup(), calls).await;
     expect![[r#"
         error {"error":{"kind":"unknown_tool","message":"there is no tool `readFile`","hint":"did you mean `read_file`?"}}
-        error {"error":{"kind":"tool_disabled","message":"the tool `read_files` is disabled by `[tools] disabled` in the configuration","hint":"do without it, or tell the user that it is needed"}}
+        error {"error":{"kind":"tool_disabled","message":"the tool `read_files` is disabled by `[tools] disabled` in the configuration","hint":"continue without it, or tell the user that it is needed"}}
         error {"error":{"kind":"unknown_tool","message":"there is no tool `zzz`","hint":"the tools are `read_file`"}}
     "#]]
     .assert_eq(&show(&results));

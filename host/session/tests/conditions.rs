@@ -302,13 +302,13 @@ async fn a_plugin_that_fails_or_is_silent_holds_nothing_up_and_is_told_of_once()
     stage.provider.then(change("1", "catch", 1));
     stage.provider.then([Beat::text("done")]);
     assert_eq!(turn(&mut session, "go").await, Outcome::Done);
-    let counts_as = "counts as one that does not hold: ";
+    let counts_as = "counts as false, because it cannot be checked: ";
     let silence = format!("its plugin did not answer within {CONDITION_MS_MAX} ms");
     let expected = [
         format!("a condition of the tool `silent` {counts_as}{silence}"),
         format!(
-            "a condition of the tool `wrong` {counts_as}its plugin answered with arguments that are \
-             no JSON object"
+            "a condition of the tool `wrong` {counts_as}its plugin answered with arguments that \
+             are not a JSON object"
         ),
         format!("a condition of the tool `broken` {counts_as}no idea"),
     ];
@@ -377,7 +377,7 @@ async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
     assert_eq!(names(&requests[1]), ["catch"]);
     assert_eq!(names(&requests[2]), ["catch", "fry"]);
     assert_eq!(names(&requests[3]), ["catch", "fry"], "what was sent stays");
-    let why = "the tool `fry` is there no more: its plugin has changed or gone";
+    let why = "the tool `fry` no longer exists: its plugin was changed or removed";
     assert_eq!(result(&requests[4])["error"]["message"], why);
     let back = session.toolbox();
     assert!(back.active().all(|spec| spec.name.as_str() != "fry"), "it is withheld from the start");

@@ -43,7 +43,7 @@ async fn the_completion_wins_over_its_deltas_and_the_person_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_completion_stands_for_what_was_streamed() {
-    let notice = "host: the provider's final answer was empty: what it streamed is kept\n";
+    let notice = "host: the provider's final answer was empty: jaato keeps the streamed text\n";
     check(vec![shown("one "), shown("two")], "one two", "one two", notice).await;
 }
 

@@ -225,8 +225,8 @@ async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
     }
     assert_eq!(
         stage.events.notices(),
-        "host: nobody says how large the context window of `test/model` is: 10000 tokens are \
-         assumed; `context_limit` under `[models.\"test/model\"]` sets it\n"
+        "host: unknown context window for `test/model`, assuming 10000 tokens; set \
+         `context_limit` under `[models.\"test/model\"]`\n"
     );
 }
 

@@ -37,23 +37,25 @@ async fn a_gc_that_misbehaves_costs_nothing_but_the_collection_and_is_told_once(
     let cases = [
         (GcBeat::Fail(Error::failed("out of ideas")), "out of ideas"),
         (GcBeat::Hang, "the gc took longer than 10 s for its plan"),
-        (plan(&[3, 2]), "the gc's plan is refused: its indices do not ascend"),
-        (plan(&[0, 1, 900]), "the gc's plan is refused: it drops message 900, and there are 9"),
+        (plan(&[3, 2]), "the gc's plan is not valid: its indices do not ascend"),
+        (plan(&[0, 1, 900]), "the gc's plan is not valid: it drops message 900, and there are 9"),
         (
             plan(&[0, 1, 8]),
-            "the gc's plan is refused: it drops message 8, which belongs to the last turn",
+            "the gc's plan is not valid: it drops message 8, which belongs to the last turn",
         ),
         (
             plan(&[2, 3]),
-            "the gc's plan is refused: it drops message 2, which belongs to a pinned turn",
+            "the gc's plan is not valid: it drops message 2, which belongs to a pinned turn",
         ),
         (
             plan(&[0]),
-            "the gc's plan is refused: the history needs a prompt next, not a message of role `model`",
+            "the gc's plan is not valid: the history needs a prompt next, not a message of role \
+             `model`",
         ),
         (
             GcBeat::Plan(summary),
-            "the gc's plan is refused: it makes nothing smaller: 113 bytes go and 1050 bytes of summary come",
+            "the gc's plan is not valid: it makes nothing smaller: 113 bytes go and 1050 bytes of \
+             summary come",
         ),
     ];
     for (beat, expected) in cases {

@@ -101,7 +101,7 @@ async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortl
         assert_eq!(turn(&mut session, &prompt).await.duration_ms, wait_ms);
         assert!(last_request(&stage).messages[0].text().len() < prompt.len());
     }
-    assert!(stage.events.notices().starts_with("host: nobody says how large"));
+    assert!(stage.events.notices().starts_with("host: unknown context window"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -226,7 +226,7 @@ async fn a_guard_that_lies_denies_the_call() {
         let begins =
             "the call of `write` is denied: plugin `guard`, which is asked before each call";
         assert!(message.starts_with(begins) && message.contains(expected), "{answer}: {message}");
-        assert_eq!(result["error"]["hint"], "`jaato plugin disable guard` keeps the plugin out");
+        assert_eq!(result["error"]["hint"], "`jaato plugin disable guard` disables the plugin");
         assert_eq!(stage.tools.seats().len(), 0);
     }
 }
@@ -245,10 +245,10 @@ async fn a_guard_that_hangs_costs_its_deadline_three_times_and_then_denies_at_on
         assert_eq!(took_ms >= HOOK_MS_MAX, times < HOOK_FAILURES_MAX, "{times}: {took_ms} ms");
     }
     let expected = expect![[r#"
-        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
-        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
-        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
-        host: plugin `guard` is not asked `before_tool` any more in this session: it failed 3 times in a row; every call is denied from here on; `jaato plugin disable guard` keeps it out of the next one
+        host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` is no longer asked `before_tool` in this session, because it failed 3 times in a row; every call is denied from here on; run `jaato plugin disable guard` to disable it
     "#]];
     expected.assert_eq(&stage.events.notices());
     assert_eq!(stage.tools.seats().len(), 0);
@@ -356,8 +356,8 @@ async fn who_fails_after_a_call_is_passed_over_and_told() {
         {"echo":{"text":"a"},"seen":true}
         allowed true by option.allow 
         started {"text":"a"}
-        plugin `a` is passed over: `after_tool`: it did not answer within 1000 ms
-        plugin `b` is passed over: `after_tool`: its answer is wrong: invalid type: integer `7`, expected a map
+        plugin `a` is skipped: `after_tool`: it did not answer within 1000 ms
+        plugin `b` is skipped: `after_tool`: its answer is wrong: invalid type: integer `7`, expected a map
         c changes the result
     "#]];
     check_call(&stage, expected).await;
@@ -432,8 +432,8 @@ async fn a_plugin_that_is_slow_before_a_prompt_holds_it_up_for_its_deadline_alon
     // In parallel.
     assert_eq!(stage.clock.monotonic_ms() - before_ms, 200);
     let expected = expect![[r#"
-        plugin `a` is passed over: `before_prompt`: it did not answer within 200 ms
-        plugin `b` is passed over: `before_prompt`: it did not answer within 200 ms
+        plugin `a` is skipped: `before_prompt`: it did not answer within 200 ms
+        plugin `b` is skipped: `before_prompt`: it did not answer within 200 ms
         c adds 1 before the prompt, cut false
     "#]];
     expected.assert_eq(&happened(&stage));
@@ -494,9 +494,9 @@ async fn a_plugin_that_wants_to_change_more_of_a_request_changes_nothing() {
     stage.provider.then([Beat::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let expected = expect![[r#"
-        plugin `a` is passed over: `before_request`: its answer changes `messages`, and may change `options` and `text` alone
-        plugin `b` is passed over: `before_request`: the option `session_key` is not to be changed here; known are: max_output_tokens, temperature
-        plugin `c` is passed over: `before_request`: the option `seed` is not to be changed here; known are: max_output_tokens, temperature
+        plugin `a` is skipped: `before_request`: its answer changes `messages`, but may change only `options` and `text`
+        plugin `b` is skipped: `before_request`: the option `session_key` is not to be changed here; known are: max_output_tokens, temperature
+        plugin `c` is skipped: `before_request`: the option `seed` is not to be changed here; known are: max_output_tokens, temperature
     "#]];
     expected.assert_eq(&happened(&stage));
     let request = &stage.provider.requests()[0];

@@ -48,7 +48,7 @@ async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_
         assert_eq!((report.outcome, report.duration_ms), (Outcome::Failed, 10_000));
         let error = report.error.unwrap();
         assert_eq!(error.kind, ErrorKind::Timeout);
-        assert_eq!(error.message, "the provider kept the request open for 10 s and said nothing");
+        assert_eq!(error.message, "the provider kept the request open for 10 s without an answer");
         assert!(error.hint.unwrap().contains("session.provider_keep_alive_ms"));
         assert_eq!(stage.provider.requests().len(), 1);
     }

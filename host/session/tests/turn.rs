@@ -454,10 +454,8 @@ async fn an_end_for_a_reason_that_nobody_knows_is_told_in_one_line() {
     assert_eq!(stage.tools.seats().len(), 1, "what came whole is run");
     assert_eq!(
         stage.events.notices(),
-        "host: the provider ended its answer for a reason that jaato does not know: it may not be \
-         whole\n\
-         host: the provider ended its answer for a reason that jaato does not know, `moonrise`: it \
-         may not be whole\n"
+        "host: the provider ended its answer for an unknown reason: it may be incomplete\n\
+         host: the provider ended its answer for an unknown reason, `moonrise`: it may be incomplete\n"
     );
 }
 
@@ -627,7 +625,7 @@ async fn a_server_that_has_no_room_is_waited_for_and_it_is_said() {
     assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Done, 30));
     let is_told = |event: &Event| {
         matches!(event, Event::Notice { text, .. }
-            if text == "the provider has room for the next request in 30 s")
+            if text == "the provider accepts the next request in 30 s")
     };
     assert!(stage.events.envelopes().iter().any(|envelope| is_told(&envelope.event)));
     // The server itself must refuse a request that would wait longer than this.

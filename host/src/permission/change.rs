@@ -125,7 +125,7 @@ fn new_rule(decision: &str, args: &RuleArgs) -> Result<NewRule, Failure> {
         keys.push((format!("argument.{name}"), value.to_owned()));
     }
     if keys.is_empty() {
-        let text = "a rule is about something: a tool, --command, --path, --host or --argument";
+        let text = "a rule needs a tool, --command, --path, --host or --argument";
         return Err(Failure::new(Exit::Usage, text));
     }
     keys.extend(args.why.clone().map(|why| ("why".to_owned(), why)));

@@ -72,7 +72,7 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        report::line("nothing was decided yet")?;
+        report::line("no decisions yet")?;
         return Ok(Exit::Done);
     }
     report::table(&["time (UTC)", "session", "tool", "decision", "rule"], &rows)?;

@@ -344,13 +344,15 @@ impl<'a> Checks<'a> {
                 Found::Failed(format!("the next message fails: {}", one_line(&error.message)))
             }
             (TurnOutcome::Cancelled, None) if took <= CANCEL_MAX => Found::Passed(format!(
-                "over in {} ms, and the next message works",
+                "stopped in {} ms, and the next message works",
                 took.as_millis()
             )),
             (TurnOutcome::Cancelled, None) => {
-                Found::Failed(format!("over only after {:.1} s", took.as_secs_f64()))
+                Found::Failed(format!("stopped only after {:.1} s", took.as_secs_f64()))
             }
-            (_, None) => Found::NotProvoked("the answer was whole before it was cancelled".into()),
+            (_, None) => {
+                Found::NotProvoked("the answer was complete before it was cancelled".into())
+            }
         };
         self.end("cancel", begun, Some(&session), found);
     }
@@ -436,7 +438,7 @@ impl<'a> Checks<'a> {
         let found = match &report.error {
             Some(error) => broken(error),
             None if is_whole => Found::Passed(format!("all {COUNTED} numbers came")),
-            None => Found::Failed(format!("{} numbers came of {COUNTED}", numbers.len())),
+            None => Found::Failed(format!("{} numbers of {COUNTED} came", numbers.len())),
         };
         self.end("long output", begun, Some(&session), found);
     }

@@ -56,9 +56,9 @@ struct Shown {
 pub async fn attach(found: &FoundTerminal, purpose: Purpose) -> Outcome {
     let is_live = terminal::input_is_terminal() && terminal::output_is_terminal();
     if purpose == Purpose::Type && !is_live {
-        let text = "standard input and output must be a terminal to type in another one";
+        let text = "`--type` is refused: standard input and output must be a terminal";
         return Err(Failure::new(Exit::Usage, text)
-            .hint("without `--type` the screen is printed as it is at this moment"));
+            .hint("without `--type`, jaato prints the current screen"));
     }
     let name = found.listed.full_name();
     let lost =

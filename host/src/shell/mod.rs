@@ -75,9 +75,10 @@ pub async fn attach(name: &str, purpose: Purpose) -> Outcome {
 
 async fn find() -> Result<FoundTerminals, Failure> {
     if inside_session(&jaato_runtime::config::Variables::of_process()) {
-        let text = "terminals are not joined from inside a session";
-        return Err(Failure::new(Exit::Limit, text)
-            .hint("a person joins from a terminal that no model has"));
+        let text = "a session cannot join a terminal";
+        return Err(
+            Failure::new(Exit::Limit, text).hint("join it from a terminal that no model uses")
+        );
     }
     Ok(find_terminals(&Folders::of_user()).await)
 }
@@ -90,7 +91,7 @@ fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal,
         [] => {
             let failure = Failure::new(Exit::Usage, format!("there is no terminal `{name}`"));
             Err(if names.is_empty() {
-                failure.hint("no model has one at this moment; `jaato shell list` lists them")
+                failure.hint("no model has a terminal at the moment; `jaato shell list` lists them")
             } else {
                 failure.hint("`jaato shell list` lists them")
             })
@@ -101,7 +102,7 @@ fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal,
             if several.len() > NAMED_MAX {
                 named.push(format!("{} more", several.len() - NAMED_MAX));
             }
-            let text = format!("`{name}` fits {} terminals", several.len());
+            let text = format!("`{name}` matches {} terminals", several.len());
             Err(Failure::new(Exit::Usage, text).hint(named.join(", ")))
         }
     }

@@ -306,6 +306,6 @@ fn a_check_names_what_is_wrong() {
         exit 4
         --- stderr
         error: cannot use `$HOUSE/given/sun.so` as a plugin: it cannot be read: No such file or directory (os error 2)
-        hint: a file is wanted; `jaato plugin list` and `show` tell where a plugin's lies
+        hint: name a file; `jaato plugin list` and `show` print the file of each plugin
     "#]].assert_eq(&output.to_string());
 }

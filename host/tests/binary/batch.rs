@@ -50,9 +50,9 @@ fn good_and_bad_lines_are_answered_in_order_with_their_ids() {
         {"id":"two","tool":"count","result":{"count":2}}
         {"tool":null,"error":{"kind":"invalid_arguments","message":"the line is not JSON: key must be a string at line 1 column 2","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
         {"id":{"a":[3]},"tool":"coutn","error":{"kind":"unknown_tool","message":"there is no tool `coutn`","hint":"did you mean `count`?"}}
-        {"id":4,"tool":null,"error":{"kind":"invalid_arguments","message":"the line has no text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
-        {"tool":null,"error":{"kind":"invalid_arguments","message":"the line is no JSON object","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
-        {"id":5,"tool":null,"error":{"kind":"invalid_arguments","message":"the line has no text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
+        {"id":4,"tool":null,"error":{"kind":"invalid_arguments","message":"the line needs a text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
+        {"tool":null,"error":{"kind":"invalid_arguments","message":"the line is not a JSON object","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
+        {"id":5,"tool":null,"error":{"kind":"invalid_arguments","message":"the line needs a text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
         {"id":null,"tool":"echo","error":{"kind":"invalid_arguments","message":"the arguments of `echo` do not match its schema: the required property `text` is missing","hint":"its properties are `text` (required), `line`"}}
         {"tool":"echo","error":{"kind":"invalid_arguments","message":"the arguments of `echo` must be a JSON object, not the string `\"text\"`","hint":"its properties are `text` (required), `line`"}}
         {"tool":"panic","error":{"kind":"plugin_panicked","message":"panicked at probe/src/panics.rs:LINE: boom now","hint":null}}

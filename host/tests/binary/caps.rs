@@ -50,7 +50,7 @@ fn a_cap_may_stand_in_the_configuration_and_the_command_line_wins() {
 fn a_price_that_nobody_knows_cannot_be_capped_and_is_said() {
     let house = house!(script);
     let output = house.run(&["run", "--max-cost", "1", "hello"]).code(3);
-    assert!(output.stderr.contains("nobody knows what `scripted/test` costs"), "{output}");
+    assert!(output.stderr.contains("the price of `scripted/test` is unknown"), "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
     assert!(ledger.stdout.contains("$0 where a price is known"), "{ledger}");
 }

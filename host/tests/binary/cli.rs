@@ -115,7 +115,7 @@ fn a_command_cannot_give_trust() {
         let answer = call(&house, &command);
         assert_eq!(answer["returncode"], 3, "{answer}");
         let text = answer["stderr"].as_str().unwrap();
-        assert!(text.contains("started by a session"), "{answer}");
+        assert!(text.contains("a session started this command"), "{answer}");
     }
     assert_ne!(call(&house, "echo $JAATO_SESSION_ID")["stdout"], "\n");
 }

@@ -130,15 +130,15 @@ fn what_is_no_answer_is_told_and_costs_nothing() {
     for (line, what) in [
         (1, "it is not JSON (column 1)"),
         (2, "either a text `call_id` or a text `form_id`"),
-        (3, "no question `call_9` waits"),
-        (4, &*format!("no question `{call_id}` waits")),
+        (3, "no question `call_9` is waiting"),
+        (4, &*format!("no question `{call_id}` is waiting")),
         (5, "is a call: it is answered by `call_id`"),
         (6, "`decision` is none that is known"),
         (7, "it is not JSON"),
         (9, "it is not JSON"),
-        (11, "is over: it was answered or taken back"),
+        (11, "is closed: it was answered or withdrawn"),
     ] {
-        let begin = format!("note: line {line} of standard input is no answer: ");
+        let begin = format!("note: line {line} of standard input is not an answer: ");
         let found = told.iter().any(|it| it.starts_with(&begin) && it.contains(what));
         assert!(found, "{line}: {what}: {output}");
     }
@@ -198,7 +198,7 @@ fn a_flood_of_lines_is_read_on_and_told_of_within_a_bound() {
     write(&mut running, &json!({ "form_id": "form_1", "outcome": "declined" }));
     let output = running.finish().code(5);
     assert_eq!(output.stderr.matches("is no answer").count(), 100, "{}", output.stderr.len());
-    assert!(output.stderr.contains("no more is told of lines that are no answers"), "{output}");
+    assert!(output.stderr.contains("jaato reports no more lines that are not answers"), "{output}");
 }
 
 #[test]

@@ -256,7 +256,7 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
         exit 1
         --- stderr
         error: the tool `get_environment` is disabled by `[tools] disabled`
-        hint: do without it, or tell the user that it is needed
+        hint: continue without it, or tell the user that it is needed
     "#]]
     .assert_eq(&output.to_string());
     house.run(&["call", "count_bytes_echo", r#"{"text": "a b"}"#]).silent();
@@ -279,7 +279,7 @@ fn where_tools_are_enabled_only_those_are() {
         exit 1
         --- stderr
         error: the tool `get_environment` is disabled because `[tools] enabled` or `--tools` does not name it
-        hint: do without it, or tell the user that it is needed
+        hint: continue without it, or tell the user that it is needed
     "#]].assert_eq(&output.to_string());
 }
 

@@ -233,7 +233,7 @@ fn a_form_that_cannot_be_shown_is_refused_and_a_small_terminal_is_nobody() {
     let fields = |count: usize| (0..count).map(|number| text(&format!("f{number}"))).collect();
     let arguments = json!({ "form": form(Value::Array(fields(21))) }).to_string();
     let output = house.run(&["call", "ask_person", &arguments]).code(2);
-    assert!(output.stderr.contains("a form has 1 to 20 fields, this has 21"), "{output}");
+    assert!(output.stderr.contains("a form needs 1 to 20 fields, but this one has 21"), "{output}");
     let arguments = json!({ "form": form(Value::Array(fields(1))) });
     let Some(running) = asking(&house, &arguments, "rows 3 cols 80") else { return };
     let output = running.wait_with_open_input().code(0);

@@ -232,7 +232,7 @@ fn a_gc_that_panics_hangs_blocks_or_lies_costs_the_collection_alone() {
     check("gc: block", "the gc took longer than 1 s for its plan");
     check(
         "gc: all",
-        "the gc's plan is refused: it drops message 2, which belongs to the last turn",
+        "the gc's plan is not valid: it drops message 2, which belongs to the last turn",
     );
     check("gc: fail", "the count is 1");
 }

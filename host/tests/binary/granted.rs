@@ -45,7 +45,7 @@ fn a_plugin_does_without_until_the_person_grants_it() {
     expect![[r#"
         exit 0
         --- stdout
-        plugin `fixture-wants` may from here on:
+        plugin `fixture-wants` may now:
           host_process     run programs on this machine, outside of the session's environment
           secret           keep secrets of its own in your system's key store
         this holds for this content of its file, sha256 DIGEST; to take it back:
@@ -61,7 +61,7 @@ fn a_plugin_does_without_until_the_person_grants_it() {
     expect![[r#"
         exit 0
         --- stdout
-        plugin `fixture-wants` may from here on no more:
+        plugin `fixture-wants` may no longer:
           secret           keep secrets of its own in your system's key store
     "#]]
     .assert_eq(&revoked.to_string());
@@ -132,7 +132,7 @@ fn a_replaced_file_has_nothing_until_it_is_granted_or_trusted() {
         exit 0
         --- stdout
         plugin `fixture-wants` is trusted with this content: DIGEST
-        as its earlier file was granted, it may:
+        it keeps the grants of its earlier file and may:
           host_process     run programs on this machine, outside of the session's environment
           secret           keep secrets of its own in your system's key store
         to take that back:

@@ -90,7 +90,7 @@ fn a_guard_whose_worker_died_is_asked_again() {
     house.isolate("*");
     let output = house.run(&["run", "--yes", "go"]).code(0);
     // Each new worker has forgotten the earlier questions.
-    assert_eq!(output.stderr.matches("denies the call, as it failed").count(), 2, "{output}");
+    assert_eq!(output.stderr.matches("denies the call, because it failed").count(), 2, "{output}");
     let script = json!({ "answers": [
         keeps(),
         { "expect": { "tool_result": "is denied" }, "steps": keeps()["steps"] },
@@ -161,9 +161,9 @@ fn a_person_is_asked_where_a_guard_wants_it_and_sees_what_the_call_would_change(
 #[test]
 fn a_preview_that_hangs_lies_or_is_huge_does_not_keep_the_question_away() {
     for (settings, row) in [
-        ("preview = \"hang\"", "there is no preview of `keep_text`"),
-        ("preview = \"panic\"", "there is no preview of `keep_text`"),
-        ("preview = \"write\"", "there is no preview of `keep_text`"),
+        ("preview = \"hang\"", "cannot preview the call of `keep_text`"),
+        ("preview = \"panic\"", "cannot preview the call of `keep_text`"),
+        ("preview = \"write\"", "cannot preview the call of `keep_text`"),
         ("preview = \"huge\"", "more lines"),
     ] {
         let script = calls_once("\"kept\":\"t\"");
@@ -270,7 +270,7 @@ fn who_fails_before_a_prompt_a_request_or_after_a_call_is_passed_over() {
         let output = house.run(&["run", "--yes", "go"]).code(0);
         assert_eq!(output.stdout, "done\n", "{way} {output}");
         for hook in ["before_prompt", "before_request", "after_tool"] {
-            let told = format!("plugin `fixture-hooks` is passed over: `{hook}`: ");
+            let told = format!("plugin `fixture-hooks` is skipped: `{hook}`: ");
             assert!(output.stderr.contains(&told), "{way} {hook}: {output}");
         }
     }

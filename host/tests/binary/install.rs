@@ -69,7 +69,7 @@ fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
         --- stdout
         installed `fixture-echo` 0.1.0, in place of 0.1.0: tools count_bytes_echo
           $HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so
-        this content is trusted already: it runs inside jaato
+        this content is already trusted: it runs inside jaato
     "#]]
     .assert_eq(&again.to_string());
 }
@@ -194,7 +194,7 @@ fn the_name_of_a_shipped_plugin_and_a_strangers_place_are_not_taken() {
         4,
         expect![[r#"
             error: plugin `fixture-echo` is shipped with jaato: `$HOUSE/plugins/libfixture_echo.so` has the name
-            hint: give yours a name of its own
+            hint: give your plugin another name
         "#]],
     );
     let output = house.run(&["plugin", "remove", "fixture-echo"]).code(4);
@@ -232,7 +232,7 @@ fn only_what_lies_in_the_persons_folder_is_removed() {
     let given = house.give("echo.so", &fs::read(fixture("echo")).unwrap());
     let folder = text(&house.given_folder());
     let output = house.run(&["plugin", "remove", "fixture-echo", "--plugin-dir", &folder]).code(4);
-    assert!(output.stderr.contains("does not lie in your own plugins folder"), "{output}");
+    assert!(output.stderr.contains("is not in your own plugins folder"), "{output}");
     assert!(given.exists());
 }
 

@@ -312,7 +312,7 @@ fn bad_lines_are_skipped_and_told_and_sessions_are_named_by_their_beginning() {
 
         in all: 2 turns, 0 requests, 0 tokens in (0 of them cached), 0 tokens out, $0 where a price is known, 0 tool calls, 0 denied, 0 gc
         --- stderr
-        note: skipped what is no record in the ledger `$HOUSE/home/.local/share/jaato/ledger.jsonl`: 2 lines, the first is line 2
+        note: skipped invalid records in the ledger `$HOUSE/home/.local/share/jaato/ledger.jsonl`: 2 lines, the first is line 2
     "#]]
     .assert_eq(&output.to_string());
     let output = house.run(&["ledger", "show", "--session", "x"]).code(0);

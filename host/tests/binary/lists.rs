@@ -294,7 +294,7 @@ fn weights_that_nobody_declares_cannot_be_pulled() {
     expect![[r#"
         exit 2
         --- stderr
-        error: there are no weights to fetch for `local/qwen2.5-coder-1.5b`
+        error: no weights to download for `local/qwen2.5-coder-1.5b`
         hint: no plugin declares any; `jaato plugin list` lists the plugins
     "#]]
     .assert_eq(&output.to_string());
@@ -316,8 +316,8 @@ fn an_import_of_nonsense_is_refused() {
     expect![[r#"
         exit 1
         --- stderr
-        error: `$HOUSE/given/moon.gguf` is none of the models that jaato knows: no one has 11 bytes
-        hint: `--name NAME` takes it under a name of your own
+        error: jaato does not know the model in `$HOUSE/given/moon.gguf`: no known file has 11 bytes
+        hint: `--name NAME` imports it under your own name
     "#]]
     .assert_eq(&output.to_string());
     let missing = house.given_folder().join("sun.gguf").display().to_string();

@@ -120,7 +120,7 @@ fn a_damaged_file_is_named_and_left_and_the_session_goes_on() {
     script(&house, json!([says("well")]));
     let output = house.run(&["run", "do a release"]).code(0);
     assert_eq!(output.stdout, "well\n");
-    assert!(output.stderr.contains("plugin `tool-memory` is passed over"), "{output}");
+    assert!(output.stderr.contains("plugin `tool-memory` is skipped"), "{output}");
     assert_eq!(fs::read(&path).unwrap(), damaged);
     house.nothing_lives();
 }

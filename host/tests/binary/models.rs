@@ -104,7 +104,7 @@ fn a_model_that_fails_for_good_is_replaced_by_the_next() {
     let command = at(&house, &server, &words).variable("JAATO_FALLBACK", "openai/next");
     let output = command.run().code(0);
     assert_eq!(output.stdout, "I am the next one\n");
-    let said = "`openai/next` is tried in its place";
+    let said = "trying `openai/next` instead";
     assert!(output.stderr.contains(said), "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
     assert!(ledger.stdout.contains("openai/next"), "{ledger}");
@@ -149,5 +149,5 @@ fn what_a_server_says_of_its_limits_is_waited_for_before_it_refuses() {
         .header("x-ratelimit-reset-requests", "5500ms");
     let server = Server::start([used_up, Answer::text(&["done"])]);
     let output = at(&house, &server, &["run", "--model", "openai/m", "hello"]).run().code(0);
-    assert!(output.stderr.contains("has room for the next request in 6 s"), "{output}");
+    assert!(output.stderr.contains("accepts the next request in 6 s"), "{output}");
 }

@@ -89,15 +89,12 @@ fn what_cannot_be_pulled_is_told() {
     let wrong = pull("ollama/../x").code(2);
     assert!(wrong.stderr.contains("`../x` is not a valid model name"), "{wrong}");
     let unknown = pull("moon/nothing").code(2);
-    assert!(
-        unknown.stderr.contains("there are no weights to fetch for `moon/nothing`"),
-        "{unknown}"
-    );
+    assert!(unknown.stderr.contains("no weights to download for `moon/nothing`"), "{unknown}");
     // A provider that downloads nothing says so, through the same command.
     let other = house!();
     crate::support::provider(&other, "provider_anthropic");
     let refused = other.run(&["model", "pull", "anthropic/claude"]).code(2);
-    assert!(refused.stderr.contains("no weights to fetch for `anthropic/claude`"), "{refused}");
+    assert!(refused.stderr.contains("no weights to download for `anthropic/claude`"), "{refused}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn a_model_that_takes_no_tools_is_told_and_works_without() {
     ]);
     for _ in 0..2 {
         let output = at(&house, &server, &RUN).run().code(5);
-        let hint = "hint: `--tools none` runs without tools; or use a model that takes them\n";
+        let hint = "hint: run with `--tools none`, or use a model that supports tools\n";
         assert!(output.stderr.ends_with(hint), "{output}");
     }
     let words = ["run", "--model", "openai/test", "--tools", "none", "hello"];

@@ -88,6 +88,6 @@ fn answers_without_end_are_ended() {
     let comments = Step::Endless(b": still thinking\n\n".to_vec());
     let server = Server::start([Answer::stream(vec![comments])]);
     let told_of = told(&house, &server, 5);
-    assert!(told_of.contains("kept the request open for 1 s and said nothing"), "{told_of}");
+    assert!(told_of.contains("kept the request open for 1 s without an answer"), "{told_of}");
     server.wait_until_gone();
 }

@@ -58,7 +58,7 @@ fn a_model_that_sees_no_images_gets_words_and_the_person_a_line() {
     let words = ["--attach", "moon.png", "what is this?"];
     let words: Vec<&str> = MODEL.iter().chain(&words).copied().collect();
     let output = at(&house, &server, &words).run().code(0);
-    let line = "`openai/test` cannot look at moon.png (image/png): it is told that there is one";
+    let line = "`openai/test` cannot look at moon.png (image/png): it gets only a note";
     assert!(output.stderr.contains(line), "{output}");
     let sent = server.asked()[0].json().to_string();
     assert!(sent.contains("[moon.png, image/png: this model cannot look at it]"), "{sent}");

@@ -210,7 +210,7 @@ fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
     house.run(&["provider", "logout", "work"]).code(0);
     assert!(!file.exists());
     let again = house.run(&["provider", "logout", "work"]).code(2);
-    assert!(again.stderr.contains("no key of `work` is kept"), "{again}");
+    assert!(again.stderr.contains("no key of `work` is saved"), "{again}");
     house.run(&["provider", "logout", "../../work"]).code(2);
     let nobody = house.command(&["provider", "login", "nobody"]).input("k\n").run();
     assert!(nobody.stderr.contains("no plugin offers the provider `nobody`"), "{nobody}");
@@ -222,7 +222,7 @@ fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
     assert!(!kept.exists());
     for bad in ["", "two words\n"] {
         let output = house.command(&["provider", "login", "work"]).input(bad).run().code(2);
-        assert!(output.stderr.contains("nothing was kept"), "{output}");
+        assert!(output.stderr.contains("nothing was saved"), "{output}");
     }
 }
 

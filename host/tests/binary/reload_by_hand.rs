@@ -62,7 +62,7 @@ fn a_reload_in_a_conversation_says_what_came_of_it() {
         "new `tool_omega`; gone `tool_alpha`",
         "error: there is no plugin `moon`",
         "hint: did you mean `fixture-editions`?",
-        "error: `/plugin` was not understood",
+        "error: cannot parse `/plugin`",
     ] {
         assert!(output.stderr.contains(line), "{line:?}: {output}");
     }

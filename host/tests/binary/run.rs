@@ -213,7 +213,7 @@ fn a_bad_task_is_refused() {
         exit 2
         --- stderr
         error: standard input has more than 4194304 bytes
-        hint: put it into a file and name the file in the task
+        hint: write it to a file and name the file in the task
     "#]]
     .assert_eq(&output.to_string());
 }

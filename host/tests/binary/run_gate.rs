@@ -109,7 +109,7 @@ fn a_strangers_tool_is_not_allowed_by_its_name_alone() {
     house.drop_in(&fixture("probe"));
     let output = house.run(&["run", "--allow", "echo", "echo"]).code(2);
     expect![[r#"
-        error: tool `echo` is of plugin `fixture-probe`, which is not shipped with jaato: its name alone allows nothing
+        error: tool `echo` belongs to plugin `fixture-probe`, which is not shipped with jaato: its name alone allows nothing
         hint: `--allow fixture-probe:echo` allows it
     "#]]
     .assert_eq(output.stderr.split_inclusive('\n').filter(|line| !line.starts_with("note:")).collect::<String>().as_str());

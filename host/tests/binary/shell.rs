@@ -323,7 +323,7 @@ fn a_part_of_a_name_is_enough_where_it_fits_one() {
     let running = house.command(&["call", "play_terminals", &played]).no_input().start();
     wait_until("all three are listed", || listed(&house).len() == 3);
     let output = house.run(&["shell", "attach", "session_"]).code(2);
-    assert!(output.stderr.contains("`session_` fits 2 terminals"), "{output}");
+    assert!(output.stderr.contains("`session_` matches 2 terminals"), "{output}");
     assert!(
         output.stderr.contains("/session_0, ") && output.stderr.contains("/session_1"),
         "{output}"
@@ -343,7 +343,7 @@ fn nobody_types_without_a_terminal_or_from_inside_a_session() {
     assert!(output.stderr.contains("must be a terminal"), "{output}");
     for words in [&["shell", "list"][..], &["shell", "attach", "session_0"]] {
         let output = house.command(words).variable("JAATO_SESSION_ID", "s").run().code(6);
-        assert!(output.stderr.contains("not joined from inside a session"), "{output}");
+        assert!(output.stderr.contains("a session cannot join a terminal"), "{output}");
     }
     say_bye(&house);
     running.finish().code(0);

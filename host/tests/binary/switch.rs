@@ -49,13 +49,13 @@ fn a_plugin_is_switched_off_and_on_and_comments_stay() {
         hint: jaato plugin enable tool-environment
     "#]].assert_eq(&output.stderr);
     let again = house.run(&["plugin", "disable", "tool-environment"]).silent();
-    assert_eq!(again.stdout, "plugin `tool-environment` is disabled already\n");
+    assert_eq!(again.stdout, "plugin `tool-environment` is already disabled\n");
     assert_eq!(config(&house), before);
     house.run(&["plugin", "enable", "tool-environment"]).silent();
     assert_eq!(config(&house), before.replace("\"tool-environment\"", ""));
     assert_eq!(status(&house), "active");
     let again = house.run(&["plugin", "enable", "tool-environment"]).silent();
-    assert_eq!(again.stdout, "plugin `tool-environment` is enabled already\n");
+    assert_eq!(again.stdout, "plugin `tool-environment` is already enabled\n");
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn another_file_is_changed_where_one_is_named_and_another_layer_is_told() {
     house.run(&["trust"]).silent();
     let output = house.run(&["plugin", "enable", "tool-environment", "--config", &file]).code(3);
     expect![[r#"
-        error: plugin `tool-environment` is disabled elsewhere too, so it stays so
-        hint: `jaato config show` shows where `plugins.disabled` is set
+        error: plugin `tool-environment` is also disabled elsewhere, so it stays disabled
+        hint: `jaato config show` shows the source of `plugins.disabled`
     "#]]
     .assert_eq(&output.stderr);
     assert!(!fs::read_to_string(&file).unwrap().contains("tool-environment"));

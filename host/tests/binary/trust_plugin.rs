@@ -163,8 +163,8 @@ fn a_wrong_digest_is_refused_with_both() {
     expect![[r#"
         exit 4
         --- stderr
-        error: `$HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so` is another file than you mean: its sha256 is DIGEST, you gave DIGEST
-        hint: look at `jaato plugin list` again before you trust it
+        error: `$HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so` is not the file that you named: its sha256 is DIGEST, you gave DIGEST
+        hint: check `jaato plugin list` again before you trust it
     "#]].assert_eq(&output.to_string());
     let output = house.run(&["plugin", "trust", &file, "--sha256", "moon"]);
     assert!(output.code != 0, "{output}");

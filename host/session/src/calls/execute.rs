@@ -194,12 +194,12 @@ impl CallRunner<'_> {
     ) -> Result<String, Error> {
         let call = admitted.runs();
         if self.toolbox.find(&call.name).is_ok_and(|found| introspection::is_own(found.tool)) {
-            let text = format!("`{}` is answered at once: it cannot be a task", call.name);
+            let text = format!("`{}` returns at once and cannot run as a task", call.name);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         let most = self.limits.tasks_max;
         if self.tasks.board().all_running() >= most {
-            let text = format!("{most} tasks run already in this session");
+            let text = format!("{most} tasks are already running in this session");
             let error = Error::new(ErrorKind::LimitReached, text).temporary();
             return Err(error.with_hint("wait for one, or cancel it"));
         }

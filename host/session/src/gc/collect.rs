@@ -162,7 +162,7 @@ impl Session {
         let message = Message { role: Role::User, parts, ..Message::default() };
         if let Err(error) = self.history.send_instead(at, message) {
             let emitter = &self.shared.emitter;
-            emitter.notice(format!("the model is not told what is left out: {error}"));
+            emitter.notice(format!("cannot tell the model what is left out: {error}"));
         }
     }
 
@@ -227,7 +227,7 @@ fn no_gc() -> Error {
 }
 
 fn refused(error: PlanError) -> Error {
-    Error::new(ErrorKind::PluginMisbehaved, format!("the gc's plan is refused: {error}"))
+    Error::new(ErrorKind::PluginMisbehaved, format!("the gc's plan is not valid: {error}"))
 }
 
 fn too_slow(deadline_ms: u64) -> Error {

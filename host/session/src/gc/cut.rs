@@ -148,7 +148,7 @@ impl Session {
                 let fitting = Fitting { call: &call, bytes_max, store };
                 let json = Value::Object(output::fit(content.clone(), fitting).await);
                 let content = DataContent::json(json);
-                let told = "what came of a task is sent as head and tail".to_owned();
+                let told = "the outcome of a task is sent as head and tail".to_owned();
                 let mime_type = mime_type.clone();
                 (Part::Data(Data { mime_type, content, ..Data::default() }), told)
             }

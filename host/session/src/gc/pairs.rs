@@ -65,7 +65,7 @@ impl Session {
             tokens_before,
             tokens_after: self.tokens_in_use(),
             note: Some(format!(
-                "the {} oldest {calls} of this turn and what came of them are sent no more",
+                "the {} oldest {calls} of this turn and their results are no longer sent",
                 drop.len()
             )),
             error: None,

@@ -260,8 +260,8 @@ impl Session {
         self.gc.window.guess_told = true;
         let (model, limit) = (self.shared.facts.read().model, self.gc.limit);
         self.shared.emitter.notice(format!(
-            "nobody says how large the context window of `{model}` is: {limit} tokens are assumed; \
-             `context_limit` under `[models.\"{model}\"]` sets it"
+            "unknown context window for `{model}`, assuming {limit} tokens; set `context_limit` \
+             under `[models.\"{model}\"]`"
         ));
     }
 }

@@ -149,14 +149,14 @@ impl HookAsker {
         };
         let (name, operation, why) = (&plugin.name, hook.name(), &error.message);
         let is_guard = hook == Hook::BeforeTool;
-        let then = if is_guard { "denies the call, as it failed" } else { "is passed over" };
+        let then = if is_guard { "denies the call, because it failed" } else { "is skipped" };
         self.emitter.notice(format!("plugin `{name}` {then}: `{operation}`: {why}"));
         if count == HOOK_FAILURES_MAX {
             let then = if is_guard { "; every call is denied from here on" } else { "" };
             self.emitter.notice(format!(
-                "plugin `{name}` is not asked `{operation}` any more in this session: it failed \
-                 {HOOK_FAILURES_MAX} times in a row{then}; `jaato plugin disable {name}` keeps it \
-                 out of the next one"
+                "plugin `{name}` is no longer asked `{operation}` in this session, because it \
+                 failed {HOOK_FAILURES_MAX} times in a row{then}; run `jaato plugin disable \
+                 {name}` to disable it"
             ));
         }
     }

@@ -95,7 +95,7 @@ impl Hooks for NoHooks {
 }
 
 fn no_hooks(plugin: &PluginName) -> Error {
-    Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` is asked nothing here"))
+    Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` has no hooks here"))
 }
 
 /// Truncates a text to this many estimated tokens. Returns true if that shortened it.

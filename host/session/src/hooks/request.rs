@@ -98,14 +98,14 @@ fn changeable(takes: &ModelTakes) -> Vec<String> {
 fn change_of(answer: Value, options: &RequestOptions, may_change: &[String]) -> Result<Change> {
     let keys = answer.as_object().map(Map::keys).into_iter().flatten();
     if let Some(key) = keys.into_iter().find(|key| !KNOWN_KEYS.contains(&key.as_str())) {
-        let text = format!("its answer changes `{key}`, and may change `options` and `text` alone");
+        let text = format!("its answer changes `{key}`, but may change only `options` and `text`");
         return Err(misbehaved(&text));
     }
     let answer: RequestChange = serde_json::from_value(answer)
         .map_err(|error| misbehaved(&format!("its answer is wrong: {error}")))?;
     let host_bug = |error: serde_json::Error| Error::failed(error.to_string());
     let Value::Object(mut all) = serde_json::to_value(options).map_err(host_bug)? else {
-        return Err(Error::failed("options are no object"));
+        return Err(Error::failed("options are not an object"));
     };
     let mut changed = Vec::new();
     for (name, value) in &answer.options {
@@ -169,7 +169,7 @@ mod tests {
     fn what_is_not_to_be_changed_makes_the_whole_answer_void() {
         check(
             json!({ "messages": [] }),
-            Err("its answer changes `messages`, and may change `options` and `text` alone"),
+            Err("its answer changes `messages`, but may change only `options` and `text`"),
         );
         let known = "known are: effort, max_output_tokens, temperature";
         for name in ["extra_headers", "session_key", "stop", "moonlight"] {

@@ -130,13 +130,15 @@ fn said(answer: GuardAnswer, check: &dyn Fn(&Value) -> Result<()>) -> Result<Gua
         }
         GuardAnswer::Deny { reason, .. } => GuardSays::Deny(in_bounds(reason)),
         GuardAnswer::Ask { reason, .. } => GuardSays::Ask(in_bounds(reason)),
-        GuardAnswer::Unknown => return Err(misbehaved("it says a word that jaato does not know")),
+        GuardAnswer::Unknown => {
+            return Err(misbehaved("its answer has a word that jaato does not know"));
+        }
     })
 }
 
 fn in_bounds(mut reason: String) -> String {
     reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
-    if reason.trim().is_empty() { "it says no reason".to_owned() } else { reason }
+    if reason.trim().is_empty() { "it gives no reason".to_owned() } else { reason }
 }
 
 fn denied(call: &ToolCall, plugin: &HookPlugin, reason: &str) -> Error {
@@ -154,5 +156,5 @@ fn failed(call: &ToolCall, plugin: &HookPlugin, error: &Error) -> Error {
         error.message
     );
     Error::new(ErrorKind::PermissionDenied, text)
-        .with_hint(format!("`jaato plugin disable {name}` keeps the plugin out"))
+        .with_hint(format!("`jaato plugin disable {name}` disables the plugin"))
 }

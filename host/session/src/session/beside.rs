@@ -116,7 +116,7 @@ impl Beside {
         cancel: &Cancel,
     ) -> Result<tokio::sync::SemaphorePermit<'_>> {
         let Some(_counted) = Counted::begin(&self.waiting, COMPLETIONS_WAITING_MAX) else {
-            let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins wait already");
+            let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins are already waiting");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
         let held = asker.hold.hold();
@@ -180,7 +180,7 @@ fn request(
 ) -> Result<Request> {
     let invalid = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
     if asked.messages.last().is_none_or(|last| last.role != Role::User) {
-        return invalid("the last message is the user's");
+        return invalid("the last message must be the user's");
     }
     if model.model.has_one_conversation && !is_other {
         let id = &model.model.id;

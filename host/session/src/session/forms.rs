@@ -77,7 +77,7 @@ impl Forms {
             return Ok(FormAnswer::nobody(reason));
         }
         let Some(_counted) = Counted::begin(&self.waiting) else {
-            let text = format!("{FORMS_WAITING_MAX} forms wait for the person already");
+            let text = format!("{FORMS_WAITING_MAX} forms are already waiting for the user");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
         let asking = self.ask_alone(plugin, form, shared);

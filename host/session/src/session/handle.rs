@@ -225,7 +225,7 @@ impl SessionHandle {
     /// Passes a message to the model with the next request. Wakes an idle session.
     ///
     /// # Errors
-    /// `limit_reached` if too many messages wait for the model already.
+    /// `limit_reached` if too many messages are already waiting for the model.
     pub fn notify(&self, plugin: &PluginName, text: String) -> Result<()> {
         let shared = self.shared()?;
         let source = plugin.as_str().to_owned();
@@ -335,7 +335,8 @@ impl Shared {
     /// Counts a plugin's call while it runs.
     fn count_plugin_call(&self) -> Result<Counted<'_>> {
         Counted::begin(&self.plugin_calls, PLUGIN_CALLS_MAX).ok_or_else(|| {
-            let text = format!("{PLUGIN_CALLS_MAX} calls of plugins run already in this session");
+            let text =
+                format!("{PLUGIN_CALLS_MAX} calls of plugins are already running in this session");
             Error::new(ErrorKind::LimitReached, text).temporary()
         })
     }

@@ -136,8 +136,7 @@ impl Session {
         };
         self.fallbacks.pop_front();
         let (failed, next_id) = (self.model.clone(), &next.model.id);
-        let text =
-            format!("`{failed}` fails: {}; `{next_id}` is tried in its place", error.message);
+        let text = format!("`{failed}` failed: {}; trying `{next_id}` instead", error.message);
         self.shared.emitter.notice(text);
         self.change(next.model, next.provider, Some(error.clone()));
         true
@@ -175,8 +174,8 @@ impl Session {
             ),
             counted(
                 unseen,
-                "file that it cannot look at: it is told of it in words",
-                "files that it cannot look at: it is told of them in words",
+                "file that it cannot look at and gets only as words",
+                "files that it cannot look at and gets only as words",
             ),
         ];
         told.into_iter().flatten().collect()
