@@ -74,20 +74,23 @@ impl Installed {
         let alone = File::create(folder.join("lock")).unwrap();
         alone.lock().unwrap();
         let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        let house = stripped(house, &folder);
         dist.args(["dist", "--from"]).arg(house).arg("--dest").arg(&folder);
-        let archive = said(&mut dist).lines().last().unwrap().to_owned();
+        let printed = said(&mut dist);
+        let mut sizes = printed.lines().filter_map(|line| line.split_once(" MB  "));
+        let archive: PathBuf = sizes.next().unwrap().1.into();
         let fresh = folder.join("fresh");
         let _ = fs::remove_dir_all(&fresh);
         fs::create_dir(&fresh).unwrap();
         // Times are those of unpacking: cargo goes by them, and the sources may have changed since.
-        said(Command::new("tar").args(["-xzmf", &archive, "-C"]).arg(&fresh));
-        let name = Path::new(&archive).file_name().unwrap().to_str().unwrap();
+        said(Command::new("tar").arg("-xzmf").arg(&archive).arg("-C").arg(&fresh));
+        let name = archive.file_name().unwrap().to_str().unwrap();
         let name = name.strip_suffix(".tar.gz").unwrap();
         let (unpacked, top) = (fresh.join(name), folder.join("jaato"));
         keep_the_sdk(&top, &unpacked);
         let _ = fs::remove_dir_all(&top);
         fs::rename(unpacked, &top).unwrap();
-        Self { top, archive: archive.into(), around: folder, _alone: alone }
+        Self { top, archive, around: folder, _alone: alone }
     }
 
     /// The unpacked binary.
@@ -107,6 +110,26 @@ impl Installed {
         fs::create_dir_all(&folder).unwrap();
         folder
     }
+}
+
+/// Copies the house without symbols and debug information, because packing them takes longer than
+/// all tests with the packages.
+fn stripped(house: &Path, folder: &Path) -> PathBuf {
+    let stripped = folder.join("stripped");
+    let _ = fs::remove_dir_all(&stripped);
+    for part in ["bin", "plugins"] {
+        fs::create_dir_all(stripped.join(part)).unwrap();
+        for entry in fs::read_dir(house.join(part)).unwrap() {
+            let name = entry.unwrap().file_name();
+            // The list of what was gathered is no program.
+            if !name.to_string_lossy().starts_with('.') {
+                let mut strip = Command::new("strip");
+                strip.arg("-o").arg(stripped.join(part).join(&name));
+                said(strip.arg(house.join(part).join(&name)));
+            }
+        }
+    }
+    stripped
 }
 
 /// The same sources stay, with their times: nothing is built against them anew.
