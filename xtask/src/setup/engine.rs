@@ -33,8 +33,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The images that tests make; on a person's engine they go again.
-const IMAGES: &[&str] =
-    &["jaato-test:busybox", "jaato-test:no-shell", "jaato-test:host", TRIAL_IMAGE];
+const IMAGES: &[&str] = &[
+    "jaato-test:busybox",
+    "jaato-test:no-shell",
+    "jaato-test:host",
+    "jaato-test:install",
+    TRIAL_IMAGE,
+];
 
 /// Tells whether containers run at all.
 const TRIAL_IMAGE: &str = "jaato-test:trial";

@@ -1,4 +1,5 @@
-//! One archive, packed from the test house and unpacked, for all tests of this program.
+//! The packages of `dist`, made once from the test house, for all tests of this program, and the
+//! archive unpacked.
 //!
 //! It stands in the same place from run to run, so that what is built against its sdk is built
 //! once.
@@ -15,6 +16,8 @@ pub struct Installed {
     /// The archive's one folder at the top.
     pub top: PathBuf,
     archive: PathBuf,
+    wheel: PathBuf,
+    npm: PathBuf,
     /// Where everything lies.
     around: PathBuf,
     /// Two runs at a time would build in the same folders.
@@ -77,8 +80,9 @@ impl Installed {
         let house = stripped(house, &folder);
         dist.args(["dist", "--from"]).arg(house).arg("--dest").arg(&folder);
         let printed = said(&mut dist);
-        let mut sizes = printed.lines().filter_map(|line| line.split_once(" MB  "));
-        let archive: PathBuf = sizes.next().unwrap().1.into();
+        let sizes = printed.lines().filter_map(|line| line.split_once(" MB  "));
+        let packages: Vec<PathBuf> = sizes.map(|(_, path)| path.into()).collect();
+        let [archive, wheel, npm] = packages.try_into().unwrap();
         let fresh = folder.join("fresh");
         let _ = fs::remove_dir_all(&fresh);
         fs::create_dir(&fresh).unwrap();
@@ -90,7 +94,7 @@ impl Installed {
         keep_the_sdk(&top, &unpacked);
         let _ = fs::remove_dir_all(&top);
         fs::rename(unpacked, &top).unwrap();
-        Self { top, archive, around: folder, _alone: alone }
+        Self { top, archive, wheel, npm, around: folder, _alone: alone }
     }
 
     /// The unpacked binary.
@@ -101,6 +105,16 @@ impl Installed {
     /// What was unpacked.
     pub fn archive(&self) -> &Path {
         &self.archive
+    }
+
+    /// The package for Python.
+    pub fn wheel(&self) -> &Path {
+        &self.wheel
+    }
+
+    /// The package for npm.
+    pub fn npm(&self) -> &Path {
+        &self.npm
     }
 
     /// An empty folder beside the archive, for one test alone.
