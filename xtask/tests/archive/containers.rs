@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use super::image::{self, IMAGE};
+use super::image::{self, ANN, IMAGE, ROOT};
 use super::installed::{Installed, installed, target, text};
 use super::skip::skip;
 
@@ -39,7 +39,9 @@ fn check(name: &str, user: &str, package: fn(&Installed) -> &Path, install: &str
     fs::hard_link(package, given.join(file)).unwrap();
     let install = install.replace("FILE", &format!("/given/{file}"));
     let mut docker = Command::new("docker");
-    docker.args(["run", "--rm", "--network", "none", "--user", user, "--volume"]);
+    docker.args(["run", "--rm", "--network", "none", "--user", user]);
+    // A distribution's Python refuses to install anything without it.
+    docker.args(["--env", "PIP_BREAK_SYSTEM_PACKAGES=1", "--volume"]);
     docker.arg(format!("{}:/given:ro", given.display())).arg(IMAGE);
     docker.args(["/bin/sh", "-ec", &format!("{install}\n{MAIN_JOB}")]);
     let output = docker.stdin(Stdio::null()).output().unwrap();
@@ -78,18 +80,26 @@ fn given(installed: &Installed, name: &str) -> Result<PathBuf, String> {
 #[test]
 fn archive_runs_in_a_container_without_a_compiler() {
     let install = "tar -xzf FILE -C /tmp && PATH=$(echo /tmp/jaato-*)/bin:$PATH";
-    check("container-tar", "0", Installed::archive, install);
+    check("container-tar", ROOT, Installed::archive, install);
 }
 
 #[test]
 fn wheel_installs_and_runs_in_a_container_without_a_compiler() {
-    let install = "python3 -m pip install --no-index --break-system-packages FILE && \
+    let install = "python3 -m pip install --no-index FILE && \
                    PATH=$(python3 -c 'import sysconfig; print(sysconfig.get_path(\"scripts\"))'):$PATH";
-    check("container-pip", "0", Installed::wheel, install);
+    check("container-pip", ROOT, Installed::wheel, install);
+}
+
+#[test]
+fn wheel_runs_for_a_user_whose_group_can_write_to_all_files() {
+    let install = "umask 002 && \
+                   python3 -m pip install --no-index --user FILE && \
+                   PATH=$HOME/.local/bin:$PATH";
+    check("container-user", ANN, Installed::wheel, install);
 }
 
 #[test]
 fn npm_package_installs_and_runs_in_a_container_without_a_compiler() {
     let install = "npm install --global --prefix /usr/local FILE";
-    check("container-npm", "0", Installed::npm, install);
+    check("container-npm", ROOT, Installed::npm, install);
 }

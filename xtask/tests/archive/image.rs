@@ -15,6 +15,12 @@ use super::installed::Installed;
 /// `cargo xtask test` removes it from an engine that is not its own.
 pub const IMAGE: &str = "jaato-test:install";
 
+/// The user and group of whom installs for everyone.
+pub const ROOT: &str = "0:0";
+
+/// An ordinary user, and a group that no other user is in.
+pub const ANN: &str = "1000:1000";
+
 /// The programs of busybox that installers and jaato's own tools start.
 const APPLETS: [&str; 9] = ["cat", "echo", "env", "gzip", "mkdir", "sh", "stty", "tar", "uname"];
 
@@ -51,7 +57,8 @@ fn printed(command: &mut Command) -> Result<String, String> {
 fn pack(installed: &Installed, tar: &Path) -> Result<(), String> {
     let python = Python::find()?;
     let node = Node::find()?;
-    let mut image = Image { tar: tar::Builder::new(BufWriter::new(File::create(tar).unwrap())) };
+    let tar = tar::Builder::new(BufWriter::new(File::create(tar).unwrap()));
+    let mut image = Image { tar, folders: BTreeSet::new() };
     image.shell()?;
     image.file(&python.program);
     image.tree(&python.library, &UNREAD);
@@ -129,6 +136,7 @@ fn needed(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>, String> {
 
 struct Image {
     tar: tar::Builder<BufWriter<File>>,
+    folders: BTreeSet<PathBuf>,
 }
 
 impl Image {
@@ -137,6 +145,7 @@ impl Image {
         let paths = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new);
         let busybox = paths.into_iter().find(|path| path.exists());
         let busybox = busybox.ok_or("no static busybox: `apt-get install busybox-static`")?;
+        self.above("bin/busybox");
         self.tar.append_path_with_name(busybox, "bin/busybox").unwrap();
         for name in APPLETS {
             self.link(&format!("bin/{name}"), Path::new("/bin/busybox"));
@@ -145,20 +154,16 @@ impl Image {
         self.link("usr/bin/env", Path::new("/bin/busybox"));
         self.text("etc/passwd", "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n");
         self.text("etc/group", "root:x:0:\nann:x:1000:\n");
-        for (folder, mode, owner) in
-            [("root", 0o700, 0), ("tmp", 0o1777, 0), ("home/ann", 0o755, 1000)]
-        {
-            let mut header = header(tar::EntryType::Directory, mode);
-            header.set_uid(owner);
-            header.set_gid(owner);
-            self.tar.append_data(&mut header, folder, std::io::empty()).unwrap();
-        }
+        self.folder(Path::new("root"), 0o755, 0);
+        self.folder(Path::new("tmp"), 0o1777, 0);
+        self.folder(Path::new("home/ann"), 0o755, 1000);
         Ok(())
     }
 
     /// Adds a file of this machine at the same path.
     fn file(&mut self, path: &Path) {
         let inside = path.strip_prefix("/").unwrap();
+        self.above(inside);
         self.tar.append_path_with_name(path, inside).unwrap();
     }
 
@@ -175,15 +180,37 @@ impl Image {
         }
     }
 
+    /// Adds the folders above a path. The engine makes those that are missing, but only root can
+    /// enter them.
+    fn above(&mut self, path: impl AsRef<Path>) {
+        let Some(folder) = path.as_ref().parent().filter(|folder| *folder != Path::new("")) else {
+            return;
+        };
+        if !self.folders.contains(folder) {
+            self.folder(folder, 0o755, 0);
+        }
+    }
+
+    fn folder(&mut self, path: &Path, mode: u32, owner: u64) {
+        self.above(path);
+        self.folders.insert(path.to_owned());
+        let mut header = header(tar::EntryType::Directory, mode);
+        header.set_uid(owner);
+        header.set_gid(owner);
+        self.tar.append_data(&mut header, path, std::io::empty()).unwrap();
+    }
+
     fn link(&mut self, path: &str, to: &Path) {
         if to.strip_prefix("/").is_ok_and(|to| to == Path::new(path)) {
             return;
         }
+        self.above(path);
         let mut header = header(tar::EntryType::Symlink, 0o777);
         self.tar.append_link(&mut header, path, to).unwrap();
     }
 
     fn text(&mut self, path: &str, text: &str) {
+        self.above(path);
         let mut header = header(tar::EntryType::Regular, 0o644);
         header.set_size(text.len() as u64);
         self.tar.append_data(&mut header, path, text.as_bytes()).unwrap();
