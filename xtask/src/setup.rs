@@ -81,6 +81,13 @@ const NEEDS: &[Need] = &[
         package: Some("python3-pip"),
     },
     Need {
+        name: "npm",
+        probes: &[&["npm", "--version"]],
+        without: "tests with packages of npm are left out",
+        // A distribution's own package has npm in hundreds of parts.
+        package: None,
+    },
+    Need {
         name: "tmux",
         probes: &[&["tmux", "-V"]],
         without: "tests on a real terminal are left out",
