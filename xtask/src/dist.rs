@@ -2,8 +2,8 @@
 //! npm package.
 //!
 //! Each contains the binary and the plugins. The archive also contains the header for plugins in C,
-//! the sources against which authors build, and their documentation. The same inputs produce the same
-//! bytes.
+//! the sources against which authors build, and their documentation. The same inputs produce the
+//! same bytes.
 
 mod archive;
 mod doc;
