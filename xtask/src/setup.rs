@@ -343,6 +343,6 @@ mod tests {
     fn weights_that_cannot_be_fetched_cost_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let line = pull_model(&folder.path().join("jaato")).unwrap();
-        assert_eq!(line, "the weights of the embedded model: `jaato model pull` does not start");
+        assert_eq!(line, "the weights of the embedded model: `jaato model pull` did not start");
     }
 }

@@ -164,6 +164,6 @@ mod tests {
         assert_eq!(refusal(url, clear.clone()), text);
         assert_eq!(refusal("http://127.0.0.1:1/mcp", clear), "");
         let far = json!({ "token_endpoint": "http://as.example/t" });
-        assert!(refusal("http://127.0.0.1:1/mcp", far).contains("is not https"));
+        assert!(refusal("http://127.0.0.1:1/mcp", far).contains("does not use https"));
     }
 }
