@@ -179,7 +179,7 @@ fn version(workspace: &Workspace) -> Result<&str> {
     Ok(&host.with_context(|| format!("there is no package `{HOST}`"))?.version)
 }
 
-/// Returns the target triple of this machine. There are no builds for other targets.
+/// Returns the target triple of this machine. Other targets are not built.
 fn own_target(root: &Path) -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);

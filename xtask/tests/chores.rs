@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Replaces the binary: prints its arguments, and fails if it is told to.
+/// Replaces the binary: prints its arguments, and fails if one of them requests it.
 const HOST: &str = r#"//! A host.
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();

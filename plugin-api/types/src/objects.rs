@@ -31,7 +31,7 @@ pub const REPLACE: &str = "objects.replace";
 /// Removes the objects of each item that matches. Takes an [`ObjectsFilter`], returns an
 /// [`ObjectsChanged`].
 pub const REMOVE: &str = "objects.remove";
-/// Checks whether there are no objects. Takes an [`ObjectsFilter`] without a filter and optionally
+/// Checks whether no objects exist. Takes an [`ObjectsFilter`] without a filter and optionally
 /// without a tool, returns an [`ObjectsEmpty`].
 pub const IS_EMPTY: &str = "objects.is_empty";
 /// Lists the tools that have items. Takes no JSON, returns [`ToolsFound`].
@@ -181,11 +181,11 @@ pub struct ObjectsFound {
     pub objects: Option<Vec<Object>>,
 }
 
-/// Whether there are no objects.
+/// The answer of [`IS_EMPTY`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsEmpty {
-    /// Whether there are no objects. Items without objects do not count.
+    /// Whether no objects exist. Items without objects do not count.
     pub is_empty: bool,
 }
 
@@ -261,7 +261,7 @@ pub struct HiddenFound {
     pub value: HiddenForm,
 }
 
-/// The form of a hidden value: JSON, bytes, or neither if there is no value.
+/// The form of a hidden value: JSON, bytes, or neither if the value is missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenForm {

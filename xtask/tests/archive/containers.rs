@@ -53,8 +53,8 @@ fn check(name: &str, user: &str, package: fn(&Installed) -> &Path, install: &str
     }
 }
 
-/// The folder that the container sees: a provider, and its answers. Fails with the reason why there
-/// is no container.
+/// The folder that the container sees: a provider, and its answers. Fails with the reason if the
+/// container is unavailable.
 fn given(installed: &Installed, name: &str) -> Result<PathBuf, String> {
     image::import(installed)?;
     let provider = target().join("fixtures/debug").join(PROVIDER);

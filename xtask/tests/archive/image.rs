@@ -100,7 +100,7 @@ impl Python {
 
 struct Node {
     program: PathBuf,
-    /// The folder of npm, with all that it depends on.
+    /// The folder of npm, with all its dependencies.
     npm: PathBuf,
 }
 

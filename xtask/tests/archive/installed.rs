@@ -23,7 +23,7 @@ pub struct Installed {
     _alone: File,
 }
 
-/// Unpacks the archive once. Skips the test if there is no test house.
+/// Unpacks the archive once. Skips the test without a test house.
 pub fn installed() -> Option<&'static Installed> {
     static INSTALLED: OnceLock<Option<Installed>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| house().map(|house| Installed::new(&house))).as_ref();
