@@ -1,4 +1,4 @@
-//! Packs binary and plugins into a package that `npm install -g` takes.
+//! Packs binary and plugins into a package for `npm install -g`.
 //!
 //! The package has no JavaScript: npm links the binary itself into a folder of `PATH`, and the
 //! binary finds its plugins by its real path.
@@ -13,7 +13,7 @@ use super::archive;
 use super::release::{ABOUT, LICENSE, LICENSES, README, Release};
 use crate::build_plugins::HOST;
 
-/// The one folder in a package of npm.
+/// The top folder of every npm package.
 const TOP: &str = "package";
 
 /// Packs the release into `folder` and returns the package. The parts are moved out of the
@@ -34,7 +34,8 @@ pub fn pack(release: Release<'_>, folder: &Path, stamp: u64) -> Result<PathBuf> 
     Ok(package)
 }
 
-/// npm refuses the package on another system, processor or C library.
+/// Returns `package.json`. With it, npm refuses to install the package on another system, processor
+/// or C library.
 fn manifest(version: &str, processor: &str) -> Value {
     json!({
         "name": HOST,
@@ -48,7 +49,7 @@ fn manifest(version: &str, processor: &str) -> Value {
     })
 }
 
-/// Returns the name that Node.js has for a processor of Rust.
+/// Returns Node.js's name for a processor that Rust names.
 fn processor(name: &str) -> &str {
     match name {
         "x86_64" => "x64",

@@ -1,4 +1,4 @@
-//! The parts of a release that every kind of package holds.
+//! The parts of a release that every package contains.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ pub const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// The page that a registry shows.
 pub const README: &str = "README.md";
 
-/// A tree that was laid out, and what packages say about it.
+/// The tree of a release, and its facts for the packages.
 pub struct Release<'a> {
     /// The tree: `bin`, `lib`, and the files above.
     pub tree: &'a Path,
     pub version: &'a str,
-    /// The oldest C library with which binary and plugins start.
+    /// The oldest glibc with which the binary and the plugins start.
     pub glibc: Glibc,
 }
 

@@ -1,8 +1,9 @@
 //! Packs binary and plugins into a Python wheel, for `pip`, `pipx` and `uv`.
 //!
-//! The wheel has no Python. An installer copies the scripts of a wheel to `bin` and its data to the
-//! folder above, so the binary finds its plugins in `../lib/jaato/plugins`, as in the archive.
-//! Invariant: the bytes depend on the content alone.
+//! The wheel contains no Python code. An installer copies the scripts of a wheel to `bin` and its
+//! data to the folder above, so the binary finds its plugins in `../lib/jaato/plugins`, as in the
+//! archive.
+//! Invariant: the bytes depend only on the content.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Seek, Write};
@@ -54,14 +55,15 @@ fn fill<W: Write + Seek>(
     wheel.finish(&format!("{info}/RECORD"))
 }
 
-/// Which Pythons take the wheel: any, on a system with such a glibc and processor.
+/// Returns the compatibility tag: any Python 3 on Linux, with this glibc or newer and this
+/// processor.
 fn tag(release: &Release<'_>) -> String {
     let glibc = release.glibc;
     // Python and Rust have the same names for the processors of Linux.
     format!("py3-none-manylinux_{}_{}_{}", glibc.major, glibc.minor, std::env::consts::ARCH)
 }
 
-/// Python writes the version `0.2.0-rc.1` as `0.2.0rc1`.
+/// Returns a version in Python's form: `0.2.0-rc.1` becomes `0.2.0rc1`.
 fn python_version(version: &str) -> String {
     version.replace("-alpha.", "a").replace("-beta.", "b").replace("-rc.", "rc")
 }
@@ -84,13 +86,13 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("reading `{}`", path.display()))
 }
 
-/// Mode of a file that is only read.
+/// The mode of a file that is not executable.
 const READ: u32 = 0o644;
 
-/// Mode of a program: `pip` looks at this bit.
+/// The mode of a program. `pip` keeps the executable bit.
 const RUN: u32 = 0o755;
 
-/// A wheel in the making: a zip file that ends with a list of its files.
+/// An unfinished wheel: a zip file whose last entry lists its files.
 struct Wheel<W: Write + Seek> {
     zip: ZipWriter<W>,
     /// Lines of path, digest and size.
@@ -114,7 +116,7 @@ impl<W: Write + Seek> Wheel<W> {
     fn write(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
-            // The earliest that a zip file can say. Installers do not read it.
+            // The earliest time of the format. Installers ignore it.
             .last_modified_time(DateTime::default())
             .unix_permissions(mode);
         self.zip.start_file(path, options)?;

@@ -1,5 +1,5 @@
-//! Each package of `dist`, installed in a container that has neither a compiler nor a network, then
-//! used for what jaato is for: a model runs a command.
+//! Installs each package of `dist` in a container without a compiler and without a network, and
+//! lets a model run a command there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::image::{self, ANN, IMAGE, ROOT};
 use super::installed::{Installed, installed, target, text};
 use super::skip::skip;
 
-/// A model whose answers are in a file.
+/// A provider that reads the model's answers from a file.
 const PROVIDER: &str = "libprovider_scripted.so";
 
-/// What a user types after the installation.
+/// The commands that a user types after the installation.
 const MAIN_JOB: &str = "
     for name in as cc clang gcc ld rustc; do
         if command -v $name; then echo there is a compiler; exit 1; fi
@@ -26,7 +26,7 @@ const MAIN_JOB: &str = "
     jaato run --yes --config /given/config.toml --plugin-dir /given/plugins 'run a command'
 ";
 
-/// Installs a package in a container as a user does, and does the main job.
+/// Installs a package in a container like a user does, and runs the main job.
 #[track_caller]
 fn check(name: &str, user: &str, package: fn(&Installed) -> &Path, install: &str) {
     let Some(installed) = installed() else { return };

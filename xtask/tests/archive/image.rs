@@ -1,7 +1,7 @@
 //! The image in which packages are installed: the C library, Python with pip, Node.js with npm and
 //! a shell, but no compiler.
 //!
-//! The parts are this machine's own, because tests ask no registry.
+//! The parts come from this machine, because tests do not use a registry.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,16 +15,16 @@ use super::installed::Installed;
 /// `cargo xtask test` removes it from an engine that is not its own.
 pub const IMAGE: &str = "jaato-test:install";
 
-/// The user and group of whom installs for everyone.
+/// The user and group for an installation for all users.
 pub const ROOT: &str = "0:0";
 
-/// An ordinary user, and a group that no other user is in.
+/// An ordinary user with a group of their own.
 pub const ANN: &str = "1000:1000";
 
 /// The programs of busybox that installers and jaato's own tools start.
 const APPLETS: [&str; 9] = ["cat", "echo", "env", "gzip", "mkdir", "sh", "stty", "tar", "uname"];
 
-/// Folders of Python's library that no installer reads. They are most of it.
+/// Folders of Python's library that installers do not read. They are the largest part.
 const UNREAD: [&str; 6] =
     ["__pycache__", "dist-packages", "ensurepip", "idlelib", "site-packages", "test"];
 
@@ -140,7 +140,7 @@ struct Image {
 }
 
 impl Image {
-    /// Adds a shell, and what programs expect of any system.
+    /// Adds a shell, and the files and folders that programs expect on every system.
     fn shell(&mut self) -> Result<(), String> {
         let paths = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new);
         let busybox = paths.into_iter().find(|path| path.exists());
@@ -167,7 +167,7 @@ impl Image {
         self.tar.append_path_with_name(path, inside).unwrap();
     }
 
-    /// Adds a folder of this machine at the same path, without parts of these names.
+    /// Adds a folder of this machine at the same path, except subfolders with these names.
     fn tree(&mut self, folder: &Path, except: &[&str]) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
