@@ -77,12 +77,14 @@ impl Guardian {
         self.ask(format!("e {session}")).await.map(drop)
     }
 
-    /// Ends all registered commands and the shell itself.
+    /// Ends all registered commands and the shell itself, and waits until its output is closed.
     ///
     /// # Errors
     /// `unavailable` if the shell has ended.
     pub async fn end_all(&self) -> Result<()> {
-        self.ask("x".to_owned()).await.map(drop)
+        self.ask("x".to_owned()).await?;
+        self.asks.closed().await;
+        Ok(())
     }
 
     /// Sends a signal to a process group. Returns true if the group exists.
