@@ -32,6 +32,9 @@
 // The macros name this crate by its own name, in its tests and doctests too.
 extern crate self as jaato_plugin_sdk;
 
+#[macro_use]
+mod operations;
+
 mod block_on;
 mod blocking;
 mod children;

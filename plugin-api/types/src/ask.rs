@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Shows the person a form and waits for the answer: [`Form`], [`FormAnswer`]. Where nobody can be
-/// asked, the answer says so at once.
-pub const ASK: &str = "ask";
+crate::operations::service_operations! { $ ask_operations, Some("ask"), answered;
+    /// Shows the user a form and waits for the answer. If no one can be asked, the answer says so
+    /// at once.
+    ask ASK "ask": Form => FormAnswer;
+}
 
 /// Most fields of a form.
 pub const FORM_FIELDS_MAX: usize = 20;

@@ -4,21 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Outcome, ToolName, Usage};
 
-/// Opens a child session: [`ChildOpen`], [`ChildOpened`].
-pub const SESSION_OPEN: &str = "session.open";
-/// Says something to a child: a turn begins, or the one that runs is told of it: [`ChildSend`],
-/// [`ChildDone`].
-pub const SESSION_SEND: &str = "session.send";
-/// Waits until no turn of a child runs: [`ChildWait`], [`ChildState`].
-pub const SESSION_WAIT: &str = "session.wait";
-/// Follows a child's events: [`ChildRef`], then a stream of frames, each an
-/// [`Envelope`](crate::Envelope).
-pub const SESSION_EVENTS: &str = "session.events";
-/// Ends the turn of a child that runs: [`ChildRef`], [`ChildDone`].
-pub const SESSION_CANCEL: &str = "session.cancel";
-/// Ends a child: [`ChildRef`], [`ChildDone`]. All children end with the call, or the instance, that
-/// opened them.
-pub const SESSION_CLOSE: &str = "session.close";
+crate::operations::service_operations! { $ child_operations, Some("session.open"), answered;
+    /// Opens a child session.
+    open SESSION_OPEN "session.open": ChildOpen => ChildOpened;
+    /// Sends a text to a child session. It begins a turn, or joins the turn that runs.
+    send SESSION_SEND "session.send": ChildSend => ChildDone;
+    /// Waits until no turn of a child session runs.
+    wait SESSION_WAIT "session.wait": ChildWait => ChildState;
+    /// Follows the events of a child session. Each frame is an `Envelope`.
+    events SESSION_EVENTS "session.events": ChildRef => StreamAnswer + stream;
+    /// Ends the running turn of a child session.
+    cancel SESSION_CANCEL "session.cancel": ChildRef => ChildDone;
+    /// Closes a child session. All children end with the call or the instance that opened them.
+    close SESSION_CLOSE "session.close": ChildRef => ChildDone;
+}
 
 /// How deep sessions may open sessions.
 pub const CHILD_DEPTH_MAX: u32 = 2;
@@ -149,12 +148,7 @@ pub struct ChildTurn {
     pub error: Option<Error>,
 }
 
-impl ChildOpened {
-    /// Makes an answer; the host does.
-    pub fn new(session: u64, session_id: impl Into<String>, model: impl Into<String>) -> Self {
-        Self { session, session_id: session_id.into(), model: model.into() }
-    }
-}
+crate::operations::made_by_host!(ChildOpened(session: u64, session_id: impl Into<String>, model: impl Into<String>));
 
 impl ChildTurn {
     /// Makes it; the host does.

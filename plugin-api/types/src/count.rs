@@ -8,8 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Message, Request, ToolSpec};
 
-/// Counts tokens: [`Count`], [`Counted`].
-pub const COUNT: &str = "count";
+crate::operations::service_operations! { $ count_operations, None, answered;
+    /// Counts the tokens of a text or of a whole request, for the session's model or another. The
+    /// error is `configuration` for a model that no provider offers, and `limit_reached` if too
+    /// many counts wait.
+    [reads] count COUNT "count": (Option<Count>) => Counted, sdk [(&Count)];
+}
 
 /// Asks a provider to count the tokens of a [`Request`]: [`TokenCount`]. Answered by
 /// `unknown_operation` where the provider cannot, and by `unavailable` where it cannot yet.

@@ -18,8 +18,13 @@ pub const SETUP: &str = "environment.setup";
 /// Takes the environment down: no JSON either way. Asked once, by the host alone, after all
 /// resources are closed.
 pub const TEARDOWN: &str = "environment.teardown";
-/// Tells what the environment is: [`EnvironmentFacts`]; no request JSON.
-pub const DESCRIBE: &str = "environment.describe";
+
+crate::operations::service_operations! { $ environment_operations, None, passed_on;
+    /// Describes the session's execution environment. The error is `unknown_operation` if the
+    /// session has none, or the reason why it is not ready.
+    [reads] environment DESCRIBE "environment.describe": () => EnvironmentFacts, sdk [()];
+}
+
 /// Waits for the next piece of a stream: [`StreamNext`], and a frame that is handed to the reader
 /// as it is; the JSON [`STREAM_END`] is the end. Bytes without JSON may be [`PIECE_BYTES_MAX`],
 /// other frames hold 64 KiB. Asked by the host alone, once at a time for each stream; dropping the

@@ -10,45 +10,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::protected::ProtectedFiles;
 
-/// Reads bytes: [`FileRead`], [`FileBytes`] with the bytes beside it.
-pub const READ: &str = "files.read";
-/// Reads text: [`FileReadText`], [`FileText`].
-pub const READ_TEXT: &str = "files.read_text";
-/// Writes the bytes beside the request into a file: [`FileWrite`], [`FileFacts`].
-pub const WRITE: &str = "files.write";
-/// Replaces pieces of a text, all of them or none: [`FileEdit`], [`FileEdited`].
-pub const EDIT: &str = "files.edit";
-/// Deletes a file, a link itself, or a folder: [`FileDelete`]; no answer JSON.
-pub const DELETE: &str = "files.delete";
-/// Lists a folder, sorted by name: [`FolderList`], [`FolderEntries`].
-pub const LIST: &str = "files.list";
+crate::operations::service_operations! { $ file_operations, None, passed_on;
+    /// Reads bytes, at most 4 MiB in one answer.
+    [reads] read READ "files.read": FileRead => FileBytes + bytes;
+    /// Reads text. The error is `invalid_arguments` if the file is not valid UTF-8.
+    [reads] read_text READ_TEXT "files.read_text": FileReadText => FileText, sdk [(FileReadText)];
+    /// Writes the bytes into a file.
+    write WRITE "files.write": FileWrite + bytes => FileFacts;
+    /// Replaces pieces of a text: all of them, or none. The error is `not_found` for a piece that
+    /// the text does not have, and `conflict` for one that it has more than once.
+    edit EDIT "files.edit": FileEdit => FileEdited, sdk [(FileEdit)];
+    /// Deletes a file, a link itself, or a folder.
+    delete DELETE "files.delete": FileDelete => (), sdk [(FileDelete)];
+    /// Lists a folder, sorted by name.
+    [reads] list LIST "files.list": FolderList => FolderEntries, sdk [(FolderList)];
+    /// Describes a file or folder. A link that leads outside is an error.
+    [reads] stat STAT "files.stat": FilePath => FileFacts,
+        sdk [{ path: impl Into<String> }];
+    /// Makes a folder if it does not exist. The error is `conflict` if something else has the name.
+    make_folder MAKE_FOLDER "files.mkdir": FolderMake => (), sdk [(FolderMake)];
+    /// Moves a file or a folder to a new name. The error is `conflict` if the name is taken.
+    rename MOVE "files.move": FilePair => (), sdk [(FilePair)];
+    /// Copies a file, or a folder with its content. The error is `conflict` if the name is taken.
+    copy COPY "files.copy": FilePair => (), sdk [(FilePair)];
+    /// Finds files, and no folders, by a pattern, with their facts. Each frame is a `FoundPage`.
+    /// The error is `invalid_arguments` if the pattern is not valid.
+    [reads] find FIND "files.find": FileFind => StreamAnswer + stream,
+        sdk [(FileFind) as SearchPages<FoundPage>];
+    /// Searches texts. Each frame is a `SearchedPage`. The error is `invalid_arguments` if the
+    /// regular expression is not valid, or becomes too large.
+    [reads] search SEARCH "files.search": FileSearch => StreamAnswer + stream,
+        sdk [(FileSearch) as SearchPages<SearchedPage>];
+    /// Walks through a tree, sorted within each folder. Each frame is a `WalkedPage`.
+    [reads] walk WALK "files.walk": FileWalk => StreamAnswer + stream, sdk [(FileWalk) as FileTree];
+    /// Reads a file piece by piece, each of at most 1 MiB.
+    [reads] stream READ_STREAM "files.read_stream": FileRead => FileStreamed + stream,
+        sdk [(FileRead) as Stream];
+    /// Begins to write a file piece by piece. The old file stays until `files.write_finish`, and
+    /// also if the stream is closed before that.
+    upload WRITE_STREAM "files.write_stream": FileWrite => FileBegun + stream;
+    /// Appends bytes to a file that is written piece by piece.
+    write_piece WRITE_PIECE "files.write_piece": FileNumber + bytes => ();
+    /// Puts the written file in its place.
+    write_finish WRITE_FINISH "files.write_finish": FileNumber => FileFacts;
+}
+
 /// Tells where paths lead: [`FileResolve`], [`FilesResolved`]. The host asks it, plugins cannot. It
 /// looks beyond the allowed folders too, where the environment's commands can.
 pub const RESOLVE: &str = "files.resolve";
-/// Tells what something is: [`FilePath`], [`FileFacts`]. A link that leads outside is an error.
-pub const STAT: &str = "files.stat";
-/// Makes a folder; one that is there already will do: [`FolderMake`]; no answer JSON.
-pub const MAKE_FOLDER: &str = "files.mkdir";
-/// Moves a file or a folder to a new name: [`FilePair`]; no answer JSON.
-pub const MOVE: &str = "files.move";
-/// Copies a file or a folder with all that is in it: [`FilePair`]; no answer JSON.
-pub const COPY: &str = "files.copy";
-/// Finds files by a pattern, with their facts: [`FileFind`]; a stream of [`FoundPage`]s.
-pub const FIND: &str = "files.find";
-/// Searches texts: [`FileSearch`]; a stream of [`SearchedPage`]s.
-pub const SEARCH: &str = "files.search";
-/// Goes through a tree: [`FileWalk`]; a stream of [`WalkedPage`]s, sorted within each folder.
-pub const WALK: &str = "files.walk";
-/// Reads a file piece by piece: [`FileRead`], [`FileStreamed`]; a stream of bytes, in pieces of up
-/// to [`PIECE_BYTES_MAX`](crate::execution::PIECE_BYTES_MAX).
-pub const READ_STREAM: &str = "files.read_stream";
-/// Begins to write a file piece by piece: [`FileWrite`], [`FileBegun`]. Until [`WRITE_FINISH`] the
-/// old file is there; closing the stream before that leaves it as it was.
-pub const WRITE_STREAM: &str = "files.write_stream";
-/// Writes the bytes beside the request behind what was written: [`FileNumber`]; no answer JSON.
-pub const WRITE_PIECE: &str = "files.write_piece";
-/// Puts what was written in its place: [`FileNumber`], [`FileFacts`].
-pub const WRITE_FINISH: &str = "files.write_finish";
 
 /// Most bytes that one answer holds; more is read in ranges or as a stream.
 pub const READ_BYTES_MAX: u64 = 4 * 1024 * 1024;

@@ -5,6 +5,7 @@
 //! service that is the plugin's own business (its settings, its store, the files of the session)
 //! needs no grant.
 
+use crate::operations::operation_named;
 use crate::{Description, Error, ErrorKind, PluginName};
 
 /// Something that needs the person's grant.
@@ -46,19 +47,11 @@ pub fn grant_named(name: &str) -> Option<&'static Grant> {
     GRANTS.iter().find(|grant| grant.name == name)
 }
 
-/// Returns the name of the grant that a service or a hook needs; `None` for what needs none.
+/// Returns the name of the grant that a service or a hook needs, if it needs one. A grant needs
+/// itself, because a description may name it instead of its operations.
 pub fn grant_of(operation: &str) -> Option<&'static str> {
-    let group = match operation.split_once('.') {
-        // What the session is like tells nothing that was said.
-        Some(("session", "history")) => "session.history",
-        Some(("session", _)) => "session.open",
-        Some((
-            group @ ("ask" | "notify" | "tasks" | "secret" | "host_process" | "workspace_file"),
-            _,
-        )) => group,
-        _ => operation,
-    };
-    grant_named(group).map(|grant| grant.name)
+    let itself = || grant_named(operation).map(|grant| grant.name);
+    operation_named(operation).and_then(|operation| operation.grant).or_else(itself)
 }
 
 /// Lists the grants that a plugin asks for, sorted and each once: those of its services and those

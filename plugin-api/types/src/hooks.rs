@@ -10,39 +10,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use crate::command_words::{COMPLETE_WORDS, CompleteWords, WordChoice, WordChoices};
-use crate::history::SESSION_HISTORY;
 pub use crate::preview::{PREVIEW, Preview, PreviewRequest, SHELL_PROMPT};
-use crate::service::{BLOB_GET, CONFIG, ContextFacts, SESSION};
+use crate::service::ContextFacts;
 use crate::{
     Annotations, CallId, Envelope, Error, ErrorKind, Message, PluginName, RequestOptions, ToolName,
-    execution, files,
 };
 
 /// Longest wait for the text that a plugin adds to a prompt: the person has just pressed Enter.
 pub const BEFORE_PROMPT_MS_MAX: u64 = 200;
 /// Longest wait for any other answer.
 pub const HOOK_MS_MAX: u64 = 1_000;
-
-/// The services that a plugin may ask while it is asked something itself: those that only read. A
-/// question comes at any time, and nobody has allowed it to write, run, send or ask.
-pub const READING: [&str; 16] = [
-    SESSION,
-    CONFIG,
-    SESSION_HISTORY,
-    BLOB_GET,
-    "count",
-    "store.get",
-    "store.list",
-    execution::DESCRIBE,
-    files::FIND,
-    files::LIST,
-    files::READ,
-    files::READ_STREAM,
-    files::READ_TEXT,
-    files::SEARCH,
-    files::STAT,
-    files::WALK,
-];
 
 /// The error for a service that a plugin asks while it is asked something itself.
 pub fn only_reads(operation: &str) -> Error {
@@ -401,21 +378,6 @@ mod tests {
             assert_eq!((hook.name(), Hook::of(name)), (name, Some(hook)));
         }
         assert_eq!(Hook::of("unknown"), None);
-    }
-
-    #[test]
-    fn what_writes_runs_sends_or_asks_is_not_among_what_reads() {
-        let writes = [
-            files::WRITE,
-            files::EDIT,
-            files::DELETE,
-            files::MOVE,
-            files::WRITE_STREAM,
-            crate::process::SPAWN,
-            crate::http::HTTP_REQUEST,
-            crate::service::BLOB_PUT,
-        ];
-        assert!(writes.iter().all(|name| !READING.contains(name)));
     }
 
     #[test]

@@ -6,16 +6,17 @@
 
 use crate::process;
 
-/// Starts a program: [`Spawn`](process::Spawn), [`Spawned`](process::Spawned) with a stream of
-/// [`ProcessEvent`](process::ProcessEvent)s. One that a call starts ends with the call, one that an
-/// instance starts ends with the instance, and none outlives the host.
-pub const SPAWN: &str = "host_process.spawn";
-/// Writes to standard input: [`ProcessWrite`](process::ProcessWrite) with the bytes beside it.
-pub const WRITE: &str = "host_process.write";
-/// Sends a signal: [`ProcessSignal`](process::ProcessSignal).
-pub const SIGNAL: &str = "host_process.signal";
-/// Ends a program and all that it started: [`ProcessRef`](process::ProcessRef).
-pub const END: &str = "host_process.end";
+crate::operations::service_operations! { $ host_process_operations, Some("host_process"), passed_on;
+    /// Starts a program on the host's machine. It ends with the call or the instance that starts
+    /// it, and none outlives the host.
+    spawn SPAWN "host_process.spawn": Spawn => Spawned + stream;
+    /// Writes bytes to the standard input.
+    write WRITE "host_process.write": ProcessWrite + bytes => ();
+    /// Sends a signal.
+    signal SIGNAL "host_process.signal": ProcessSignal => ();
+    /// Ends a program and all that it started.
+    end END "host_process.end": ProcessRef => ();
+}
 
 /// Returns the operation of [`process`](crate::process) that is meant; `None` for what is none of
 /// these.

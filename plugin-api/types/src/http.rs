@@ -7,12 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Sends one HTTP request: [`HttpRequest`] with the body as the frame's bytes, [`HttpAnswer`].
-pub const HTTP_REQUEST: &str = "http.request";
-
-/// Puts a body together, piece by piece, for a request that names it: [`HttpBody`] with bytes as
-/// the frame's, [`HttpBodyAnswer`].
-pub const HTTP_BODY: &str = "http.body";
+crate::operations::service_operations! { $ http_operations, None, passed_on;
+    /// Sends an HTTP request whose body is the bytes or was put together before.
+    request HTTP_REQUEST "http.request": HttpRequest + bytes => HttpAnswer + stream;
+    /// Puts a body together, piece by piece, for a request that names it.
+    body HTTP_BODY "http.body": HttpBody + bytes => HttpBodyAnswer;
+}
 
 /// Most bytes of a body that was put together: 200 MiB, two blobs.
 pub const HTTP_BODY_BYTES_MAX: u64 = 200 * 1024 * 1024;
@@ -46,12 +46,7 @@ pub struct HttpBodyAnswer {
     pub bytes: u64,
 }
 
-impl HttpBodyAnswer {
-    /// Makes an answer; the host does.
-    pub fn new(body: u64, bytes: u64) -> Self {
-        Self { body, bytes }
-    }
-}
+crate::operations::made_by_host!(HttpBodyAnswer(body: u64, bytes: u64));
 
 /// A request. Any status is an answer; only what keeps an answer from coming is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 /// Asks an instance what does not fit into a frame: [`Large`]; the answer is that of what is asked.
 pub const LARGE: &str = "large";
 
-/// Reads the JSON of the request that a [`LARGE`] call stands for: a
-/// [`StreamAnswer`](crate::service::StreamAnswer), no request JSON. `unavailable` in other calls.
-pub const REQUEST: &str = "request";
+crate::operations::service_operations! { $ request_operations, None, answered;
+    /// Reads the JSON of the request that a call of the operation `large` stands for. The error is
+    /// `unavailable` in other calls.
+    request REQUEST "request": () => StreamAnswer + stream;
+}
 
 /// Most bytes of such a request, as JSON: 128 MiB. The largest windows of today, two million
 /// tokens, are some 8 MiB of text; results of tools that few tokens stand for may be more.

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Completion, Delta, Message, RequestOptions};
 
-/// Sends a request without tools to the session's model, or to another one: [`ModelComplete`],
-/// [`ModelAnswer`]; with `stream` a stream of frames, each a [`ModelPiece`], the last one with the
-/// answer.
-pub const MODEL_COMPLETE: &str = "model.complete";
+crate::operations::service_operations! { $ model_operations, Some("model.complete"), answered;
+    /// Sends a request without tools to a model. With `stream`, the answer is a `StreamAnswer`,
+    /// each frame is a `ModelPiece`, and the last frame has the answer.
+    complete MODEL_COMPLETE "model.complete": ModelComplete => ModelAnswer + stream;
+}
 
 /// Requests of plugins that are sent at once for a session; further ones wait.
 pub const COMPLETIONS_AT_ONCE: usize = 2;

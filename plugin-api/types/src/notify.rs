@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Tells the session's model something with its next request, and begins a turn for it where none
-/// runs: [`Notify`], [`Notified`].
-pub const NOTIFY: &str = "notify";
+crate::operations::service_operations! { $ notify_operations, Some("notify"), answered;
+    /// Gives the session's model a text with its next request, and begins a turn for it if none
+    /// runs.
+    notify NOTIFY "notify": Notify => Notified;
+}
 
 /// Notifications that a plugin may send a session in a minute.
 pub const NOTIFICATIONS_PER_MINUTE_MAX: u32 = 6;

@@ -11,37 +11,37 @@ use serde_json::{Map, Value};
 
 use crate::{Result as Answer, to_object};
 
-/// Puts a result in front of the model and shows it to whoever follows the session: [`ObjectsAdd`],
-/// [`ObjectsChanged`].
-pub const RESULT: &str = "objects.result";
-/// Adds objects without showing them to anybody but the model: [`ObjectsAdd`], [`ObjectsChanged`].
-pub const ADD: &str = "objects.add";
-/// Adds objects to the first item that matches: [`ObjectsChange`], [`ObjectsChanged`].
-pub const APPEND: &str = "objects.append";
-/// Asks for a tool's items: [`ObjectsFilter`] without a filter, [`ItemsFound`].
-pub const GET: &str = "objects.get";
-/// Asks for the objects of all items that match: [`ObjectsFilter`], [`ObjectsFound`].
-pub const GET_OBJECTS: &str = "objects.get_objects";
-/// Puts objects in place of those of every item that matches: [`ObjectsChange`],
-/// [`ObjectsChanged`].
-pub const REPLACE: &str = "objects.replace";
-/// Takes the objects out of every item that matches: [`ObjectsFilter`], [`ObjectsChanged`].
-pub const REMOVE: &str = "objects.remove";
-/// Asks whether there are objects: [`ObjectsFilter`] without a filter and perhaps without a tool,
-/// [`ObjectsEmpty`].
-pub const IS_EMPTY: &str = "objects.is_empty";
-/// Lists the tools that have items: no request, [`ToolsFound`].
-pub const TOOLS: &str = "objects.tools";
-/// Takes the objects of all tools away: [`ObjectsClear`], [`ObjectsChanged`]. Items stay, with
-/// their metadata.
-pub const CLEAR: &str = "objects.clear";
-/// Lists the keys of hidden values: no request, [`HiddenKeys`].
-pub const HIDDEN_KEYS: &str = "objects.hidden_keys";
-/// Asks for a hidden value: [`HiddenKey`], [`HiddenFound`], and its bytes behind it.
-pub const HIDDEN_GET: &str = "objects.hidden_get";
-/// Keeps a hidden value, or takes it away: [`HiddenSet`], and its bytes behind it; answered as
-/// [`HIDDEN_GET`] with what was there.
-pub const HIDDEN_SET: &str = "objects.hidden_set";
+crate::operations::service_operations! { $ object_operations, None, passed_on;
+    /// Adds a result for the model and shows it to the readers of the session's events.
+    result RESULT "objects.result": ObjectsAdd => ObjectsChanged;
+    /// Adds objects and shows them to the model only.
+    add ADD "objects.add": ObjectsAdd => ObjectsChanged;
+    /// Adds objects to the first item that matches.
+    append APPEND "objects.append": ObjectsChange => ObjectsChanged;
+    /// Reads a tool's items. The request has no filter.
+    get GET "objects.get": ObjectsFilter => ItemsFound;
+    /// Reads the objects of all items that match.
+    get_objects GET_OBJECTS "objects.get_objects": ObjectsFilter => ObjectsFound;
+    /// Replaces the objects of every item that matches.
+    replace REPLACE "objects.replace": ObjectsChange => ObjectsChanged;
+    /// Removes the objects of every item that matches.
+    remove REMOVE "objects.remove": ObjectsFilter => ObjectsChanged;
+    /// Asks whether a tool, or the session if no tool is named, has no objects.
+    is_empty IS_EMPTY "objects.is_empty": ObjectsFilter => ObjectsEmpty;
+    /// Lists the tools that have items, with their number. `get` reads the items of each. An
+    /// untrusted plugin sees its own tools. The error is `limit_reached` if the list is too large.
+    tools TOOLS "objects.tools": () => ToolsFound, sdk [().tools: Vec<ToolObjects>];
+    /// Removes the objects of all tools. Items stay, with their metadata. The hidden values are
+    /// removed if the request says so. An untrusted plugin clears its own. The error is
+    /// `unavailable` outside of tools and commands.
+    clear CLEAR "objects.clear": ObjectsClear => ObjectsChanged, sdk [(ObjectsClear)];
+    /// Lists the keys of hidden values. The error is `limit_reached` if the list is too large.
+    hidden_keys HIDDEN_KEYS "objects.hidden_keys": () => HiddenKeys, sdk [().keys: Vec<String>];
+    /// Reads a hidden value.
+    hidden HIDDEN_GET "objects.hidden_get": HiddenKey => HiddenFound + bytes;
+    /// Sets or removes a hidden value. The answer has the value that was there.
+    set_hidden HIDDEN_SET "objects.hidden_set": HiddenSet + bytes => HiddenFound + bytes;
+}
 
 /// A JSON object that a tool put in front of the model.
 pub type Object = Map<String, Value>;
@@ -205,12 +205,7 @@ pub struct ToolObjects {
     pub objects: usize,
 }
 
-impl ToolObjects {
-    /// Makes one; the host does.
-    pub fn new(tool: impl Into<String>, items: usize, objects: usize) -> Self {
-        Self { tool: tool.into(), items, objects }
-    }
-}
+crate::operations::made_by_host!(ToolObjects(tool: impl Into<String>, items: usize, objects: usize));
 
 /// What is to be taken away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

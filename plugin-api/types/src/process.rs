@@ -12,36 +12,37 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Starts a program: [`Spawn`], [`Spawned`]. The stream's frames are [`ProcessEvent`]s.
-pub const SPAWN: &str = "process.spawn";
+crate::operations::service_operations! { $ process_operations, None, passed_on;
+    /// Starts a program. Each frame is a `ProcessEvent`.
+    spawn SPAWN "process.spawn": Spawn => Spawned + stream;
+    /// Starts a program on a terminal of the caller's. The stream has the exit alone. Only
+    /// execution environments may ask this, because no one else has terminals of their own.
+    spawn_on_terminal SPAWN_ON_TERMINAL "process.spawn_on_terminal":
+        SpawnOnTerminal => Spawned + stream;
+    /// Writes the bytes to a program's standard input.
+    write WRITE "process.write": ProcessWrite + bytes => ();
+    /// Sends a signal to a program's process group.
+    signal SIGNAL "process.signal": ProcessSignal => ();
+    /// Ends a program and all that it started, with a moment to clean up. The stream then has the
+    /// exit. After the exit, this ends what the program left running.
+    end END "process.end": ProcessRef => ();
+    /// Starts a program that outlives the call. It ends with the environment, or by `process.end`.
+    /// The end of its output is kept for `process.output`.
+    start START "process.start": Spawn => Started;
+    /// Lists the programs that `process.start` started.
+    list LIST "process.list": () => (Vec<ProcessFacts>);
+    /// Reads the output of a program that `process.start` started.
+    output OUTPUT "process.output": ProcessOutputRead => ProcessOutput + bytes;
+    /// Waits for the exit of a program that `process.start` started.
+    wait WAIT "process.wait": ProcessWait => ProcessWaited;
+    /// Ends and forgets a program that `process.start` started.
+    forget FORGET "process.forget": ProcessRef => ();
+}
+
 /// Asks an execution environment how the host itself shall run a program of [`SPAWN`] on this
 /// machine: [`Spawn`], [`Spawn`]. Asked by the host alone. An environment whose programs the host
 /// cannot run does not know it, and is asked to run them.
 pub const PREPARE: &str = "process.prepare";
-/// Starts a program on a terminal of the caller's: [`SpawnOnTerminal`], [`Spawned`]; the stream
-/// tells the exit alone. Lent to execution environments; nobody else has terminals of their own.
-pub const SPAWN_ON_TERMINAL: &str = "process.spawn_on_terminal";
-/// Writes the frame's bytes to a program's standard input: [`ProcessWrite`]; no answer JSON.
-pub const WRITE: &str = "process.write";
-/// Sends a signal to a program's process group: [`ProcessSignal`]; no answer JSON.
-pub const SIGNAL: &str = "process.signal";
-/// Ends a program and all that it started, with a moment to tidy up: [`ProcessRef`]; no answer
-/// JSON. The stream then tells the exit. Of a program that has ended, ends what it left running.
-pub const END: &str = "process.end";
-/// Starts a program that outlives the call: [`Spawn`], [`Started`]. It ends with the environment,
-/// or by [`END`]; the last of its output is kept for [`OUTPUT`].
-pub const START: &str = "process.start";
-/// Lists the programs that were started by [`START`]: no request JSON, `[`[`ProcessFacts`]`]`.
-pub const LIST: &str = "process.list";
-/// Reads what a program that was started by [`START`] has printed: [`ProcessOutputRead`],
-/// [`ProcessOutput`] with the bytes beside it.
-pub const OUTPUT: &str = "process.output";
-/// Waits for the exit of a program that was started by [`START`]: [`ProcessWait`],
-/// [`ProcessWaited`].
-pub const WAIT: &str = "process.wait";
-/// Forgets a program that was started by [`START`], and ends it first: [`ProcessRef`]; no answer
-/// JSON.
-pub const FORGET: &str = "process.forget";
 
 /// Bytes that are kept of what a program that was started by [`START`] prints; older ones are
 /// dropped and counted.

@@ -7,21 +7,21 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Registers what the calling plugin keeps: [`ResourceSet`], [`ResourceClosed`]. What had the name
-/// is closed first.
-pub const SET: &str = "resources.set";
-/// Finds one by name: [`ResourceName`], [`ResourceFacts`] or null.
-pub const GET: &str = "resources.get";
-/// Lists all in the order in which they were registered: no request JSON, a list of
-/// [`ResourceFacts`].
-pub const LIST: &str = "resources.list";
-/// Asks one for something: [`ResourceCall`], and whatever it answers.
-pub const CALL: &str = "resources.call";
-/// Finds one, or has it made by the plugin that describes a factory of that name, once however many
-/// ask: [`ResourceName`], [`ResourceFacts`].
-pub const GET_OR_CREATE: &str = "resources.get_or_create";
-/// Closes and forgets one: [`ResourceName`], [`ResourceClosed`].
-pub const REMOVE: &str = "resources.remove";
+crate::operations::service_operations! { $ resource_operations, None, passed_on;
+    /// Registers a resource of the calling plugin, and first closes the one that had the name.
+    set SET "resources.set": ResourceSet => ResourceClosed;
+    /// Finds a resource by its name.
+    get GET "resources.get": ResourceName => (Option<ResourceFacts>);
+    /// Lists all resources in the order of their registration.
+    list LIST "resources.list": () => (Vec<ResourceFacts>);
+    /// Asks a resource for something, and returns its answer.
+    call CALL "resources.call": ResourceCall => Value;
+    /// Finds a resource, or lets the plugin with a factory of that name make it, once for any
+    /// number of callers.
+    get_or_create GET_OR_CREATE "resources.get_or_create": ResourceName => ResourceFacts;
+    /// Closes and forgets a resource.
+    remove REMOVE "resources.remove": ResourceName => ResourceClosed;
+}
 
 /// The operation by which a plugin is asked for what it keeps: [`ResourceRequest`], and what its
 /// action says.

@@ -7,12 +7,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Reads a secret: [`SecretName`], [`SecretFound`] with the value as bytes beside it.
-pub const GET: &str = "secret.get";
-/// Keeps the bytes beside the request, in place of what was there: [`SecretName`], [`SecretKept`].
-pub const SET: &str = "secret.set";
-/// Forgets a secret: [`SecretName`], [`SecretForgotten`].
-pub const DELETE: &str = "secret.delete";
+crate::operations::service_operations! { $ secret_operations, Some("secret"), answered;
+    /// Reads a secret.
+    get GET "secret.get": SecretName => SecretFound + bytes;
+    /// Keeps the bytes as a secret, and replaces an earlier one.
+    set SET "secret.set": SecretName + bytes => SecretKept;
+    /// Deletes a secret. Returns false if there was none.
+    delete DELETE "secret.delete": SecretName => SecretForgotten,
+        sdk [{ name: &str }.deleted: bool];
+}
 
 /// Most secrets of a plugin.
 pub const SECRETS_MAX: usize = 64;
@@ -38,12 +41,7 @@ pub struct SecretFound {
     pub found: bool,
 }
 
-impl SecretFound {
-    /// Makes an answer; the host does.
-    pub fn new(found: bool) -> Self {
-        Self { found }
-    }
-}
+crate::operations::made_by_host!(SecretFound(found: bool));
 
 /// Where a secret is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,12 +52,7 @@ pub struct SecretKept {
     pub by_system: bool,
 }
 
-impl SecretKept {
-    /// Makes an answer; the host does.
-    pub fn new(by_system: bool) -> Self {
-        Self { by_system }
-    }
-}
+crate::operations::made_by_host!(SecretKept(by_system: bool));
 
 /// Whether there was such a secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,9 +63,4 @@ pub struct SecretForgotten {
     pub deleted: bool,
 }
 
-impl SecretForgotten {
-    /// Makes an answer; the host does.
-    pub fn new(deleted: bool) -> Self {
-        Self { deleted }
-    }
-}
+crate::operations::made_by_host!(SecretForgotten(deleted: bool));

@@ -4,31 +4,41 @@
 //! operation answers with the kind `unknown_operation`.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::mcp_entry::AgreedVariables;
 
-/// Asks for [`SessionFacts`]; no request JSON.
-pub const SESSION: &str = "session";
-/// Asks for the plugin's configuration, `[plugins.NAME]`, as JSON; no request JSON.
-pub const CONFIG: &str = "config";
-/// Asks for the path of an asset that the plugin declares, fetched if need be: [`AssetRequest`],
-/// [`AssetAnswer`].
-pub const ASSET: &str = "asset";
-/// Asks for a folder of the plugin's own in the user's cache: [`FolderAnswer`]; no request JSON.
-pub const CACHE_FOLDER: &str = "cache_folder";
-/// Streams a text of a tool call's result: [`OutputWrite`] with a piece of it as the frame's bytes,
-/// [`OutputAnswer`].
-pub const OUTPUT: &str = "output";
+crate::operations::service_operations! { $ session_operations, None, answered;
+    /// Reads the facts of the session.
+    [reads] session SESSION "session": () => SessionFacts, sdk [()];
+    /// Reads the plugin's configuration, `[plugins.NAME]`.
+    [reads] config CONFIG "config": () => Value;
+}
 
-/// Keeps bytes for the session, whole or in pieces: [`BlobPut`] with them as the frame's bytes,
-/// [`BlobPutAnswer`].
-pub const BLOB_PUT: &str = "blob.put";
-/// Reads such bytes: [`BlobGet`], [`BlobGetAnswer`].
-pub const BLOB_GET: &str = "blob.get";
+crate::operations::service_operations! { $ asset_operations, None, answered;
+    /// Finds a file that the plugin declares as an asset, and downloads it if necessary. The error
+    /// is `unavailable` if the host cannot get it.
+    asset ASSET "asset": AssetRequest => AssetAnswer, sdk [{ id: &str }];
+    /// Finds a folder of the plugin's own in the user's cache, and returns its path.
+    cache_folder CACHE_FOLDER "cache_folder": () => FolderAnswer, sdk [().path: String];
+}
 
-/// Attaches a blob of the session to the result of the tool call that asks: [`Attach`],
-/// [`AttachAnswer`].
-pub const ATTACH: &str = "attach";
+crate::operations::service_operations! { $ output_operations, None, answered;
+    /// Streams a piece of a text of the tool call's result.
+    output OUTPUT "output": (Option<OutputWrite>) + bytes => OutputAnswer;
+}
+
+crate::operations::service_operations! { $ blob_operations, None, answered;
+    /// Keeps bytes for the session, whole or in pieces.
+    put BLOB_PUT "blob.put": BlobPut + bytes => BlobPutAnswer;
+    /// Reads the bytes of a blob.
+    [reads] get BLOB_GET "blob.get": BlobGet => BlobGetAnswer + stream;
+}
+
+crate::operations::service_operations! { $ attach_operations, None, answered;
+    /// Attaches a blob of the session to the result of the tool call.
+    attach ATTACH "attach": Attach => AttachAnswer;
+}
 
 /// Most attachments of one tool call.
 pub const ATTACHMENTS_MAX: usize = 20;
@@ -150,12 +160,7 @@ pub struct AssetAnswer {
     pub sha256: String,
 }
 
-impl AssetAnswer {
-    /// Makes an answer; the host does.
-    pub fn new(path: impl Into<String>, sha256: impl Into<String>) -> Self {
-        Self { path: path.into(), sha256: sha256.into() }
-    }
-}
+crate::operations::made_by_host!(AssetAnswer(path: impl Into<String>, sha256: impl Into<String>));
 
 /// A folder that the plugin may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,12 +170,7 @@ pub struct FolderAnswer {
     pub path: String,
 }
 
-impl FolderAnswer {
-    /// Makes an answer; the host does.
-    pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into() }
-    }
-}
+crate::operations::made_by_host!(FolderAnswer(path: impl Into<String>));
 
 /// Adds the frame's bytes to a text of the call's result. The host keeps all of them in a file and
 /// truncates what the model gets.
@@ -191,12 +191,7 @@ pub struct OutputAnswer {
     pub bytes: u64,
 }
 
-impl OutputAnswer {
-    /// Makes an answer; the host does.
-    pub fn new(bytes: u64) -> Self {
-        Self { bytes }
-    }
-}
+crate::operations::made_by_host!(OutputAnswer(bytes: u64));
 
 /// Writes the frame's bytes to a blob of the session.
 ///
@@ -286,12 +281,7 @@ pub struct AttachAnswer {
     pub attached: u64,
 }
 
-impl AttachAnswer {
-    /// Makes an answer; the host does.
-    pub fn new(attached: u64) -> Self {
-        Self { attached }
-    }
-}
+crate::operations::made_by_host!(AttachAnswer(attached: u64));
 
 /// What a streaming service answers: a stream to be read by `next` and ended by `close`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,18 +6,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Reads a value: [`StoreGet`], [`StoreValue`] with the value as bytes beside it.
-pub const GET: &str = "store.get";
-/// Writes the bytes beside the request as a value, whole or not at all: [`StoreSet`],
-/// [`StoreStored`].
-pub const SET: &str = "store.set";
-/// Takes a value away: [`StoreDelete`], [`StoreDeleted`].
-pub const DELETE: &str = "store.delete";
-/// Lists keys, sorted: [`StoreList`], [`StoreKeys`].
-pub const LIST: &str = "store.list";
-/// Asks for a folder for files of the plugin's own: [`StoreFolder`],
-/// [`FolderAnswer`](crate::service::FolderAnswer).
-pub const FOLDER: &str = "store.folder";
+use crate::service::FolderAnswer;
+
+crate::operations::service_operations! { $ store_operations, None, answered;
+    /// Reads a value.
+    [reads] get GET "store.get": StoreGet => StoreValue + bytes;
+    /// Writes the bytes as a value, whole or not at all.
+    set SET "store.set": StoreSet + bytes => StoreStored;
+    /// Deletes a value.
+    delete DELETE "store.delete": StoreDelete => StoreDeleted;
+    /// Lists keys, sorted.
+    [reads] list LIST "store.list": StoreList => StoreKeys;
+    /// Finds a folder for files of the plugin's own.
+    folder FOLDER "store.folder": StoreFolder => FolderAnswer;
+}
 
 /// Most bytes of a key.
 pub const KEY_BYTES_MAX: usize = 200;
@@ -98,12 +100,7 @@ pub struct StoreStored {
     pub digest: String,
 }
 
-impl StoreStored {
-    /// Makes an answer; the host does.
-    pub fn new(digest: impl Into<String>) -> Self {
-        Self { digest: digest.into() }
-    }
-}
+crate::operations::made_by_host!(StoreStored(digest: impl Into<String>));
 
 /// Takes a value away.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,12 +124,7 @@ pub struct StoreDeleted {
     pub deleted: bool,
 }
 
-impl StoreDeleted {
-    /// Makes an answer; the host does.
-    pub fn new(deleted: bool) -> Self {
-        Self { deleted }
-    }
-}
+crate::operations::made_by_host!(StoreDeleted(deleted: bool));
 
 /// Lists keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,12 +145,7 @@ pub struct StoreKeys {
     pub keys: Vec<StoredKey>,
 }
 
-impl StoreKeys {
-    /// Makes an answer; the host does.
-    pub fn new(keys: Vec<StoredKey>) -> Self {
-        Self { keys }
-    }
-}
+crate::operations::made_by_host!(StoreKeys(keys: Vec<StoredKey>));
 
 /// A key and how large its value is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -171,12 +158,7 @@ pub struct StoredKey {
     pub bytes: u64,
 }
 
-impl StoredKey {
-    /// Makes one; the host does.
-    pub fn new(key: impl Into<String>, bytes: u64) -> Self {
-        Self { key: key.into(), bytes }
-    }
-}
+crate::operations::made_by_host!(StoredKey(key: impl Into<String>, bytes: u64));
 
 /// Asks for a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,14 +5,20 @@ use serde_json::{Map, Value};
 
 use crate::ToolName;
 
-/// Starts a call that nobody waits for: [`TaskStart`], [`TaskStarted`].
-pub const TASKS_START: &str = "tasks.start";
-/// Lists the session's tasks, those that ended too: [`TasksAnswer`]; no request JSON.
-pub const TASKS_LIST: &str = "tasks.list";
-/// Reads what a task has shown, and what came of it: [`TaskRead`], [`TaskReadAnswer`].
-pub const TASKS_READ: &str = "tasks.read";
-/// Ends a task: [`TaskCancel`], [`TaskFacts`] as they are right after it.
-pub const TASKS_CANCEL: &str = "tasks.cancel";
+crate::operations::service_operations! { $ task_operations, Some("tasks"), answered;
+    /// Starts a tool call that no turn waits for, with a time limit of its own. The errors are
+    /// those of `tools.call`, and `limit_reached` if too many tasks run.
+    start_task TASKS_START "tasks.start": TaskStart => TaskStarted,
+        sdk [(&TaskStart).task_id: String];
+    /// Lists the session's tasks: those that plugins started, and calls that went to the
+    /// background. Of those that ended, the last 64 are listed.
+    list TASKS_LIST "tasks.list": () => TasksAnswer, sdk [().tasks: Vec<TaskFacts>];
+    /// Reads the output of a task from an offset, and its result. The error is `not_found` if the
+    /// session has no such task.
+    read TASKS_READ "tasks.read": TaskRead => TaskReadAnswer, sdk [(&TaskRead)];
+    /// Ends a task. Its outcome says so.
+    cancel TASKS_CANCEL "tasks.cancel": TaskCancel => TaskFacts, sdk [{ task_id: &str }];
+}
 
 /// Bytes of a task's output that are kept; what came before them is lost.
 pub const TASK_OUTPUT_BYTES_MAX: usize = 256 * 1024;
@@ -142,19 +148,9 @@ pub enum TaskStatus {
     Unknown,
 }
 
-impl TaskStarted {
-    /// Makes an answer; the host does.
-    pub fn new(task_id: impl Into<String>) -> Self {
-        Self { task_id: task_id.into() }
-    }
-}
+crate::operations::made_by_host!(TaskStarted(task_id: impl Into<String>));
 
-impl TasksAnswer {
-    /// Makes an answer; the host does.
-    pub fn new(tasks: Vec<TaskFacts>) -> Self {
-        Self { tasks }
-    }
-}
+crate::operations::made_by_host!(TasksAnswer(tasks: Vec<TaskFacts>));
 
 fn is_zero(number: &u64) -> bool {
     *number == 0

@@ -10,30 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{ProcessExit, Signal};
 
-/// Starts a program on a new terminal: [`TerminalSpawn`], [`TerminalSpawned`]. The stream's frames
-/// are [`TerminalEvent`]s.
-pub const SPAWN: &str = "terminal.spawn";
-/// Types the bytes beside the request: [`TerminalWrite`]; answers [`TerminalWritten`] where the
-/// request says how long that may take, else no JSON.
-pub const WRITE: &str = "terminal.write";
-/// Sets the size: [`TerminalResize`]; no answer JSON.
-pub const RESIZE: &str = "terminal.resize";
-/// Sends a signal to the terminal's foreground processes: [`TerminalSignal`]; no answer JSON.
-pub const SIGNAL: &str = "terminal.signal";
-/// Tells what the system knows of the terminal at this moment: [`TerminalRef`], [`TerminalState`].
-pub const STATE: &str = "terminal.state";
-/// Ends the program and all that it started: [`TerminalRef`]; no answer JSON. The stream then tells
-/// the exit. After the exit, and until the stream is closed, it ends what the program left running.
-pub const END: &str = "terminal.end";
-
-/// Shows people what is on a terminal that the plugin has: [`TerminalScreen`], with the same screen
-/// as ANSI text in the bytes beside it; answers [`TerminalShown`].
-pub const SHOW: &str = "terminal.show";
-/// Asks the person to type something that nobody else may see, straight into the terminal:
-/// [`TerminalAsk`], [`TerminalAsked`].
-pub const ASK: &str = "terminal.ask";
-/// Opens a stream of what people do with the plugin's terminals; its frames are [`TerminalNews`].
-pub const WATCH: &str = "terminal.watch";
+crate::operations::service_operations! { $ terminal_operations, None, passed_on;
+    /// Starts a program on a new terminal. Each frame is a `TerminalEvent`.
+    spawn SPAWN "terminal.spawn": TerminalSpawn => TerminalSpawned + stream;
+    /// Types the bytes. The answer has JSON only if the request limits the time.
+    write WRITE "terminal.write": TerminalWrite + bytes => TerminalWritten;
+    /// Sets the size.
+    resize RESIZE "terminal.resize": TerminalResize => ();
+    /// Sends a signal to the terminal's foreground processes.
+    signal SIGNAL "terminal.signal": TerminalSignal => ();
+    /// Reads what the system knows of the terminal at this moment.
+    state STATE "terminal.state": TerminalRef => TerminalState;
+    /// Ends the program and all that it started. The stream then has the exit. After the exit, and
+    /// until the stream is closed, this ends what the program left running.
+    end END "terminal.end": TerminalRef => ();
+    /// Shows the user the screen of the plugin's terminal. The bytes are the same screen as ANSI
+    /// text.
+    show SHOW "terminal.show": TerminalScreen + bytes => TerminalShown;
+    /// Asks the user to type something that no one else may see, straight into the terminal.
+    ask ASK "terminal.ask": TerminalAsk => TerminalAsked;
+    /// Follows what users do with the plugin's terminals. Each frame is a `TerminalNews`.
+    terminal_news WATCH "terminal.watch": () => StreamAnswer + stream, sdk [() as TerminalWatch];
+}
 
 /// Rows and columns of a terminal, where nothing is said.
 pub const SIZE: (u16, u16) = (24, 80);

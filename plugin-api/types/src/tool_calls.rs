@@ -5,9 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::{Data, ToolName};
 
-/// Calls a tool of the session and waits for its result: [`ToolsCall`], [`ToolsCallAnswer`]. Raw
-/// bytes of the result are the answer's bytes.
-pub const TOOLS_CALL: &str = "tools.call";
+crate::operations::service_operations! { $ tool_call_operations, Some("tools.call"), answered;
+    /// Calls a tool of the session and waits for its result, with the result's bytes.
+    call TOOLS_CALL "tools.call": ToolsCall => ToolsCallAnswer + bytes;
+}
 
 /// Most calls that one call of a plugin may make: a loop that calls itself ends.
 pub const CALLS_PER_CALL_MAX: u32 = 200;
@@ -36,9 +37,4 @@ pub struct ToolsCallAnswer {
     pub attachments: Vec<Data>,
 }
 
-impl ToolsCallAnswer {
-    /// Makes an answer; the host does.
-    pub fn new(content: Map<String, Value>, attachments: Vec<Data>) -> Self {
-        Self { content, attachments }
-    }
-}
+crate::operations::made_by_host!(ToolsCallAnswer(content: Map<String, Value>, attachments: Vec<Data>));

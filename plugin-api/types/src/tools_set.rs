@@ -4,9 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CommandSpec, ToolSpec};
 
-/// Replaces what the plugin has set before: [`ToolsSet`], [`ToolsSetAnswer`]. What its code
-/// declares stays as it is.
-pub const TOOLS_SET: &str = "tools.set";
+crate::operations::service_operations! { $ tools_set_operations, None, answered;
+    /// Sets tools and commands that the plugin offers besides those that its code declares, and
+    /// replaces those that it set before. New tools join with the next step, and all other changes
+    /// with the next turn. This is for plugins with `tools: dynamic`, whose `State::call_tool` runs
+    /// them. An instance of a session sets them for that session, a host-wide one for all. The
+    /// error is `limit_reached` for the sixth change without a pause of a second.
+    set_tools TOOLS_SET "tools.set": ToolsSet => ToolsSetAnswer, sdk [(&ToolsSet)];
+}
 
 /// How long a plugin waits between two changes, in milliseconds, once it has made
 /// [`TOOLS_SET_BURST`] without such a pause.
@@ -135,16 +140,6 @@ impl ToolsMissing {
     }
 }
 
-impl ToolsSetAnswer {
-    /// Makes an answer; the host does.
-    pub fn new(tools: u64, refused: Vec<RefusedTool>) -> Self {
-        Self { tools, refused }
-    }
-}
+crate::operations::made_by_host!(ToolsSetAnswer(tools: u64, refused: Vec<RefusedTool>));
 
-impl RefusedTool {
-    /// Makes one; the host does.
-    pub fn new(name: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { name: name.into(), why: why.into() }
-    }
-}
+crate::operations::made_by_host!(RefusedTool(name: impl Into<String>, why: impl Into<String>));

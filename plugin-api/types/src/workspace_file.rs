@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Writes a file of the workspace that the person's trust covers, with the frame's bytes, and keeps
-/// the workspace trusted: [`WorkspaceFileSet`], [`WorkspaceFileStored`]. Only in a command, which a
-/// person gives.
-pub const WORKSPACE_FILE_SET: &str = "workspace_file.set";
+crate::operations::service_operations! { $ workspace_file_operations, Some("workspace_file"), answered;
+    /// Writes a file of the workspace that the user's trust covers, and keeps the workspace
+    /// trusted. Only a command, which a user gives, may do this.
+    set WORKSPACE_FILE_SET "workspace_file.set": WorkspaceFileSet + bytes => WorkspaceFileStored;
+}
 
 /// Files that may be written.
 pub const WORKSPACE_FILES: [&str; 1] = [".mcp.json"];
