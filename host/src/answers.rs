@@ -1,9 +1,9 @@
-//! `jaato run --answers`: a program answers what a person would be asked, by JSON lines on standard
+//! `jaato run --answers`: a program answers the user's questions, with JSON lines on standard
 //! input.
 //!
-//! A question is announced by an event (`permission_asked`, `form_asked`), and an answer names it
-//! by that event's id. What is wrong with a line is said on standard error, without a word of the
-//! line but its id: an answer may be a secret.
+//! An event (`permission_asked`, `form_asked`) announces a question, and an answer names it by that
+//! event's id. Errors in a line are reported on standard error. They contain nothing of the line
+//! except its id, because an answer may be a secret.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,19 +27,19 @@ use crate::report;
 use crate::terminal::exact_line;
 use crate::view::View;
 
-/// Lines of which it is told what is wrong with them. A client that writes more of them does not
-/// read standard error.
+/// How many faulty lines are reported. A client that writes more does not read standard error.
 const PROBLEMS_TOLD_MAX: usize = 100;
-/// Questions that are remembered when they are over, to tell a second answer from one to nothing.
+/// How many closed questions are remembered, to distinguish a second answer from one to an unknown
+/// question.
 const REMEMBERED_MAX: usize = 256;
-/// How often a form may be answered by what does not fit it.
+/// How often a form may get an answer that does not fit it.
 const ANSWERS_MAX: usize = 3;
-/// Longest comment on a decision, in bytes: the model reads it.
+/// The longest comment on a decision, in bytes, because the model reads it.
 const COMMENT_BYTES_MAX: usize = 16 * 1024;
-/// Columns of an id in what is told.
+/// The columns of an id in messages.
 const ID_COLUMNS: usize = 80;
 
-/// What a line looks like.
+/// The format of a line.
 const HINT: &str = "a line is {\"answer\": {\"call_id\": …, \"decision\": \"allow_once\" or \"allow_in_turn\" \
 or \"allow_in_session\" or \"allow_always\" or \"deny\" or \"deny_in_turn\" or \"deny_in_session\" or \"deny_always\" or \"edit\", \
 \"pattern\": …, \"mode\": …, \"comment\": …, \"arguments\": …}} or {\"answer\": {\"form_id\": …, \"outcome\": \
@@ -60,54 +60,54 @@ struct Client(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     state: Mutex<State>,
-    /// Wakes those that wait for an answer.
+    /// Wakes tasks that wait for an answer.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// Questions that were announced and are not over.
+    /// Questions that were announced and are still open.
     open: BTreeMap<Key, Slot>,
-    /// Those that are over, the newest last.
+    /// Closed questions, the newest last.
     over: VecDeque<Key>,
-    /// Why no answers come any more.
+    /// Why no more answers will come.
     ended: Option<String>,
 }
 
-/// What names a question: its id, which another session may have too, and its session.
+/// The key of a question: its id, which another session may also use, and its session.
 type Key = (String, SessionId);
 
-/// A question that is open.
+/// An open question.
 struct Slot {
     asked: OpenKind,
     /// Its answer, until that is taken.
     given: Option<Given>,
 }
 
-/// What is open: a permission prompt, with the answers that it allows, or a form.
+/// The kind of an open question: a permission prompt, with the answers that it allows, or a form.
 #[derive(Debug, Clone, PartialEq)]
 enum OpenKind {
     Prompt(Box<PermissionPrompt>),
     Form,
 }
 
-/// An answer with the question that it is for.
+/// An answer, and the question that it names.
 #[derive(Debug, Clone, PartialEq)]
 struct Named {
     id: String,
-    /// Where several sessions ask.
+    /// The session, if several sessions ask.
     session: Option<SessionId>,
     given: Given,
 }
 
-/// What a client answered.
+/// A client's answer.
 #[derive(Debug, Clone, PartialEq)]
 enum Given {
     Decision(PermissionAnswer),
     Form(FormAnswer),
 }
 
-/// Notes each question before anybody learns of it, so that no answer can come too early.
+/// Records each question before it is announced, so that no answer can come too early.
 struct Announcing {
     client: Client,
     view: Arc<View>,
@@ -156,7 +156,7 @@ impl Client {
         Open { client: self, key: (id.to_owned(), session.clone()) }
     }
 
-    /// Reads lines to the end, each as it comes.
+    /// Reads lines to the end, each as it arrives.
     async fn read(self) {
         let mut lines = read_lines();
         let (mut number, mut problems) = (0_usize, 0_usize);
@@ -175,16 +175,19 @@ impl Client {
             problems += 1;
             if problems <= PROBLEMS_TOLD_MAX {
                 let Error { message, .. } = &error;
-                tell(&format!("line {number} of standard input is no answer: {message}"), &error);
+                tell(
+                    &format!("line {number} of standard input is not an answer: {message}"),
+                    &error,
+                );
             }
             if problems == PROBLEMS_TOLD_MAX {
-                report::problems(&["no more is told of lines that are no answers".to_owned()]);
+                report::problems(&["jaato reports no more lines that are not answers".to_owned()]);
             }
         }
         self.end("standard input has ended".to_owned());
     }
 
-    /// Hands an answer to the question that it names.
+    /// Passes an answer to the question that it names.
     fn take(&self, named: Named) -> Result<(), Error> {
         let Named { id, session, given } = named;
         let names = |key: &Key| key.0 == id && session.as_ref().is_none_or(|it| *it == key.1);
@@ -194,7 +197,7 @@ impl Client {
         let mut found: Vec<&mut Slot> =
             state.open.iter_mut().filter(|(key, _)| names(key)).map(|(_, slot)| slot).collect();
         let text = match found.as_mut_slice() {
-            [slot] if slot.given.is_some() => format!("`{shown}` has its answer already"),
+            [slot] if slot.given.is_some() => format!("`{shown}` is already answered"),
             [slot] => match slot.refuses(&given) {
                 Some(why) => format!("`{shown}` {why}"),
                 None => {
@@ -204,14 +207,14 @@ impl Client {
                     return Ok(());
                 }
             },
-            [] if is_over => format!("`{shown}` is over: it was answered or taken back"),
-            [] => format!("no question `{shown}` waits"),
+            [] if is_over => format!("`{shown}` is closed: it was answered or withdrawn"),
+            [] => format!("no question `{shown}` is waiting"),
             _ => format!("several sessions ask `{shown}`: the answer's `session` says which"),
         };
         Err(Error::new(ErrorKind::InvalidArguments, text))
     }
 
-    /// Says that no answers come any more. Those that came count.
+    /// Records that no more answers will come. Earlier ones still count.
     fn end(&self, reason: String) {
         self.0.state.lock().ended = Some(reason);
         self.0.changed.notify_waiters();
@@ -220,12 +223,12 @@ impl Client {
     /// Waits for an answer.
     ///
     /// # Errors
-    /// Why none comes any more.
+    /// Why no more answers will come.
     async fn given(&self, open: &Open<'_>) -> Result<Given, String> {
         loop {
             let changed = self.0.changed.notified();
             tokio::pin!(changed);
-            // Enlists before it looks: an answer that comes in between is not missed.
+            // Registers before it checks, so that it does not miss an answer between the two.
             changed.as_mut().enable();
             {
                 let mut state = self.0.state.lock();
@@ -247,12 +250,12 @@ fn tell(text: &str, error: &Error) {
 }
 
 impl Slot {
-    /// Says why an answer cannot be one to this question.
+    /// Returns why an answer does not fit this question.
     fn refuses(&self, given: &Given) -> Option<&'static str> {
         match (&self.asked, given) {
             (OpenKind::Prompt(prompt), Given::Decision(answer)) => {
                 let why =
-                    "does not allow this answer: `answers` of its event lists those that it does";
+                    "does not allow this answer: `answers` of its event lists the allowed ones";
                 (!prompt.allows(answer)).then_some(why)
             }
             (OpenKind::Form, Given::Form(_)) => None,
@@ -313,7 +316,7 @@ impl Asker for Client {
     }
 }
 
-/// Reads one line. Errors hold nothing of it.
+/// Parses one line. Errors contain nothing of it.
 fn parse(line: &[u8]) -> Result<Named, Error> {
     let wrong = |text: &str| Error::new(ErrorKind::InvalidArguments, text).with_hint(HINT);
     let value: Value = serde_json::from_slice(line)
@@ -339,7 +342,7 @@ fn decision(
         Some(Value::String(text)) if text.len() <= COMMENT_BYTES_MAX => Some(text.clone()),
         Some(_) => {
             return Err(wrong(&format!(
-                "`comment` is no text of at most {COMMENT_BYTES_MAX} bytes"
+                "`comment` is not a text of at most {COMMENT_BYTES_MAX} bytes"
             )));
         }
     };
@@ -374,7 +377,7 @@ fn form(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<Fo
     match outcome {
         Some("answered") => Ok(FormAnswer::answered(values.into_iter().collect())),
         Some("declined") if values.is_empty() => Ok(FormAnswer::declined()),
-        Some("declined") => Err(wrong("what is declined has no `values`")),
+        Some("declined") => Err(wrong("a declined form cannot have `values`")),
         _ => Err(wrong("`outcome` is neither `answered` nor `declined`")),
     }
 }
@@ -458,7 +461,7 @@ mod tests {
         let outcome = "`outcome` is neither `answered` nor `declined`";
         check(r#"{"answer": {"form_id": "b", "outcome": "hunter2"}}"#, Err(outcome));
         let comment = r#"{"answer": {"call_id": "a", "decision": "deny", "comment": ["hunter2"]}}"#;
-        check(comment, Err("`comment` is no text of at most 16384 bytes"));
+        check(comment, Err("`comment` is not a text of at most 16384 bytes"));
         let pattern = r#"{"answer": {"call_id": "a", "decision": "deny", "pattern": "hunter2"}}"#;
         check(pattern, Err("`pattern` is no place among `patterns`, from 0"));
         let edit = r#"{"answer": {"call_id": "a", "decision": "edit"}}"#;
@@ -480,7 +483,7 @@ mod tests {
             client.take(Named { id, session, given }).map_err(|error| error.message)
         };
         let told = |id: &str| take(id, None, given());
-        assert_eq!(told("call_1"), Err("no question `call_1` waits".to_owned()));
+        assert_eq!(told("call_1"), Err("no question `call_1` is waiting".to_owned()));
         client.open("call_1", &main, prompt());
         let always = PermissionAnswer::once(PermissionDecision::AllowAlways);
         let wide = take("call_1", None, Given::Decision(always)).unwrap_err();
@@ -492,14 +495,14 @@ mod tests {
         assert_eq!(told("call_1"), Err(several.to_owned()));
         assert_eq!(take("call_1", Some("main"), given()), Ok(()));
         let again = take("call_1", Some("main"), given());
-        assert_eq!(again, Err("`call_1` has its answer already".to_owned()));
-        // It came before anybody waited for it, and before the end of standard input.
+        assert_eq!(again, Err("`call_1` is already answered".to_owned()));
+        // It arrived before anything waited for it, and before the end of standard input.
         client.end("standard input has ended".to_owned());
         let open = client.waiting("call_1", &main, prompt());
         assert_eq!(client.given(&open).await, Ok(given()));
         assert_eq!(client.given(&open).await, Err("standard input has ended".to_owned()));
         drop(open);
-        let over = "`call_1` is over: it was answered or taken back";
+        let over = "`call_1` is closed: it was answered or withdrawn";
         assert_eq!(take("call_1", Some("main"), given()), Err(over.to_owned()));
         for number in 0..=REMEMBERED_MAX {
             drop(client.waiting(&format!("form_{number}"), &main, OpenKind::Form));

@@ -1,4 +1,4 @@
-//! The options that several commands share. Their help is written here.
+//! The options that several commands share, with their help.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 
-/// Heads what every command takes in each help, apart from the command's own options.
+/// The help heading of options that every command takes.
 const GLOBAL: &str = "Global options";
 
-/// Heads what a model's provider is asked for with each request.
+/// The help heading of options for each request to the model's provider.
 const REQUEST: &str = "Model options";
 
-/// Heads what a session may use up.
+/// The help heading of the limits of a session.
 const CAPS: &str = "Session limits";
 
 /// What every command takes, before or after its name.
@@ -103,7 +103,7 @@ pub struct CapArgs {
 }
 
 impl CapArgs {
-    /// As the session takes them.
+    /// Returns the caps for the session.
     pub fn caps(&self) -> Caps {
         Caps { cost: self.max_cost, tokens: self.max_tokens, steps: self.max_steps }
     }
@@ -153,14 +153,14 @@ pub struct RequestArgs {
     pub extra_header: Vec<(String, String)>,
 }
 
-/// A JSON object, which stands in one argument.
+/// A JSON object in a single argument.
 type JsonObject = serde_json::Map<String, Value>;
 
 impl RequestArgs {
-    /// Makes the options of a request.
+    /// Builds the options of a request.
     ///
     /// # Errors
-    /// When the schema cannot be read, or is none.
+    /// When the schema cannot be read, or is not valid.
     pub fn options(&self) -> Result<RequestOptions, Failure> {
         let mut options = RequestOptions::default();
         options.temperature = self.temperature.map(Temperature::get);
@@ -221,7 +221,7 @@ pub struct EnvironmentArgs {
     pub environment_option: Vec<(String, String)>,
 }
 
-/// Takes `KEY=VALUE` apart.
+/// Splits `KEY=VALUE`.
 fn key_and_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.to_owned()))

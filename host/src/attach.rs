@@ -1,4 +1,4 @@
-//! Files beside a prompt: `--attach FILE`, `/attach FILE`, and `@FILE` in what a person types.
+//! Files attached to a prompt: `--attach FILE`, `/attach FILE`, and `@FILE` in the user's text.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,26 +12,26 @@ use crate::exit::{Exit, Failure};
 use crate::report;
 use crate::terminal::{NAME_COLUMNS, exact_line};
 
-/// What may stand before the `@`.
+/// The characters that may precede the `@`.
 const BEGINS: [char; 3] = ['(', '"', '\''];
 
-/// What a name with blanks may be between.
+/// The quotes around a name that contains blanks.
 const QUOTES: [char; 2] = ['"', '\''];
 
-/// What ends a sentence and no file's name.
+/// The characters that end a sentence rather than a file name.
 const ENDS: [char; 8] = ['.', ',', ';', ':', '!', '?', ')', '"'];
 
-/// Names that a note lists.
+/// The maximum number of names that a note lists.
 const NAMES_MAX: usize = 3;
 
 /// Attaches these files and those that the text names with `@`, and prints a line for each.
 ///
 /// The text may be pasted from anywhere. So `@` attaches only files inside the workspace that are
-/// not hidden; for any other file the user has to write `--attach` or `/attach`.
+/// not hidden. For any other file the user has to write `--attach` or `/attach`.
 ///
 /// # Errors
-/// For a file that cannot be attached, or that a rule denies. One named with `@` that is not there,
-/// or that `@` does not attach, is sent as text, with a note.
+/// For a file that cannot be attached, or that a rule denies. If a file named with `@` does not
+/// exist, or `@` does not attach it, the name is sent as text, with a note.
 pub async fn beside(
     runtime: &Runtime,
     session: &Session,
@@ -77,7 +77,7 @@ pub async fn beside(
     Ok(attached)
 }
 
-/// Returns why `@` does not attach a file; `None` if it does.
+/// Returns why `@` does not attach a file. Returns `None` if it does.
 fn why_not_by_name(file: &Path, workspace: &Path) -> Option<&'static str> {
     let real = file.canonicalize().ok();
     let Some(inside) = real.as_deref().and_then(|real| real.strip_prefix(workspace).ok()) else {
@@ -87,7 +87,7 @@ fn why_not_by_name(file: &Path, workspace: &Path) -> Option<&'static str> {
     inside.components().any(is_hidden).then_some("it is hidden")
 }
 
-/// Returns the path of a rule that denies reading a file, by its name or where it leads.
+/// Returns the path of a rule that denies reading a file, by its name or its target.
 fn denied_path(session: &Session, file: &Path) -> Option<String> {
     let (tool, plugin) = ("readFile".into(), "tool-file-edit".into());
     let call = Call {
@@ -110,7 +110,7 @@ fn is_covered(file: &Path, pattern: &str) -> bool {
         || followed.is_some_and(|pattern| PathGlob::new(pattern).covers(file))
 }
 
-/// Takes the files of `/attach` apart. One whose name has blanks stands alone.
+/// Splits the files of `/attach`. A file whose name contains blanks must be the only one.
 pub fn listed(files: &str) -> Vec<PathBuf> {
     if is_file(&files) {
         return vec![files.into()];
@@ -118,7 +118,7 @@ pub fn listed(files: &str) -> Vec<PathBuf> {
     files.split_whitespace().map(PathBuf::from).collect()
 }
 
-/// Lists the files that a text names with `@`, each once.
+/// Lists the files that a text names with `@`, without duplicates.
 pub fn mentioned(text: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = Vec::new();
     for file in names(text).filter_map(file_of) {
@@ -129,8 +129,8 @@ pub fn mentioned(text: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Returns a note about the words behind `@` that look like paths and name no file; `None` if there
-/// are none. Such a word is sent as text.
+/// Returns a note about the words after `@` that look like paths and name no file, if there are
+/// any. Such a word is sent as text.
 pub fn unattached(text: &str) -> Option<String> {
     let is_path = |name: &str| name.contains(['.', '/']) || Path::new(name).is_dir();
     let mut others: Vec<&str> = Vec::new();
@@ -151,8 +151,7 @@ pub fn unattached(text: &str) -> Option<String> {
     is_any.then(|| format!("sent as text, without a file: {}{more}", listed.join(", ")))
 }
 
-/// Lists what a text has behind each `@` that begins a word: the rest of the word, or the text in
-/// quotes.
+/// Lists the text after each `@` that begins a word: the rest of the word, or the text in quotes.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let is_begin = |at: &usize| {
         let before = text[..*at].trim_end_matches(BEGINS);

@@ -1,4 +1,4 @@
-//! `jaato call`: a person calls tools, one or many, in a session without a model.
+//! `jaato call`: the user calls tools, one or many, in a session without a model.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub struct CallArgs {
     pub environment: EnvironmentArgs,
 }
 
-/// Calls one tool, or those that standard input lists.
+/// Calls one tool, or those on standard input.
 pub async fn call(global: Global, args: CallArgs) -> Outcome {
     terminal::reserve();
     let arguments = match &args.tool {
@@ -51,8 +51,8 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
-    // A call that a person typed is the person's own act: nobody is asked. What it calls in turn is
-    // asked about, where a person sits there.
+    // A call that the user typed is the user's own act and needs no permission. The calls that it
+    // makes in turn cause permission prompts, if a user is present.
     let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
     options.environment_options = start::environment_options(&runtime, &args.environment)?;
     if !args.batch {
@@ -65,7 +65,7 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     let outcome = match (args.tool, arguments) {
         (Some(tool), Some(arguments)) => {
             let called = session.call(&ToolName::from(tool.as_str()), arguments, &cancel).await;
-            // What happened on the way stands above the result.
+            // Earlier events must appear above the result.
             view.settle().await;
             one(&runtime, &session, &tool, called).await
         }
@@ -103,7 +103,7 @@ async fn one(
     }
 }
 
-/// Says why a plugin that offers a tool is not used, where there is one.
+/// Explains why a plugin that offers a tool is not used, if there is one.
 fn not_used(runtime: &Runtime, tool: &str) -> Option<Failure> {
     let offers = |entry: &&PluginEntry| {
         let tools = entry.description().map_or(&[][..], |it| &it.tools);
@@ -140,7 +140,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Runs each line of standard input as it comes and answers it at once.
+/// Runs each line of standard input as it arrives, and answers it at once.
 async fn batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> Outcome {
     let mut lines = read_lines();
     let mut failed = false;
@@ -182,9 +182,9 @@ async fn answer(
     }
     let Some(tool) = value.get("tool").and_then(Value::as_str).map(str::to_owned) else {
         let text = if value.is_object() {
-            "the line has no text `tool`"
+            "the line needs a text `tool`"
         } else {
-            "the line is no JSON object"
+            "the line is not a JSON object"
         };
         return failure_line(id, None, &wrong(text.to_owned()));
     };
@@ -199,8 +199,8 @@ async fn answer(
     }
 }
 
-/// Finds a key that a line has beside its three: a slip, by which a call would run with other
-/// arguments than its author means.
+/// Finds a key in a line besides the three known ones. It is probably a typo, and the call would
+/// run with other arguments than its author intended.
 fn unknown_key(line: &Value) -> Option<&String> {
     line.as_object()?.keys().find(|key| !["id", "tool", "args"].contains(&key.as_str()))
 }
@@ -218,8 +218,7 @@ fn failure_line(id: Option<Value>, tool: Option<String>, error: &Error) -> Map<S
     line
 }
 
-/// Raw bytes have no place in JSON: it says how many there are. What was attached is in files: it
-/// says in which.
+/// Returns the output as JSON. It gives only the number of raw bytes, and the files of attachments.
 async fn shown(runtime: &Runtime, session: &Session, output: Output) -> Value {
     let Output { mut content, bytes, attachments, .. } = output;
     if !attachments.is_empty() {
@@ -252,7 +251,7 @@ async fn attachment_note(runtime: &Runtime, session: &Session, attachment: &Data
     note
 }
 
-/// Shows what a running tool shows; its result is printed by the command itself.
+/// Shows the output of a running tool. The command itself prints the result.
 pub struct LiveEvents(pub Arc<View>);
 
 impl EventSink for LiveEvents {
@@ -266,7 +265,7 @@ impl EventSink for LiveEvents {
             | Event::PlanChanged { .. }
             | Event::TaskStarted { .. }
             | Event::FormAnswered { .. } => true,
-            // The person's own call is known, what it calls in turn is not.
+            // The user knows their own call, but not the calls that it makes in turn.
             Event::ToolCallStarted { by, .. } => by.is_some(),
             _ => false,
         };

@@ -1,4 +1,4 @@
-//! `jaato plugin check`: what a plugin file says of itself, and in a worker whether it works.
+//! `jaato plugin check`: what a plugin file declares, and whether it works in a worker.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{plugin, report, start};
 
-/// How long one example may take: it is what shows a tool off.
+/// How long one example may take, because it demonstrates a tool.
 const EXAMPLE_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Tools up to which each has a line, whatever came of it.
+/// Up to this many tools, each has its own line, whatever its result.
 const LINE_EACH_MAX: usize = 20;
 
-/// Checks a plugin file step by step. What it says of itself is refused with an error; what it does
-/// is told line by line to its end.
+/// Checks a plugin file step by step. An invalid declaration is refused with an error. The plugin's
+/// behaviour is reported line by line to the end.
 pub async fn check(global: Global, file: &Path) -> Outcome {
     let manifest = plugin::read_manifest(file)?;
     report::line(&format!(
@@ -54,7 +54,7 @@ pub async fn check(global: Global, file: &Path) -> Outcome {
     }
 }
 
-/// Runs what may be run, and counts what failed.
+/// Runs the checks that may run, and counts the failures.
 async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
     let registry = runtime.registry();
     let Some(entry) = registry.plugins().first() else { return Ok(0) };
@@ -68,7 +68,7 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
         failed += line(&left_out.what, &Err(Error::failed(left_out.why.clone())))?;
     }
     let tools = entry.description().map_or(&[][..], |it| &it.tools);
-    // Of many tools those that are left out one after the other for one reason are one line.
+    // If there are many tools, neighbours that are left out for the same reason share one line.
     for group in tools.chunk_by(|one, next| {
         let why = why_left_out(one);
         tools.len() > LINE_EACH_MAX && why.is_some() && why == why_left_out(next)
@@ -91,9 +91,9 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
         });
         let what = format!("gc {}", manifest.name.source());
         match told {
-            // A gc may want what its person has not configured yet.
+            // A gc may need settings that the user has not configured yet.
             Err(error) if !is_broken(&error) => report::line(&format!(
-                "{what:<11}  left out: it makes no plan as it is configured: {}",
+                "{what:<11}  left out: it makes no plan with this configuration: {}",
                 error.message
             ))?,
             told => failed += line(&what, &told)?,
@@ -107,7 +107,8 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
     Ok(failed)
 }
 
-/// Tells whether an error says that the plugin does not work, rather than what it wants.
+/// Returns true if an error means that the plugin does not work, rather than that it needs
+/// something.
 fn is_broken(error: &Error) -> bool {
     let broken = [
         ErrorKind::PluginPanicked,
@@ -120,7 +121,7 @@ fn is_broken(error: &Error) -> bool {
     broken.contains(&error.kind)
 }
 
-/// Runs the conformance suite, and counts what does not hold.
+/// Runs the conformance suite, and counts the failures.
 async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, Failure> {
     let registry = runtime.registry();
     let kinds = registry.plugins().first().map(|entry| &entry.candidate.manifest.kinds);
@@ -138,7 +139,7 @@ async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, Failure> {
             Err(error) => error,
         };
         let (has_hung, name) = (what.kind == ErrorKind::Timeout, in_words(check));
-        // What one tool does wrong many checks find.
+        // Many checks may find the same problem of one tool.
         match failures.iter_mut().find(|(error, _)| *error == what) {
             Some((_, names)) => names.push(name),
             None => failures.push((what, vec![name])),
@@ -163,13 +164,13 @@ async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, Failure> {
     Ok(failed)
 }
 
-/// Says a check's name as a person would: `tool::examples_work` is `examples work (tool)`.
+/// Writes a check's name in words: `tool::examples_work` is `examples work (tool)`.
 fn in_words(check: &str) -> String {
     let (group, name) = check.split_once("::").unwrap_or_default();
     format!("{} ({group})", name.replace('_', " "))
 }
 
-/// Why a tool is not called; none where it may be.
+/// Returns why a tool is not called. Returns `None` if it may be called.
 fn why_left_out(tool: &ToolSpec) -> Option<&'static str> {
     if !tool.annotations.read_only {
         Some("it may change things")
@@ -182,8 +183,8 @@ fn why_left_out(tool: &ToolSpec) -> Option<&'static str> {
     }
 }
 
-/// Runs a tool's examples up to the first that fails. One that wants what is not here, as a session
-/// with a model, is no fault of the plugin.
+/// Runs a tool's examples up to the first failure. An example that needs something that is not
+/// here, such as a session with a model, is not the plugin's fault.
 async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
     let (mut ran, mut wanting) = (0_usize, Vec::new());
     for example in &tool.examples {
@@ -192,7 +193,7 @@ async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
             in_time(|cancel| async move { session.call(&tool.name, arguments, &cancel).await });
         match calling.await {
             Ok(_) => ran += 1,
-            // So is one that wants what the person has not granted.
+            // Neither is an example that needs a service that the user has not granted.
             Err(error) if is_wanting(&error) => {
                 wanting.push(format!(
                     "; \"{}\" cannot be run here: {}",
@@ -210,14 +211,14 @@ async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
     Ok(format!("{ran} {examples} ran{}", wanting.concat()))
 }
 
-/// Tells whether an error says that something is not here (an example may name a file of the
-/// person's) or not granted.
+/// Returns true if an error means that something is missing (an example may name a file of the
+/// user) or not granted.
 fn is_wanting(error: &Error) -> bool {
     use ErrorKind::{NotFound, PermissionDenied, Unavailable};
     matches!(error.kind, Unavailable | PermissionDenied | NotFound)
 }
 
-/// Cancels what does not end in time, and says so.
+/// Cancels the work if it does not end in time, and reports that.
 async fn in_time<T, F>(start: impl FnOnce(Cancel) -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -231,13 +232,13 @@ where
     match work.await {
         Ok(done) => Ok(done),
         Err(_) => {
-            let text = format!("it did not end within {} s", EXAMPLE_DEADLINE.as_secs());
+            let text = format!("it did not finish within {} s", EXAMPLE_DEADLINE.as_secs());
             Err(Error::new(ErrorKind::Timeout, text))
         }
     }
 }
 
-/// Prints how one check went; 1 where it failed.
+/// Prints the result of one check. Returns 1 if it failed.
 fn line(what: &str, told: &Result<String, Error>) -> Result<usize, Failure> {
     match told {
         Ok(text) => report::line(&format!("{what:<11}  ok: {text}"))?,
@@ -251,7 +252,7 @@ fn line(what: &str, told: &Result<String, Error>) -> Result<usize, Failure> {
     Ok(usize::from(told.is_err()))
 }
 
-/// Nobody watches: what came of a call is all that counts.
+/// No one watches. Only the result of a call counts.
 struct Unseen;
 
 impl EventSink for Unseen {

@@ -1,45 +1,47 @@
-//! Lays rows out in columns: as wide as they are for programs, as wide as the terminal for people.
+//! Lays rows out in columns: in full width for programs, within the terminal's width for users.
 //! Pure.
 //!
-//! Where the columns do not fit, the widest give way and their cells go on in further lines, broken
-//! at words. Where even that would leave only shreds, each row becomes lines of `name: value`.
+//! If the columns do not fit, the widest are narrowed and their cells continue on further lines,
+//! broken at words. If even that would leave too little of them, each row becomes lines of `name:
+//! value`.
 
 use console::measure_text_width;
 
-/// Between two columns.
+/// The gap between two columns.
 const GAP: usize = 2;
 
-/// A column that gives way keeps so much: less shows no word whole.
+/// The smallest width of a narrowed column. A narrower one would show no whole words.
 const NARROWEST: usize = 12;
 
-/// On a terminal narrower than this rows are stacked once they do not fit.
+/// On a terminal narrower than this, rows are stacked if they do not fit.
 const STACKED_BELOW: usize = 60;
 
-/// Further lines of a stacked value stand further in.
+/// The additional indent of a stacked value's further lines.
 const STACKED_INDENT: usize = 2;
 
-/// A table in lines; the first ones may be its head.
+/// The lines of a table. The first ones may be its head.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Laid {
-    /// Lines of the head; none where the rows are stacked.
+    /// The number of lines of the head. 0 if the rows are stacked.
     pub head_lines: usize,
     /// All lines.
     pub lines: Vec<String>,
 }
 
-/// Lays out rows that line up, in their whole width; the last column runs on.
+/// Lays out aligned rows in their full width. The last column may be longer.
 pub fn whole(head: &[String], rows: &[Vec<String>]) -> Laid {
     side_by_side(head, rows, &natural(head, rows))
 }
 
-/// Returns the widths of columns that have room together; none if that leaves them too little.
+/// Returns the widths of columns that fit together. Returns `None` if too little of them would be
+/// left.
 pub fn widths(head: &[String], rows: &[Vec<String>], room: usize) -> Option<Vec<usize>> {
     shrunk(&natural(head, rows), &longest_words(head, rows), room)
 }
 
-/// Lays out rows so that no line is wider than so many columns.
+/// Lays out rows so that no line is wider than `columns`.
 pub fn fitting(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
-    // The last column stays free: what fills a row goes on in the next one on some terminals.
+    // The last column stays free, because on some terminals a full row continues on the next one.
     let columns = columns.saturating_sub(1).max(NARROWEST);
     let natural = natural(head, rows);
     let gaps = GAP * head.len().saturating_sub(1);
@@ -63,9 +65,9 @@ fn natural(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     widths
 }
 
-/// Takes from the widest columns until all fit: first what breaks between words alone, then from
-/// all but the first column, which names the row, at last from that too. None where that leaves too
-/// little of them.
+/// Narrows the widest columns until all fit. First only between words, then all except the first
+/// column, which names the row, and finally that one too. Returns `None` if too little of them
+/// would be left.
 fn shrunk(natural: &[usize], words: &[usize], room: usize) -> Option<Vec<usize>> {
     let mut widths = natural.to_vec();
     let whole_words: Vec<usize> = words.iter().map(|word| NARROWEST.max(*word)).collect();
@@ -75,7 +77,7 @@ fn shrunk(natural: &[usize], words: &[usize], room: usize) -> Option<Vec<usize>>
     for floors in [whole_words, later, vec![NARROWEST; natural.len()]] {
         while widths.iter().sum::<usize>() > room {
             let wide = widths.iter_mut().zip(&floors).filter(|(width, floor)| **width > **floor);
-            // Of two that are as wide the later one gives way.
+            // Of two equally wide columns, the later one is narrowed.
             let Some((widest, _)) = wide.max_by_key(|(width, _)| **width) else { break };
             *widest -= 1;
         }
@@ -83,7 +85,7 @@ fn shrunk(natural: &[usize], words: &[usize], room: usize) -> Option<Vec<usize>>
     (widths.iter().sum::<usize>() <= room).then_some(widths)
 }
 
-/// The longest word of each column.
+/// Returns the longest word of each column.
 fn longest_words(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     let words = |row: &[String]| -> Vec<String> {
         let longest = |cell: &String| {
@@ -133,13 +135,14 @@ fn stacked(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
     Laid { head_lines: 0, lines }
 }
 
-/// Writes a value behind its name; further lines stand further in. One without a name stands alone.
+/// Formats a value after its name, with an indent on further lines. A value without a name gets no
+/// prefix.
 pub fn named(name: &str, value: &str, columns: usize) -> Vec<String> {
     let text = if name.is_empty() { value.to_owned() } else { format!("{name}: {value}") };
     if measure_text_width(&text) <= columns {
         return vec![text];
     }
-    // With one blank between words a line is as long as what it was made of.
+    // With single blanks between words, the length of a line is that of its parts.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = wrapped(&text, columns).into_iter().next().unwrap_or_default();
     let rest = text.get(first.len()..).unwrap_or_default().trim_start();
@@ -149,9 +152,9 @@ pub fn named(name: &str, value: &str, columns: usize) -> Vec<String> {
     std::iter::once(first).chain(more.map(|line| format!("{indent}{line}"))).collect()
 }
 
-/// Breaks a text into lines of at most so many columns: at blanks, and a longer word behind a sign
-/// or before a capital, else anywhere, so that nothing of it is lost. A text that fits stays as it
-/// is.
+/// Breaks a text into lines of at most this many columns. Breaks at blanks, and breaks a longer
+/// word after a symbol or before a capital, else anywhere, so that nothing is lost. A text that
+/// fits stays unchanged.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     if measure_text_width(text) <= columns {
@@ -178,16 +181,16 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks what is said at blanks, so that a terminal breaks no word. Further rows stand further in
-/// than their line, or below what stands behind its name, where a gap tells that one is there. What
-/// stands between backticks, and a word that is too long, stays whole: it is copied.
+/// Breaks prose at blanks, so that a terminal breaks no word. Further rows are indented more than
+/// their line, or aligned with the text after its name, if a gap shows that there is one. Text in
+/// backticks, and a word that is too long, stays whole, so that it can be copied.
 pub fn prose(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| broken(line, columns)).collect::<Vec<_>>().join("\n")
 }
 
 fn broken(line: &str, columns: usize) -> String {
-    // A line that is broken leaves the last column free: what fills a row goes on in the next one
-    // on some terminals.
+    // A broken line leaves the last column free, because on some terminals a full row continues on
+    // the next one.
     if measure_text_width(line) <= columns {
         return line.to_owned();
     }
@@ -198,7 +201,7 @@ fn broken(line: &str, columns: usize) -> String {
         let blanks = rest[gap..].len() - rest[gap..].trim_start().len();
         taken + measure_text_width(&rest[..gap]) + blanks
     });
-    // However far a line stands in, there is room for words.
+    // However deep a line is indented, there is room for words.
     let indent = match behind_name {
         Some(column) if column <= columns / 2 => column,
         Some(_) | None => (taken + STACKED_INDENT).min(columns / 2),
@@ -223,10 +226,10 @@ fn broken(line: &str, columns: usize) -> String {
     broken
 }
 
-/// Returns words, and what stands between two backticks as one.
+/// Returns the words of a line. Text between two backticks is one word.
 fn units(line: &str) -> Vec<&str> {
     let mut quotes_left = line.matches('`').count();
-    // The last of an odd number quotes nothing.
+    // With an odd number, the last one quotes nothing.
     quotes_left -= quotes_left % 2;
     let (mut units, mut begin, mut is_quoted) = (Vec::new(), 0, false);
     for (at, sign) in line.char_indices() {
@@ -242,7 +245,7 @@ fn units(line: &str) -> Vec<&str> {
     units
 }
 
-/// Finds where a word that is too long is broken: at the last good place, unless that would leave
+/// Finds where to break a word that is too long: at the last good place, unless that would leave
 /// most of the line blank.
 fn break_of(word: &str, columns: usize) -> usize {
     let (mut width, mut fits, mut good) = (0, 0, 0);
@@ -293,7 +296,7 @@ mod tests {
         assert_eq!(prose(said, 200), said);
         let expected = "error: a line that\n  is longer\n  hint: run\n    `jaato trust /a/very/long/path`\n    then";
         assert_eq!(prose(said, 20), expected);
-        // One backtick alone quotes nothing.
+        // A single backtick quotes nothing.
         assert_eq!(prose("a`b c d", 5), "a`b\n  c\n  d");
         assert_eq!(prose("`a b` it`s c", 8), "`a b`\n  it`s\n  c");
         assert_eq!(prose("", 4), "");

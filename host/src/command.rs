@@ -1,4 +1,4 @@
-//! `jaato command`: commands that plugins offer to people, listed and run.
+//! `jaato command`: lists and runs the commands that plugins offer to users.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn status(command: &Command) -> &'static str {
     }
 }
 
-/// Says why a command is refused, where it is.
+/// Returns why a command is refused, if it is.
 fn refusal(command: &Command) -> Option<String> {
     let CommandStatus::Refused(refusal) = &command.status else { return None };
     let (name, plugin) = (&command.spec.name, command.plugin.as_ref()?);
@@ -116,12 +116,12 @@ async fn complete(global: Global, name: &str, words: &[String]) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// How the answer of a command is printed.
+/// The format of a command's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerForm {
     /// As JSON, for programs.
     Json,
-    /// Its text, for people; as JSON where it is none.
+    /// Its text, for users. JSON if there is no text.
     Text,
 }
 
@@ -130,7 +130,7 @@ pub async fn run(global: Global, name: &str, words: &[String], form: AnswerForm)
     let runtime = start::runtime(start::arguments(global)).await?;
     report::problems(runtime.setting_problems());
     if runtime.registry().command(name).is_none() && runtime.may_be_set_later(name) {
-        // Commands come with the tools of their source.
+        // Commands appear together with the tools of their source.
         tool::offered(&runtime, vec![name.to_owned()]).await?;
     }
     let arguments = match runtime.command_arguments(name, words) {

@@ -1,8 +1,7 @@
-//! The table of commands: name, help, arguments, and what runs, one row each.
+//! The table of commands: name, help, arguments and handler, one row each.
 //!
 //! A new command is one row here and the file that the row calls. `--help`, the dispatch and the
-//! check of `docs/commands.md` follow from the rows; the tests find the commands by asking
-//! `--help`.
+//! check of `docs/commands.md` follow from the rows. The tests find the commands through `--help`.
 
 use std::path::PathBuf;
 
@@ -32,8 +31,8 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Makes an enum that clap reads from the command line, and its `run`, which calls the handler of
-/// the chosen row. A handler sees the global options and the fields of its row.
+/// Generates an enum that clap parses from the command line, and its `run`, which calls the handler
+/// of the chosen row. A handler gets the global options and the fields of its row.
 macro_rules! commands {
     (
         $(#[$enum_attribute:meta])*

@@ -1,4 +1,4 @@
-//! `jaato config`: the configuration, where each value came from, and the files that are read.
+//! `jaato config`: the configuration, the origin of each value, and the configuration files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start};
 
-/// Prints each value with the layer it came from.
+/// Prints each value with the layer that it comes from.
 pub async fn show(global: Global) -> Outcome {
-    // Which variables give settings is the plugins' to say.
+    // Plugins define which variables set their settings.
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     let setup = runtime.setup();
     report::problems(&start::workspace_line(setup).into_iter().collect::<Vec<_>>());
@@ -24,15 +24,15 @@ pub async fn show(global: Global) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// A file that may hold configuration.
+/// A file that may contain configuration.
 struct ConfigPlace {
     layer: &'static str,
     path: PathBuf,
     state: &'static str,
 }
 
-/// Prints the files that may hold configuration, in the order of their layers, and whether each is
-/// read.
+/// Prints the files that may contain configuration, in the order of their layers, and whether each
+/// is read.
 pub fn path(global: Global, as_json: bool) -> Outcome {
     let named = global.config.clone();
     let setup = start::setup(start::arguments(global))?;
@@ -86,8 +86,7 @@ fn places(setup: &Setup, named: Option<PathBuf>) -> Result<Vec<ConfigPlace>, Fai
     ])
 }
 
-/// Returns true if there is anything of the name. No file is opened: one that is not trusted may
-/// be a pipe.
+/// Returns true if the path exists. No file is opened, because an untrusted one may be a pipe.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

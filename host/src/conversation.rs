@@ -1,5 +1,5 @@
-//! What `run` and `chat` share: from the command line to a session with a model, and how a turn
-//! ended.
+//! Shared code of `run` and `chat`: from the command line to a session with a model, and the end of
+//! a turn.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::exit::{Exit, Failure, exit_of};
 use crate::view::View;
 use crate::{first_start, report, start, trust};
 
-/// Finds the plugins; says what could not be used and asks about the workspace, where a person
-/// reads.
+/// Finds the plugins. If a user reads the output, reports those that could not be used and asks
+/// about the workspace.
 pub async fn runtime(
     global: Global,
     args: &SessionArgs,
@@ -53,16 +53,16 @@ pub async fn runtime(
     Ok(runtime)
 }
 
-/// Who watches over a session: sees its events and is asked.
+/// The observers of a session: one for its events, one for its questions.
 pub struct Watch {
-    /// Sees the events.
+    /// Receives the events.
     pub events: Arc<dyn EventSink>,
-    /// Is asked.
+    /// Answers the questions.
     pub asker: Arc<dyn Asker>,
 }
 
 impl Watch {
-    /// Whoever sits at the terminal.
+    /// Creates the observers for the user at the terminal.
     pub fn at_terminal(view: &Arc<View>, stage: &Arc<Stage>) -> Self {
         let asker = TerminalAsker::new(Arc::clone(view), Arc::clone(stage));
         Self { events: Arc::clone(view) as _, asker: Arc::new(asker) }
@@ -94,7 +94,7 @@ pub fn start(
     let environment_options =
         start::environment_options(runtime, &args.environment).map_err(failure)?;
     let asker = match watch.asker.channel() {
-        // Who runs jaato as a program answers itself.
+        // A program that runs jaato answers itself.
         "client" => watch.asker,
         _ => runtime.asker(watch.asker).map_err(failure)?,
     };
@@ -116,7 +116,7 @@ pub fn start(
 }
 
 /// Waits for tools that plugins have not set yet: all, or those that the arguments name. A line
-/// says which of those are missing, and why.
+/// lists the missing ones, with reasons.
 pub async fn await_tools(session: &mut Session, args: &SessionArgs, cancel: &Cancel) {
     let only = args.tools.clone().unwrap_or_default();
     session.await_tools(&WantedTools::named(only.clone()), cancel).await;
@@ -140,8 +140,7 @@ fn tell_missing(session: &Session, words: &[String]) {
     }
 }
 
-/// Ends what the session has open: forms, and the calls that nobody waits for any more, of which it
-/// says which they were.
+/// Ends open forms and background calls that no one waits for, and reports those calls.
 pub async fn end_tasks(session: &Session, view: &View) {
     let facts = session.handle().tasks().unwrap_or_default();
     let running = facts.iter().filter(|task| task.status == TaskStatus::Running);
@@ -162,14 +161,14 @@ fn task_name(task: &TaskFacts) -> String {
     visible::name(&format!("{} ({}{by})", task.task_id, task.tool)).into_owned()
 }
 
-/// A name in `--tools` or `--allow` that no tool has is a slip of the keyboard, not a wish.
+/// Refuses a name in `--tools` or `--allow` that no tool has, because it is probably a typo.
 fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure> {
     let only = match args.tools.as_deref() {
         Some([alone]) if alone == NO_TOOLS => &[],
         only => only.unwrap_or_default(),
     };
     if only.iter().any(|name| name == NO_TOOLS) {
-        let text = format!("`--tools {NO_TOOLS}` stands alone: other tools are named beside it");
+        let text = format!("`--tools {NO_TOOLS}` cannot be combined with other tools");
         return Err(Failure::new(Exit::Usage, text));
     }
     let registry = runtime.registry();
@@ -217,13 +216,14 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
     Ok(())
 }
 
-/// Says whose tool it is that `--allow` does not mean.
+/// Explains that `--allow` does not cover another plugin's tool.
 fn not_allowed(allowed: &Allowed, tool: &ToolEntry<'_>) -> Failure {
     let (name, plugin) = (&allowed.tool, tool.plugin);
     let text = match &allowed.plugin {
         Some(other) => format!("tool `{name}` is not of plugin `{other}` but of `{plugin}`"),
         None => format!(
-            "tool `{name}` is of plugin `{plugin}`, which is not shipped with jaato: its name alone allows nothing"
+            "tool `{name}` belongs to plugin `{plugin}`, which is not shipped with jaato: \
+             its name alone allows nothing"
         ),
     };
     Failure::new(Exit::Usage, text).hint(format!("`--allow {plugin}:{name}` allows it"))
@@ -242,7 +242,8 @@ pub fn exit_of_turn(report: &TurnReport) -> Exit {
     }
 }
 
-/// What ends a turn is the provider's, unless its kind says otherwise.
+/// Returns the exit code for a failed turn: that of the provider, unless the error's kind says
+/// otherwise.
 fn failed_turn(error: &Error) -> Exit {
     match exit_of(error.kind) {
         Exit::Failed => Exit::Provider,

@@ -1,6 +1,7 @@
-//! How a person sees a change of a file: a heading, and its lines with looks.
+//! A file change as the user sees it: a heading, and its lines with looks.
 //!
-//! Signs that could drive a terminal are still in the lines: whoever shows them makes them visible.
+//! The lines may still contain characters that control a terminal. The code that shows them must
+//! make them visible.
 
 use jaato_runtime::types::file_change::{
     FileChange, FileChangeKind, FileHunk, HunkLine, HunkLineKind,
@@ -8,10 +9,10 @@ use jaato_runtime::types::file_change::{
 
 use crate::terminal::Look;
 
-/// Stands behind the lines of a change that is cut.
+/// Follows the lines of a truncated change.
 const REST_LEFT_OUT: &str = "[… the rest is left out]";
 
-/// Whether the change is one that may come, or one that was made.
+/// Whether the change is planned or was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tense {
     /// `changes a.txt`
@@ -20,7 +21,7 @@ pub enum Tense {
     Made,
 }
 
-/// Tells in one line what becomes of a file.
+/// Describes in one line what happens to a file.
 pub fn heading(change: &FileChange, tense: Tense) -> String {
     let what = match change.kind {
         FileChangeKind::Changed | FileChangeKind::Unknown => "change",
@@ -38,7 +39,7 @@ pub fn heading(change: &FileChange, tense: Tense) -> String {
     format!("{what}{end} {from}{path} (+{lines_added} -{lines_removed}{crlf})")
 }
 
-/// Tells how many files change, and by how many lines.
+/// Says how many files change, and by how many lines.
 pub fn summary(changes: &[FileChange]) -> String {
     let sum = |count: fn(&FileChange) -> u64| changes.iter().map(count).sum::<u64>();
     let (added, removed) = (sum(|it| it.lines_added), sum(|it| it.lines_removed));
@@ -64,7 +65,7 @@ pub fn lines(change: &FileChange) -> Vec<(Look, String)> {
     lines
 }
 
-/// Returns the lines that change alone.
+/// Returns only the changed lines.
 pub fn core(change: &FileChange) -> Vec<(Look, String)> {
     let mut lines = near(change, 0);
     if change.is_cut {
@@ -73,7 +74,7 @@ pub fn core(change: &FileChange) -> Vec<(Look, String)> {
     lines
 }
 
-/// Returns the lines that change, and so many before and after each.
+/// Returns the changed lines, and `context` lines before and after each.
 fn near(change: &FileChange, context: usize) -> Vec<(Look, String)> {
     let drawing = Drawing::of(change);
     let mut lines = Vec::new();
@@ -92,8 +93,8 @@ fn near(change: &FileChange, context: usize) -> Vec<(Look, String)> {
     lines
 }
 
-/// Returns the lines that change, with those beside them: at most so many, of which the last may
-/// count the rest.
+/// Returns the changed lines with their neighbours, at most `lines_max`. The last line may count
+/// the rest.
 pub fn short(change: &FileChange, lines_max: usize) -> Vec<(Look, String)> {
     let mut lines = near(change, 1);
     if lines.len() > lines_max || change.is_cut {
@@ -108,7 +109,7 @@ pub fn short(change: &FileChange, lines_max: usize) -> Vec<(Look, String)> {
     lines
 }
 
-/// Why a change has no lines; `None` for a file that moves as it is.
+/// Returns why a change has no lines. Returns `None` for a file that is only moved.
 fn without_lines(change: &FileChange) -> Option<&'static str> {
     let is_empty = |text: &Option<String>| text.as_deref() == Some("");
     match change.kind {
@@ -122,15 +123,15 @@ fn without_lines(change: &FileChange) -> Option<&'static str> {
     }
 }
 
-/// Whether each line that is shown ends in a carriage return: it says nothing then.
+/// Returns true if each shown line ends in a carriage return, which then means nothing.
 fn has_carriage_returns(change: &FileChange) -> bool {
     let mut lines = change.hunks.iter().flat_map(|hunk| &hunk.lines).peekable();
     lines.peek().is_some() && lines.all(|line| line.text.ends_with('\r'))
 }
 
-/// How the lines of one change are drawn.
+/// How to draw the lines of one change.
 struct Drawing {
-    /// Columns of the highest number.
+    /// The width of the highest number.
     digits: usize,
     without_carriage_returns: bool,
 }
@@ -175,7 +176,7 @@ impl Drawing {
         }
     }
 
-    /// The line as one line, whatever a plugin has put into it.
+    /// Returns the line as one line, whatever a plugin has put into it.
     fn text(&self, line: &HunkLine) -> String {
         let text = match self.without_carriage_returns {
             true => line.text.strip_suffix('\r').unwrap_or(&line.text),
@@ -191,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a hunk of lines that begin with their sign.
+    /// Creates a hunk of lines that begin with their sign.
     fn hunk(old_start: u64, new_start: u64, text: &str) -> FileHunk {
         let line = |line: &str| {
             let (sign, text) = line.split_at(1);

@@ -1,4 +1,4 @@
-//! `jaato doctor`: what is found, what is missing, what to do.
+//! `jaato doctor`: checks the installation and suggests fixes.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome, exit_of};
 use crate::{grant, mcp, report, start};
 
-/// Memory that loading the default model wants, in bytes.
+/// The memory needed to load the default model, in bytes.
 const MEMORY_WANTED_BYTES: u64 = 6 << 30;
 
-/// Longest wait for a model's server: somebody sits and waits, and a server that works is faster.
+/// The longest wait for a model's server. The user is waiting, and a working server is faster.
 const SERVER_WAIT: Duration = Duration::from_secs(5);
 
-/// Tells what is found and what is missing; fails when the configured model could not do a task.
+/// Reports what is found and what is missing. Fails if the configured model could not do a task.
 pub async fn doctor(global: Global) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     report::line(&format!("jaato {} (plugin-api {API_VERSION})", env!("CARGO_PKG_VERSION")))?;
@@ -35,19 +35,19 @@ pub async fn doctor(global: Global) -> Outcome {
     runtime.close().await;
     let Err(error) = checked else {
         if has_broken_settings {
-            let text = "a plugin cannot be used: its settings are wrong, as told above";
+            let text = "a plugin cannot be used because its settings are wrong (see above)";
             return Err(Failure::new(Exit::Configuration, text));
         }
         report::line("\nready: jaato run \"What operating system am I running on?\"")?;
         return Ok(Exit::Done);
     };
     if has_no_provider {
-        let failure = Failure::new(Exit::Plugin, "no model can be used, so no task can be run");
+        let failure = Failure::new(Exit::Plugin, "no model is available to run a task");
         return Err(
             failure.hint("in a checkout, `cargo xtask build-plugins` builds the shipped plugins")
         );
     }
-    // What cannot be asked would fail a task with the same exit code.
+    // A model that cannot be asked would fail a task with the same exit code.
     let exit = match exit_of(error.kind) {
         Exit::Failed => Exit::Provider,
         other => other,
@@ -64,7 +64,7 @@ fn folders(runtime: &Runtime) -> Result<(), Failure> {
     let folders = &setup.folders;
     match folders.config_file() {
         Ok(file) => {
-            let state = if file.exists() { "" } else { " (not there; not needed)" };
+            let state = if file.exists() { "" } else { " (does not exist, optional)" };
             say("config", &format!("{}{state}", file.display()))?;
         }
         Err(error) => say("config", &format!("none: {error}; {}", error.hint()))?,
@@ -81,14 +81,14 @@ fn folders(runtime: &Runtime) -> Result<(), Failure> {
 
 fn plugins(runtime: &Runtime) -> Result<(), Failure> {
     for place in places(runtime.setup()) {
-        let state = if place.folder.is_dir() { "" } else { " (not there)" };
+        let state = if place.folder.is_dir() { "" } else { " (does not exist)" };
         say("plugins in", &format!("{} ({}){state}", place.folder.display(), place.kind.name()))?;
     }
     let registry = runtime.registry();
     let entries = registry.plugins();
     let active = entries.iter().filter(|entry| entry.status == Status::Active).count();
     let tools = registry.tools().count();
-    say("plugins", &format!("{active} of {} can be used, {tools} tools", entries.len()))?;
+    say("plugins", &format!("{active} of {} available, {tools} tools", entries.len()))?;
     for entry in entries {
         if let Some((why, hint)) = entry.why_not() {
             let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -101,7 +101,7 @@ fn plugins(runtime: &Runtime) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists the models, and tells whether the configured one can be used.
+/// Lists the models, and checks whether the configured one can be used.
 async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
     let default = &runtime.model();
     let (checked, (models, problems)) =
@@ -109,9 +109,9 @@ async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
     for model in &models {
         let state = match &model.state {
             ModelState::Remote => "".to_owned(),
-            ModelState::Here => ", weights are here".to_owned(),
+            ModelState::Here => ", weights are downloaded".to_owned(),
             ModelState::Missing { bytes } => {
-                format!(", its weights are not downloaded ({:.2} GB)", *bytes as f64 / 1e9)
+                format!(", weights are not downloaded ({:.2} GB)", *bytes as f64 / 1e9)
             }
         };
         let mark = if model.id == *default { " (default)" } else { "" };
@@ -120,7 +120,7 @@ async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
     match &checked {
         Ok(model) if models.iter().any(|listed| listed.id == model.id) => {}
         Ok(model) => say("model", &format!("{} (default)", model.id))?,
-        Err(_) => say("model", &format!("{default} is the configured one, and it cannot be used"))?,
+        Err(_) => say("model", &format!("{default} (default) cannot be used"))?,
     }
     for line in problems.iter().flat_map(|problem| problem.lines()) {
         say("", line)?;
@@ -134,17 +134,17 @@ fn programs() -> Result<(), Failure> {
         std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
     };
     if found("python3") {
-        say("python3", "found; its pip is the second source of model weights")
+        say("python3", "found; model weights can also come from pip")
     } else {
         say(
             "python3",
-            "missing: model weights then come from their first source, or by `jaato model import FILE`",
+            "missing; model weights cannot come from pip, but `jaato model import FILE` also works",
         )
     }
 }
 
 fn memory() -> Result<(), Failure> {
-    // Only Linux tells it in a file; elsewhere the model's own check has to do.
+    // Only Linux reports it in a file. Elsewhere the model's own check must be enough.
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return Ok(()) };
     let available = text
         .lines()
@@ -156,7 +156,7 @@ fn memory() -> Result<(), Failure> {
         Some(bytes) if bytes < MEMORY_WANTED_BYTES => say(
             "memory",
             &format!(
-                "{:.1} GiB free: tight for the default model; MISTRALRS_FORCE_AVX2=1 saves 1.3 GiB",
+                "{:.1} GiB free, low for the default model; MISTRALRS_FORCE_AVX2=1 saves 1.3 GiB",
                 gib(bytes)
             ),
         ),

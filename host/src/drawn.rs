@@ -1,19 +1,20 @@
-//! Draws a JSON value for people: a line for each value, a table for a list of like things. Pure.
+//! Draws a JSON value for users: a line for each value, a table for a list of similar objects.
+//! Pure.
 //!
-//! What programs read is JSON; this is never meant to be read back.
+//! Programs read JSON instead. This output is not meant to be parsed.
 
 use jaato_runtime::visible;
 use serde_json::{Map, Value};
 
 use crate::columns;
 
-/// How much further in what belongs to a name stands.
+/// The indent of values that belong to a name.
 const INDENT: usize = 2;
 
-/// Columns that are left for a value however deep it stands.
+/// The columns that are left for a value, however deep it is nested.
 const ROOM_MIN: usize = 20;
 
-/// Columns of a table; more things are drawn one below the other.
+/// The most columns of a table. Wider objects are drawn one below the other.
 const TABLE_COLUMNS_MAX: usize = 8;
 
 /// Draws an object so that no line is wider than the terminal.
@@ -28,7 +29,7 @@ fn object(content: &Map<String, Value>, columns: usize) -> Vec<String> {
     content.iter().flat_map(|(name, value)| entry(&words(name), value, columns)).collect()
 }
 
-/// A name as people read it: `messages_removed` is a name of programs.
+/// Returns a name as users read it: `messages_removed` is a program's form.
 fn words(name: &str) -> String {
     exact(&name.replace('_', " "))
 }
@@ -60,7 +61,7 @@ fn set_in(line: &str) -> String {
     if line.is_empty() { String::new() } else { format!("{:INDENT$}{line}", "") }
 }
 
-/// What is one line; nothing for what needs more.
+/// Returns a value that fits on one line. Returns `None` for others.
 fn short(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some("-".to_owned()),
@@ -102,7 +103,7 @@ fn list(items: &[Value], columns: usize) -> Vec<String> {
     drawn
 }
 
-/// Reads a list of objects whose values are all short as a table.
+/// Converts a list of objects with only short values to a table.
 fn table(items: &[Value]) -> Option<(Vec<String>, Vec<Vec<String>>)> {
     let objects: Vec<&Map<String, Value>> =
         items.iter().map(Value::as_object).collect::<Option<_>>()?;

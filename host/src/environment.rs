@@ -1,4 +1,4 @@
-//! `jaato environment`: where files lie and commands run.
+//! `jaato environment`: where files are and commands run.
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use crate::signals::cancel_on_signals;
 use crate::terminal::Channel;
 use crate::{report, start, terminal};
 
-/// Bytes of standard input that are read at a time.
+/// How many bytes of standard input are read at a time.
 const INPUT_BYTES: usize = 64 * 1024;
 
-/// Pieces of standard input that wait for the program.
+/// How many pieces of standard input wait for the program.
 const INPUT_WAITING_MAX: usize = 4;
 
-/// What a shell adds to the number of a signal that ended a program.
+/// The offset that a shell adds to the number of a signal that ended a program.
 const SIGNAL_BASE: i32 = 128;
 
-/// When a command is ended that a person watches, in milliseconds: a year. The environment's
-/// `shell_timeout` is for those that nobody watches.
+/// The deadline of a command that the user watches, in milliseconds: a year. The environment's
+/// `shell_timeout` is for unattended commands.
 const EXEC_DEADLINE_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 
-/// Says how far the environments go.
+/// The limits of the environments' isolation.
 const CONFINEMENT: &str = "files are kept to the allowed folders; jaato confines no commands yet: only an environment that does so itself (a container, a sandbox) keeps them in";
 
 /// Lists the environments.
@@ -66,7 +66,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Sets one up and tells what it is.
+/// Sets up an environment and describes it.
 pub async fn show(global: Global, args: &EnvironmentArgs, as_json: bool) -> Outcome {
     let (runtime, session) = session(global, args).await?;
     let cancel = Cancel::new();
@@ -117,7 +117,7 @@ fn where_it_is(facts: &EnvironmentFacts) -> &'static str {
     if facts.is_host { "this machine" } else { "not this machine's own files and programs" }
 }
 
-/// Runs a command in one.
+/// Runs a command in an environment.
 pub async fn exec(
     global: Global,
     args: &EnvironmentArgs,
@@ -135,7 +135,7 @@ pub async fn exec(
             OutputStream::Stderr => Channel::Errors,
         };
         if let Err(error) = terminal::pass(channel, bytes) {
-            // Nobody reads any more: the command need not go on.
+            // No one reads the output, so the command need not continue.
             failed.get_or_insert(error);
             cancel.cancel();
         }
@@ -152,7 +152,8 @@ pub async fn exec(
     }
 }
 
-/// One word is a line for the shell, as with `ssh`; more are a program and its arguments.
+/// Builds the process: a single word is a line for the shell, as with `ssh`. Several are a program
+/// and its arguments.
 fn spawn_of(command: &[String]) -> Spawn {
     match command {
         [line] => Spawn::shell(line),
@@ -161,7 +162,7 @@ fn spawn_of(command: &[String]) -> Spawn {
     }
 }
 
-/// Ends with the command's own code.
+/// Exits with the command's own code.
 fn end(exit: &ProcessExit) -> Outcome {
     for left in &exit.left_running {
         report::notes(&format!("ended process {} ({}), left running", left.pid, left.name));
@@ -170,11 +171,11 @@ fn end(exit: &ProcessExit) -> Outcome {
         (Some(0), _) => Ok(Exit::Done),
         (Some(code), _) => crate::exit::now(code),
         (None, Some(signal)) => crate::exit::now(SIGNAL_BASE + signal),
-        (None, None) => Err(Failure::new(Exit::Failed, "nobody knows how the command ended")),
+        (None, None) => Err(Failure::new(Exit::Failed, "the result of the command is unknown")),
     }
 }
 
-/// Reads standard input on a thread of its own, where it is no terminal.
+/// Reads standard input on its own thread, unless it is a terminal.
 fn input() -> Option<mpsc::Receiver<Vec<u8>>> {
     if terminal::input_is_terminal() {
         return None;
@@ -183,7 +184,7 @@ fn input() -> Option<mpsc::Receiver<Vec<u8>>> {
     std::thread::spawn(move || {
         let mut buffer = vec![0; INPUT_BYTES];
         loop {
-            // What cannot be read has ended.
+            // Input that cannot be read counts as ended.
             let read = io::stdin().lock().read(&mut buffer).unwrap_or(0);
             if sender.blocking_send(buffer[..read].to_vec()).is_err() || read == 0 {
                 return;
@@ -193,7 +194,7 @@ fn input() -> Option<mpsc::Receiver<Vec<u8>>> {
     Some(receiver)
 }
 
-/// Nobody follows the session: the command itself prints.
+/// No one follows the session, because the command itself prints.
 struct Unseen;
 
 impl EventSink for Unseen {

@@ -1,4 +1,4 @@
-//! Exit codes, and errors on their way to the terminal.
+//! Exit codes, and errors for the terminal.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -10,11 +10,11 @@ use jaato_runtime::types::{Error, ErrorKind};
 
 use crate::terminal;
 
-/// How the process ends.
+/// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Everything that was started has ended well.
+    /// Everything ended successfully.
     Done = 0,
     /// The task failed.
     Failed = 1,
@@ -26,15 +26,15 @@ pub enum Exit {
     Plugin = 4,
     /// The model's provider failed.
     Provider = 5,
-    /// A limit was reached, or a permission was wanting.
+    /// A limit was reached, or a permission was missing.
     Limit = 6,
     /// Cancelled.
     Cancelled = 130,
 }
 
 impl Exit {
-    /// Returns the worse of two ends of lines in one conversation: what failed is worse than what
-    /// stopped at a limit, and the worst is what a person broke off.
+    /// Returns the worse of two ends in one conversation: a failure is worse than a limit, and the
+    /// worst is the user's cancellation.
     pub fn worse(self, other: Self) -> Self {
         let rank = |exit| match exit {
             Self::Done => 0,
@@ -56,35 +56,35 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Ends the process at once, wherever it is.
+/// Ends the process immediately, from anywhere.
 pub fn now(code: i32) -> ! {
     work_is_done(code);
     terminal::give_terminal_back();
     std::process::exit(code)
 }
 
-/// An error that ends the process: its exit code, its text, and what to do.
+/// An error that ends the process: its exit code, its text, and a hint.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
     /// Lower case, without a final period.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// What commands return.
+/// The result of a command.
 pub type Outcome = Result<Exit, Failure>;
 
 impl Failure {
-    /// Makes a failure without a hint.
+    /// Creates a failure without a hint.
     pub fn new(exit: Exit, message: impl fmt::Display) -> Self {
         Self { exit, message: message.to_string(), hint: None }
     }
 
-    /// Makes the failure for a name that no `what` (plugin, tool) has, with the nearest that one
-    /// has.
+    /// Returns the failure for an unknown name of a `what` (plugin, tool), with the most similar
+    /// known name.
     pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let failure = Self::new(Exit::Usage, format!("there is no {what} `{name}`"));
         match nearest(name, known) {
@@ -93,13 +93,13 @@ impl Failure {
         }
     }
 
-    /// Adds what to do.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds what to do, where there is something.
+    /// Adds a hint, if there is one.
     pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = hint.map(Into::into);
         self

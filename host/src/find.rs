@@ -1,4 +1,4 @@
-//! Finds what a person names on the command line.
+//! Finds things that the user names on the command line.
 
 use jaato_runtime::Runtime;
 use jaato_runtime::registry::{PluginEntry, Registry};

@@ -1,5 +1,5 @@
-//! Which model answers, asked at the terminal: of a user who has configured none but has the key of
-//! a provider, and of one whose local model is not downloaded.
+//! Asks at the terminal which model answers: a user who has configured none but has a provider's
+//! key, or whose local model is not downloaded.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal::{self, Before, Dialog, Look, Manner, Reply, Text};
 use crate::{report, signals};
 
-/// What the user chose.
+/// The user's choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The model that answers.
@@ -21,7 +21,7 @@ pub struct Choice {
     pub may_download: bool,
 }
 
-/// An answer that is offered.
+/// An offered answer.
 #[derive(Debug, Clone)]
 struct Offered {
     text: String,
@@ -32,7 +32,7 @@ struct Offered {
 /// nothing without a terminal, or if the model can answer and there is no other to offer.
 ///
 /// # Errors
-/// If the terminal is gone; if the user chooses none.
+/// If the terminal is gone, or if the user chooses none.
 pub async fn ask(runtime: &Runtime) -> Result<Option<Choice>, Failure> {
     let config = &runtime.setup().config;
     let can_ask = terminal::nobody_types().is_none() && terminal::errors_are_terminal();
@@ -54,7 +54,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<Choice>, Failure> {
         }),
     }
     let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));
-    // Killed while it asks, jaato would leave the terminal raw.
+    // If it were killed during the question, jaato would leave the terminal raw.
     let ending = signals::end_on_signals();
     let open = Arc::new(terminal::open_question());
     let read = |line: &str| read_answer(line, offered.len());
@@ -72,7 +72,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<Choice>, Failure> {
     Ok(Some(choice))
 }
 
-/// The models of providers whose keys were found.
+/// Returns the models of providers whose keys were found.
 fn with_keys(runtime: &Runtime) -> Vec<Offered> {
     let mut offered = Vec::new();
     for provider in runtime.providers() {
@@ -85,7 +85,7 @@ fn with_keys(runtime: &Runtime) -> Vec<Offered> {
     offered
 }
 
-/// The download of the configured model's weights, if they are missing.
+/// Returns the download of the configured model's weights, if they are missing.
 fn download(runtime: &Runtime) -> Option<Offered> {
     let model = runtime.model();
     let WeightsSource::Asset(asset) = runtime.weights_source(&model)? else { return None };
@@ -112,7 +112,7 @@ fn question_of(offered: &[Offered]) -> Dialog {
     }
 }
 
-/// Reads the number of an answer. The one behind the offers chooses none.
+/// Parses the number of an answer. The one after the offers chooses none.
 fn read_answer(line: &str, offers: usize) -> Result<Option<usize>, String> {
     match line.to_ascii_lowercase().as_str() {
         "" => Err(String::new()),
@@ -130,7 +130,7 @@ fn folded(offered: &Offered) -> Text {
     Text::new().with(Look::Green, "✓ model: ").plain(offered.choice.model.as_str())
 }
 
-/// Writes the model into the user's configuration, so that it is asked once.
+/// Writes the model to the user's configuration, so that the question is asked only once.
 fn remember(runtime: &Runtime, model: &ModelId) {
     let folders = &runtime.setup().folders;
     let Ok(path) = folders.config_file() else { return };

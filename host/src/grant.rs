@@ -1,4 +1,4 @@
-//! `jaato plugin grant` and `revoke`: what plugins may do in the person's name.
+//! `jaato plugin grant` and `revoke`: what plugins may do on the user's behalf.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{find, report, start, trust};
 
-/// Grants a plugin services that it asks for; all of them where none is named.
+/// Grants a plugin requested services, or all of them if none are named.
 pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
@@ -22,7 +22,7 @@ pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     let entry = find::plugin(&runtime, &registry, name)?;
     if entry.description().is_none() {
         let (why, hint) = entry.why_not().unwrap_or_default();
-        let text = format!("plugin `{name}` cannot be asked what it wants: {why}");
+        let text = format!("cannot ask plugin `{name}` for its grants: {why}");
         return Err(Failure::new(Exit::Plugin, text).maybe_hint(hint));
     }
     let asked = setup.grants.asked(entry);
@@ -41,7 +41,7 @@ pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     store(setup)?
         .grant(name, digest, wanted.iter().copied(), SystemTime::now())
         .map_err(trust::failed)?;
-    report::sentence(&format!("plugin `{name}` may from here on:"))?;
+    report::sentence(&format!("plugin `{name}` may now:"))?;
     lines(wanted.iter().copied())?;
     report::sentence(&format!(
         "this holds for this content of its file, sha256 {digest}; to take it back:\n  jaato plugin revoke {name}"
@@ -49,7 +49,8 @@ pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Takes services back from a plugin, which need not be there any more; all where none is named.
+/// Revokes a plugin's services, or all of them if none are named. The plugin need not exist any
+/// longer.
 pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let setup = runtime.setup();
@@ -60,7 +61,7 @@ pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome 
     let names: Vec<_> = services.iter().map(String::as_str).collect();
     let taken = store(setup)?.revoke(name, &names).map_err(trust::failed)?;
     if !taken.is_empty() {
-        report::sentence(&format!("plugin `{name}` may from here on no more:"))?;
+        report::sentence(&format!("plugin `{name}` may no longer:"))?;
         lines(taken.iter().map(String::as_str))?;
         return Ok(Exit::Done);
     }
@@ -72,23 +73,23 @@ pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome 
         return Err(Failure::new(Exit::Plugin, text)
             .hint(format!("`jaato plugin disable {name}` leaves it out")));
     }
-    report::sentence(&format!("plugin `{name}` was granted nothing of that"))?;
+    report::sentence(&format!("plugin `{name}` had none of these grants"))?;
     Ok(Exit::Done)
 }
 
-/// Gives a file that the person trusts what an earlier one of its name was granted, and says so.
+/// Gives a trusted file the grants of an earlier one with the same name, and reports them.
 pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), Failure> {
     let carried = GrantStore::in_folder(data).carry_over(name, digest, SystemTime::now());
     let carried: BTreeSet<String> = carried.map_err(trust::failed)?;
     if carried.is_empty() {
         return Ok(());
     }
-    report::sentence("as its earlier file was granted, it may:")?;
+    report::sentence("it keeps the grants of its earlier file and may:")?;
     lines(carried.iter().map(String::as_str))?;
     report::line(&format!("to take that back:\n  jaato plugin revoke {name}"))
 }
 
-/// Prints what a plugin asks for, in `plugin show`.
+/// Prints the services that a plugin requests, in `plugin show`.
 pub fn print(runtime: &Runtime, entry: &PluginEntry) -> Result<(), Failure> {
     for (name, standing) in runtime.setup().grants.asked(entry) {
         let allows = allows(name);
@@ -100,7 +101,7 @@ pub fn print(runtime: &Runtime, entry: &PluginEntry) -> Result<(), Failure> {
     }
 }
 
-/// Says what a plugin asks for, for programs.
+/// Returns the services that a plugin requests as JSON.
 pub fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
     let asked = runtime.setup().grants.asked(entry).into_iter();
     let asked = asked.map(|(name, standing)| {
@@ -113,7 +114,8 @@ pub fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
     asked.collect()
 }
 
-/// Says in one line what a plugin asks for and was not granted; `None` where that is nothing.
+/// Lists in one line the requested services that a plugin was not granted. Returns `None` if there
+/// are none.
 pub fn lacking(setup: &Setup, entry: &PluginEntry) -> Option<String> {
     let asked = setup.grants.asked(entry).into_iter();
     let lacking = asked.filter(|(_, standing)| *standing == GrantStanding::NotGranted);
@@ -121,7 +123,7 @@ pub fn lacking(setup: &Setup, entry: &PluginEntry) -> Option<String> {
     (!lacking.is_empty()).then(|| format!("not granted {}", lacking.join(", ")))
 }
 
-/// Checks which services are meant: a plugin is granted nothing that it does not ask for.
+/// Checks which services are meant. A plugin is granted nothing that it does not request.
 fn wanted<'a>(
     entry: &PluginEntry,
     asked: &[(&'a str, GrantStanding)],
@@ -147,7 +149,7 @@ fn wanted<'a>(
     services.iter().map(find).collect()
 }
 
-/// Refuses what is the name of no grant.
+/// Refuses a name that is not a grant.
 fn known(service: &str) -> Result<(), Failure> {
     if grant_named(service).is_some() {
         return Ok(());
@@ -169,7 +171,7 @@ fn lines<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
 }
 
 fn allows(name: &str) -> &'static str {
-    grant_named(name).map_or("(this jaato does not know it)", |grant| grant.allows)
+    grant_named(name).map_or("(unknown to this version of jaato)", |grant| grant.allows)
 }
 
 fn store(setup: &Setup) -> Result<GrantStore, Failure> {

@@ -1,17 +1,17 @@
-//! Lines of standard input for programs: each within a bound, and few at a time.
+//! Lines of standard input from programs, each limited in length, and few at a time.
 
 use std::io::{self, BufRead as _, Read as _};
 
 use jaato_runtime::types::{Error, ErrorKind};
 use tokio::sync::mpsc;
 
-/// Longest line, in bytes: what a frame can carry.
+/// The longest line, in bytes: the capacity of a frame.
 const LINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// Lines that wait to be taken: a fast writer must not fill the memory.
+/// How many lines wait to be taken, so that a fast writer does not fill the memory.
 const LINES_WAITING_MAX: usize = 16;
 
-/// Reads lines on a thread of their own: standard input cannot be waited for without blocking.
+/// Reads lines on their own thread, because reading standard input blocks.
 pub fn read_lines() -> mpsc::Receiver<Result<Vec<u8>, Error>> {
     let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
     std::thread::spawn(move || {
@@ -22,7 +22,7 @@ pub fn read_lines() -> mpsc::Receiver<Result<Vec<u8>, Error>> {
             let message = match read {
                 Ok(0) => return,
                 Ok(_) if line.len() as u64 > LINE_BYTES_MAX => {
-                    // Its end may be the very byte by which it is too long.
+                    // The line end may be the very byte that makes it too long.
                     if !line.ends_with(b"\n") && skip_line(&mut input).is_err() {
                         return;
                     }

@@ -1,4 +1,4 @@
-//! `jaato plugin install` and `remove`: the person's own plugins folder.
+//! `jaato plugin install` and `remove`: the user's own plugins folder.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{plugin, report, start, trust};
 
-/// Installs a plugin that lies on this machine.
+/// Installs a plugin from this machine.
 pub async fn install(global: Global, what: &Path) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let setup = runtime.setup();
@@ -29,7 +29,7 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     if let Some(shipped) = shipped {
         let path = shipped.file.path.display();
         let text = format!("plugin `{name}` is shipped with jaato: `{path}` has the name");
-        return Err(Failure::new(Exit::Plugin, text).hint("give yours a name of its own"));
+        return Err(Failure::new(Exit::Plugin, text).hint("give your plugin another name"));
     }
     let description = plugin::described(setup, source.file()).await?;
     let unusable = refuse_conflict(&runtime, &source, &description, &folder)?;
@@ -50,7 +50,7 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     }
     say_lacking(setup, &source, &description, &installed.path)?;
     if is_trusted(setup, &installed.path)? {
-        report::line("this content is trusted already: it runs inside jaato")?;
+        report::line("this content is already trusted: it runs inside jaato")?;
         return Ok(Exit::Done);
     }
     report::line(&format!(
@@ -61,7 +61,7 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Says what the plugin asks for and was not granted.
+/// Reports the requested services that the plugin was not granted.
 fn say_lacking(
     setup: &Setup,
     source: &Source,
@@ -81,8 +81,8 @@ fn say_lacking(
     ))
 }
 
-/// Refuses a plugin that could not be used where it would lie, or that would take a name from one
-/// that is used. Returns a line for each part of it that cannot be used.
+/// Refuses a plugin that could not be used at its path, or that would take a name from a used one.
+/// Returns a line for each part of it that cannot be used.
 fn refuse_conflict(
     runtime: &Runtime,
     source: &Source,
@@ -117,7 +117,7 @@ fn refuse_conflict(
         .hint("give its plugin and tools names of their own, or remove the other plugin first"))
 }
 
-/// Takes a plugin out of the person's own folder.
+/// Removes a plugin from the user's own folder.
 pub fn remove(global: Global, name: &str) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     own_folder(&setup)?;
@@ -148,7 +148,7 @@ pub fn remove(global: Global, name: &str) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The failure for a name that no plugin has, with the nearest that one has.
+/// Returns the failure for an unknown plugin name, with the most similar known name.
 pub fn unknown(name: &str, all: &[PlacedPlugin]) -> Failure {
     Failure::unknown("plugin", name, all.iter().map(|plugin| plugin.manifest.name.as_str()))
 }
@@ -158,7 +158,7 @@ fn elsewhere(name: &str, plugin: &PlacedPlugin) -> Failure {
     let what = match plugin.file.place {
         PlaceKind::Shipped => "is shipped with jaato",
         PlaceKind::CommandLine | PlaceKind::Variable | PlaceKind::User | PlaceKind::Workspace => {
-            "does not lie in your own plugins folder"
+            "is not in your own plugins folder"
         }
     };
     Failure::new(Exit::Plugin, format!("plugin `{name}` {what}: `{path}`"))

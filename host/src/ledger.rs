@@ -1,4 +1,4 @@
-//! `jaato ledger`: what requests, calls and decisions have come to.
+//! `jaato ledger`: shows token usage, cost and permission decisions.
 
 use std::io;
 
@@ -51,7 +51,7 @@ pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
     if let Some(first) = summary.first_bad_line {
         let count = summary.bad_lines;
         let text = format!(
-            "skipped what is no record in the ledger `{}`: {count} {}, the first is line {first}",
+            "skipped invalid records in the ledger `{}`: {count} {}, the first is line {first}",
             path.display(),
             if count == 1 { "line" } else { "lines" }
         );
@@ -105,7 +105,7 @@ fn table(summary: &Summary) -> Outcome {
 fn row(row: &TurnRow) -> Vec<String> {
     let totals = &row.totals;
     let turn = if row.turn == 0 { "-".to_owned() } else { row.turn.to_string() };
-    // To the second: who wants more reads the records themselves.
+    // To the second. The records themselves have more precise times.
     let time = row.started.split('.').next().unwrap_or_default().replace('T', " ");
     let (requests, calls) = (
         with_failed(totals.requests, totals.failed_requests),
@@ -128,7 +128,7 @@ fn row(row: &TurnRow) -> Vec<String> {
     ]
 }
 
-/// What is known of a cost: `$0.012`, `-` where nothing is, with a `+` where some is not.
+/// Formats a known cost: `$0.012`, `-` if none is known, with a `+` if some is unknown.
 fn cost(totals: &Totals) -> String {
     let is_unknown = totals.cost_micro_usd == 0 && totals.answers_without_cost > 0;
     if is_unknown || totals.requests == totals.failed_requests {

@@ -1,5 +1,4 @@
-//! `jaato provider login` and `logout`: a key that a person gives once, kept where only they read
-//! it.
+//! `jaato provider login` and `logout`: stores an API key where only the user can read it.
 
 use std::io::{self, Read as _};
 
@@ -9,10 +8,10 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start, terminal};
 
-/// Most bytes of a key that is piped in.
+/// The most bytes of a piped key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
-/// Takes a key for a provider: typed without being shown, or from a pipe.
+/// Takes a key for a provider: typed without echo, or from a pipe.
 pub async fn login(global: Global, name: String) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let found = runtime.provider(&name);
@@ -26,10 +25,10 @@ pub async fn login(global: Global, name: String) -> Outcome {
     }
     let key = key(&name)?;
     if key.is_empty() || key.contains(char::is_whitespace) {
-        let text = "a key is one word: nothing was kept";
+        let text = "a key is one word: nothing was saved";
         return Err(Failure::new(Exit::Usage, text));
     }
-    // As it is called where it is looked for, whatever way it was written.
+    // The name under which the key is looked up, however the user wrote it.
     let name = provider.name.clone();
     let form = stored.store(&commands, &name, &key).await.map_err(Failure::from)?;
     let place = match form {
@@ -46,7 +45,7 @@ pub async fn login(global: Global, name: String) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Forgets a key.
+/// Deletes a key.
 pub async fn logout(global: Global, name: String) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let (stored, commands) = (StoredKeys::new(&setup.folders), commands(&setup));
@@ -57,21 +56,22 @@ pub async fn logout(global: Global, name: String) -> Outcome {
         removed = removed || stored.remove(&commands, name).await.map_err(Failure::from)?;
     }
     if !removed {
-        let text = format!("no key of `{name}` is kept");
+        let text = format!("no key of `{name}` is saved");
         return Err(Failure::new(Exit::Usage, text)
-            .hint("one in a variable or in config.toml is yours to take out"));
+            .hint("remove a key in a variable or in config.toml yourself"));
     }
     report::line(&format!("the key of `{name}` is forgotten"))?;
     Ok(Exit::Done)
 }
 
-/// What asks the system's tool for secrets.
+/// Returns the commands of the system's tool for secrets.
 fn commands(setup: &Setup) -> KeyCommands {
     KeyCommands::new(supervisor(setup), &setup.variables)
 }
 
 fn key(name: &str) -> Result<String, Failure> {
-    let failed = |error: io::Error| Failure::new(Exit::Failed, format!("no key came: {error}"));
+    let failed =
+        |error: io::Error| Failure::new(Exit::Failed, format!("cannot read the key: {error}"));
     if terminal::input_is_terminal() {
         let typed = rpassword::prompt_password(format!("Key for {name} (it is not shown): "));
         return typed.map(|key| key.trim().to_owned()).map_err(failed);

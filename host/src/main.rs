@@ -1,4 +1,4 @@
-//! The `jaato` binary: arguments, reports for people; nothing else.
+//! The `jaato` binary: only arguments, and reports for users.
 
 mod answers;
 mod args;
@@ -59,15 +59,15 @@ use commands::{Cli, Command, PluginWork};
 use exit::{Exit, Failure, Outcome};
 
 fn main() -> ExitCode {
-    // The guardian forks: it must be itself before there is a thread or a heap full of arguments.
+    // The guardian forks, so it must start before there are threads or a heap full of arguments.
     if std::env::args_os().nth(1).is_some_and(|argument| argument == "guardian") {
         return jaato_process::guardian_main();
     }
-    // Before anything that holds a key is read: in the host, and in each child that runs a plugin.
+    // Before anything reads a key, in the host and in each child that runs a plugin.
     platform::close_memory();
     platform::outlive_full_files();
     let mut words: Vec<OsString> = std::env::args_os().collect();
-    // `jaato` alone starts a chat if a user sits there; else clap prints the help.
+    // `jaato` without arguments starts a chat if a user is present. Otherwise clap prints the help.
     if words.len() == 1 && terminal::input_is_terminal() && terminal::errors_are_terminal() {
         words.push("chat".into());
     }
@@ -91,8 +91,8 @@ fn main() -> ExitCode {
             None => jaato_worker::serve_main(file),
         };
     }
-    // A worker leaves its orphans to the guardian. Refused by the system, it costs only what a
-    // command leaves that ends its guardian.
+    // A worker leaves its orphans to the guardian. If the system refuses this, only processes that
+    // a command leaves by ending its guardian are affected.
     let _ = jaato_process::prepare_host();
     let exit = in_runtime(cli).unwrap_or_else(|failure| {
         report::failure(&failure);
@@ -102,14 +102,15 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Runs a command on a current-thread tokio runtime: the work is in plugins and on their executor.
+/// Runs a command on a current-thread tokio runtime, because the work is in plugins and on their
+/// executor.
 fn in_runtime(cli: Cli) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")))?;
     let outcome = runtime.block_on(cli.command.run(cli.global));
-    // A question at the terminal or a hung job of a plugin must not hold up the end.
+    // A prompt at the terminal or a plugin's hung job must not delay the end.
     runtime.shutdown_background();
     outcome
 }

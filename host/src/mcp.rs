@@ -16,7 +16,7 @@ use crate::view::View;
 /// The plugin's command.
 const COMMAND: &str = "mcp";
 
-/// Runs it. What follows the name of a server stays as many words as the shell made of it.
+/// Runs it. The words after a server's name stay separate, as the shell passed them.
 pub async fn mcp(global: Global, words: &[String]) -> Outcome {
     terminal::reserve();
     let mut arguments = json!({});
@@ -33,8 +33,8 @@ pub async fn mcp(global: Global, words: &[String]) -> Outcome {
     command::run(global, COMMAND, &[arguments.to_string()], AnswerForm::Text).await
 }
 
-/// Tells `doctor` how it stands with each server, a line each; nothing where there are none. Those
-/// that are not up are started, and given a moment.
+/// Returns the state of each server for `doctor`, one line each. Empty if there are no servers.
+/// Servers that are down are started first, with a short wait.
 pub async fn states(runtime: &Runtime) -> Result<Vec<String>, Failure> {
     if runtime.registry().command(COMMAND).is_none() {
         return Ok(Vec::new());
@@ -50,7 +50,7 @@ pub async fn states(runtime: &Runtime) -> Result<Vec<String>, Failure> {
     shown?;
     let content = match answer {
         Ok(answer) => answer.content,
-        Err(error) => return Ok(vec![format!("their plugin fails: {}", error.message)]),
+        Err(error) => return Ok(vec![format!("the MCP plugin failed: {}", error.message)]),
     };
     let text = content.get("result").and_then(Value::as_str).unwrap_or_default();
     let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();

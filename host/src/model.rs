@@ -1,4 +1,4 @@
-//! `jaato model`: models, and the weights of those that run on this machine.
+//! `jaato model`: models, and the weights of local ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 /// Fetches a model's weights, or lets its provider's server fetch them.
 pub async fn pull(global: Global, model: Option<String>) -> Outcome {
     let mut setup = start::setup(start::arguments(global))?;
-    // That is what was asked for.
+    // The command asks for exactly that.
     setup.config.local_download = true;
     let runtime = start::runtime_of(setup).await;
     let wanted = model.map_or_else(|| runtime.model(), ModelId::new);
@@ -134,7 +134,7 @@ async fn fetch(runtime: Runtime, asset: Asset) -> Outcome {
     }
 }
 
-/// Takes weights from a file.
+/// Imports weights from a file.
 pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (declared, assets) = (runtime.declared_assets(), assets(&runtime)?.clone());
@@ -165,7 +165,7 @@ pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcom
     Ok(Exit::Done)
 }
 
-/// The size tells which declared file is meant; the digest decides.
+/// Imports a declared file. The size determines which one is meant, and the digest decides.
 fn import_declared(
     assets: &Assets,
     file: &Path,
@@ -177,45 +177,41 @@ fn import_declared(
     if let Some(asset) = known {
         return Ok((asset.id.clone(), assets.import(file, asset, report)?));
     }
-    // Whatever is wrong with the path itself is said by the import.
+    // The import reports any problem with the path itself.
     if let Some(asset) = declared.first().filter(|_| bytes == 0) {
         return Ok((asset.id.clone(), assets.import(file, asset, report)?));
     }
     let text = format!(
-        "`{}` is none of the models that jaato knows: no one has {bytes} bytes",
+        "jaato does not know the model in `{}`: no known file has {bytes} bytes",
         file.display()
     );
     Err(Error::new(ErrorKind::Failed, text)
-        .with_hint("`--name NAME` takes it under a name of your own"))
+        .with_hint("`--name NAME` imports it under your own name"))
 }
 
 fn assets(runtime: &Runtime) -> Result<&Assets, Failure> {
     runtime.assets().ok_or_else(|| {
-        Failure::new(
-            Exit::Configuration,
-            "the system does not say where your home is, so there is no cache",
-        )
-        .hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
+        Failure::new(Exit::Configuration, "cannot find your home folder, so there is no cache")
+            .hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
     })
 }
 
 fn no_weights(wanted: &ModelId, declared: &[Asset]) -> Failure {
     let known: Vec<_> = declared.iter().map(|asset| asset.id.as_str()).collect();
-    let failure =
-        Failure::new(Exit::Usage, format!("there are no weights to fetch for `{wanted}`"));
+    let failure = Failure::new(Exit::Usage, format!("no weights to download for `{wanted}`"));
     match known.as_slice() {
         [] => failure.hint("no plugin declares any; `jaato plugin list` lists the plugins"),
         known => failure.hint(format!("there are some for {}", known.join(", "))),
     }
 }
 
-/// Shows what a fetch or an import tells as it would be shown within a session.
+/// Shows the events of a fetch or an import as a session would.
 fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
     let tell = teller(view);
     Arc::new(move |event| tell(delta_of(&event)))
 }
 
-/// Shows what comes while models are fetched.
+/// Shows deltas while models are fetched.
 fn teller(view: &Arc<View>) -> Tell {
     let view = Arc::clone(view);
     Arc::new(move |delta| {

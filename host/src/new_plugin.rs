@@ -1,4 +1,4 @@
-//! `jaato plugin new`: the crate of a plugin of the person's own.
+//! `jaato plugin new`: creates the crate of the user's own plugin.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub enum NewKind {
     Environment,
 }
 
-/// Writes the crate, and says what comes next.
+/// Writes the crate, and prints the next steps.
 pub fn write(name: &str, kind: NewKind, path: Option<PathBuf>, sdk: Option<PathBuf>) -> Outcome {
     let kind = match kind {
         NewKind::Tool => TemplateKind::Tool,

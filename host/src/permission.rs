@@ -51,7 +51,7 @@ pub struct ExplainArgs {
     pub output: OutputForm,
 }
 
-/// Lists the rules of all files, from the file that binds most.
+/// Lists the rules of all files, highest precedence first.
 pub fn list(global: Global, as_json: bool, shipped: bool) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let RuleFiles { files, warnings, .. } = rule_files(&setup);
@@ -136,7 +136,7 @@ fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), Failure
     let unread = names.iter().map(|name| root.join(".jaato").join(name)).find(|path| path.exists());
     match (unread, setup.trusted_workspace()) {
         (Some(path), None) => report::line(&format!(
-            "`{}` does not count: the workspace is not trusted",
+            "`{}` is not used: the workspace is not trusted",
             visible::name(&path.display().to_string())
         )),
         _ => Ok(()),
@@ -162,7 +162,7 @@ pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
     let (evaluation, why, mut hint) = answer;
     if evaluation.waits_for_trust {
         let text =
-            "it runs code of the workspace, and your rule allows that once `jaato trust` trusts it";
+            "it runs code from the workspace, and your rule allows that only after `jaato trust`";
         hint = Some(text.to_owned());
     }
     match args.output {
@@ -321,7 +321,7 @@ fn layer(layer: Layer) -> &'static str {
     layer.name()
 }
 
-/// Runs the cases of a file against the rules, and prints each that is decided otherwise.
+/// Runs the cases of a file against the rules, and prints those with an unexpected decision.
 pub async fn test(global: Global, file: &Path) -> Outcome {
     let failed = |error| Failure::new(Exit::Configuration, format!("{error}"));
     let cases = read_cases(file).map_err(failed)?;
@@ -352,7 +352,10 @@ pub async fn test(global: Global, file: &Path) -> Outcome {
     }
     report::problems(&wrong);
     let (all, bad) = (cases.len(), wrong.len());
-    report::sentence(&format!("{} of {all} calls are decided as the file says", all - bad))?;
+    report::sentence(&format!(
+        "{} of {all} calls get the decision that the file expects",
+        all - bad
+    ))?;
     Ok(if bad == 0 { Exit::Done } else { Exit::Failed })
 }
 

@@ -10,10 +10,10 @@ use crate::chat::slash;
 use crate::exit::{Exit, Failure};
 use crate::report;
 
-/// Reads a mode's name.
+/// Parses a mode's name.
 ///
 /// # Errors
-/// Says which names there are.
+/// Lists the valid names.
 pub fn parse_mode(name: &str) -> Result<Mode, String> {
     Mode::named(name.trim()).ok_or_else(|| {
         let names: Vec<&str> = Mode::ALL.iter().map(|mode| mode.name()).collect();
@@ -97,7 +97,7 @@ fn remark_kept(is_kept: bool) {
     }
 }
 
-/// Writes the answers with their numbers.
+/// Formats the answers with their numbers.
 fn listed(rules: &Rules) -> String {
     let mut lines = vec![mode_line(rules)];
     if rules.answers().is_empty() {

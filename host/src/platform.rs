@@ -1,5 +1,5 @@
-//! What the binary must know of the system before `main`, what it does about signals, and keeping
-//! its memory from other processes of the same user.
+//! System-specific parts of the binary: checks before `main`, signal handlers, and protecting its
+//! memory from other processes of the same user.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -12,18 +12,19 @@ use nix::unistd::Pid;
 
 static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Tells whether the process was started without a standard output (`>&-`).
+/// Returns true if the process was started without a standard output (`>&-`).
 ///
-/// Rust opens `/dev/null` in its place before `main`, so that an answer would vanish there as if it
-/// had been written.
+/// Rust opens `/dev/null` in its place before `main`, so an answer would vanish there as if it had
+/// been written.
 pub fn output_was_closed() -> bool {
     OUTPUT_WAS_CLOSED.load(Relaxed)
 }
 
-/// A file that may not grow (`ulimit -f`) is told as an error of its write, and does not end the
-/// process in silence.
+/// Makes a write to a file that may not grow (`ulimit -f`) fail with an error, instead of silently
+/// ending the process.
 ///
-/// A handler and no `SIG_IGN`: the programs that commands start get the system's own way back.
+/// Uses a handler instead of `SIG_IGN`, so that programs started by commands get the default
+/// action.
 pub fn outlive_full_files() {
     extern "C" fn nothing(_signal: libc::c_int) {}
     // Without one the signal ends the process, as it does by default.
@@ -31,72 +32,73 @@ pub fn outlive_full_files() {
     let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::Handler(nothing)) };
 }
 
-/// Stops the process group, as Ctrl-Z does at a terminal, and returns when it goes on. Where nobody
-/// could let it go on (the group is an orphan), it does not stop.
+/// Stops the process group, as Ctrl-Z does at a terminal, and returns when it continues. Does not
+/// stop if nothing could continue it (the group is an orphan).
 pub fn stop_group() {
     let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
-    // The others first: a signal to the group is taken by any thread, and this one would go on.
-    // SAFETY: to ignore a signal runs nothing.
+    // The others first, because any thread may take a signal to the group, and this one would
+    // continue.
+    // SAFETY: ignoring a signal runs nothing.
     let Ok(found) = (unsafe { sigaction(Signal::SIGTSTP, &ignore) }) else { return };
     let _ = kill(Pid::from_raw(0), Signal::SIGTSTP);
-    // SAFETY: what stood there stands there again.
+    // SAFETY: restores the handler that was there before.
     let _ = unsafe { sigaction(Signal::SIGTSTP, &found) };
-    // By this thread itself: it is stopped before it returns.
+    // This thread itself raises it, so it is stopped before it returns.
     let _ = raise(Signal::SIGTSTP);
 }
 
-/// Counts the bytes that can be read from standard input at once; none where nobody knows.
+/// Returns how many bytes can be read from standard input at once. Returns 0 if that is unknown.
 pub fn bytes_waiting() -> usize {
     let mut count: libc::c_int = 0;
-    // SAFETY: the call writes one number to the place that it is given.
+    // SAFETY: the call writes one number to the given location.
     let asked = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::FIONREAD, &raw mut count) };
     if asked == 0 { usize::try_from(count).unwrap_or_default() } else { 0 }
 }
 
 extern "C" fn look_at_output() {
-    // SAFETY: asking for the flags of a descriptor touches no memory, and one that is not open is
-    // an error.
+    // SAFETY: reading the flags of a descriptor touches no memory, and returns an error for one
+    // that is not open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     OUTPUT_WAS_CLOSED.store(flags == -1, Relaxed);
 }
 
 // SAFETY: the section holds functions of this type, which the system's start-up code calls before
-// `main`; this one uses nothing that Rust's own start-up prepares.
+// `main`. This one uses nothing that Rust's own start-up prepares.
 #[used]
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
 
-/// What this process does about some signals, as it was found.
+/// The handlers of some signals at one time.
 pub struct Handlers(Vec<(Signal, SigAction)>);
 
 impl Handlers {
-    /// Remembers what is done about these signals at this moment.
+    /// Records the current handlers of these signals.
     ///
     /// # Errors
-    /// Where the system refuses that.
+    /// When the system refuses that.
     pub fn remember(signals: &[Signal]) -> Result<Self, Errno> {
         let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
         let remember = |signal: &Signal| {
-            // SAFETY: to ignore a signal runs nothing. There is no way to ask without setting.
+            // SAFETY: ignoring a signal runs nothing. There is no way to ask without setting.
             let found = unsafe { sigaction(*signal, &ignore) }?;
-            // SAFETY: what stood there stands there again.
+            // SAFETY: restores the handler that was there before.
             unsafe { sigaction(*signal, &found) }?;
             Ok((*signal, found))
         };
         signals.iter().map(remember).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Has that done again, whatever has been made of it meanwhile, and children waited for that
-    /// would be forgotten.
+    /// Restores the handlers, whatever has changed them. Also stops ignoring `SIGCHLD`, because
+    /// ended children would otherwise be lost.
     pub fn restore(&self) {
         for (signal, found) in &self.0 {
-            // SAFETY: it is a handler of this program, which is there as long as the program is,
-            // or none.
+            // SAFETY: it is a handler of this program, which exists as long as the program, or
+            // none.
             let _ = unsafe { sigaction(*signal, found) };
         }
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: the default action is no handler; what stood there stands there again unless it
+        // SAFETY: the default action is not a handler. The previous handler is restored unless it
         // was to ignore.
         unsafe {
             if let Ok(found) = sigaction(Signal::SIGCHLD, &default)
@@ -108,21 +110,21 @@ impl Handlers {
     }
 }
 
-/// The variable that leaves the memory open, for debuggers, core files and measuring.
+/// The variable that leaves the memory accessible, for debuggers, core files and measurements.
 #[cfg(target_os = "linux")]
 const OPEN: &str = "JAATO_DUMPABLE";
 
-/// Keeps other processes of this user out of this one's memory and variables, and out of a core
-/// file: a worker that runs a stranger's plugin, say. Root still reads them.
+/// Protects this process's memory and variables from other processes of this user, for example a
+/// worker that runs an untrusted plugin, and from core files. Root can still read them.
 #[cfg(target_os = "linux")]
 pub fn close_memory() {
     if std::env::var_os(OPEN).is_some_and(|value| value == "1") {
         return;
     }
-    // Refused by no system that has it; where it were, all else goes on as before.
+    // No system that has this refuses it. If one did, everything else would still work.
     let _ = nix::sys::prctl::set_dumpable(false);
 }
 
-/// Does nothing where the system has no such thing.
+/// Does nothing on systems without this protection.
 #[cfg(not(target_os = "linux"))]
 pub fn close_memory() {}

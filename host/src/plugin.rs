@@ -1,4 +1,4 @@
-//! `jaato plugin`: what plugins there are, and which the person trusts.
+//! `jaato plugin`: lists plugins, and manages the user's trust in them.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -16,16 +16,16 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{find, grant, report, start, trust as workspace_trust};
 
-/// What a person must know before strangers' code runs.
+/// What a user must know before untrusted code runs.
 const TRUST_WARNING: &str = "what is not trusted runs in a worker: it cannot take jaato down and gets no key, \
 but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know";
 
-/// Tools of a plugin up to which one line names all.
+/// Up to this many tools of a plugin, one line names all.
 const TOOLS_NAMED_MAX: usize = 20;
-/// How many it names of more.
+/// How many tools it names if there are more.
 const TOOLS_NAMED_OF_MANY: usize = 5;
 
-/// Lists the plugins, and what could not be used.
+/// Lists the plugins, including those that could not be used.
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     if as_json {
@@ -39,7 +39,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
     print_list(&runtime)
 }
 
-/// Prints the list of the plugins as they are at this moment.
+/// Prints the list of the current plugins.
 pub fn print_list(runtime: &Runtime) -> Outcome {
     let registry = runtime.registry();
     let plugins = registry.plugins();
@@ -86,7 +86,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     print(&runtime, name)
 }
 
-/// Prints what there is to say of one plugin at this moment.
+/// Prints the current facts about one plugin.
 pub fn print(runtime: &Runtime, name: &str) -> Outcome {
     let registry = runtime.registry();
     let entry = find::plugin(runtime, &registry, name)?;
@@ -157,11 +157,11 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
     })?;
     if !has.eq_ignore_ascii_case(sha256.trim()) {
         let text = format!(
-            "`{}` is another file than you mean: its sha256 is {has}, you gave {sha256}",
+            "`{}` is not the file that you named: its sha256 is {has}, you gave {sha256}",
             file.display()
         );
         return Err(Failure::new(Exit::Plugin, text)
-            .hint("look at `jaato plugin list` again before you trust it"));
+            .hint("check `jaato plugin list` again before you trust it"));
     }
     let data = setup.folders.data()?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -173,8 +173,7 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Takes the trust in a plugin's content back: by a file, a digest, or the name of a plugin that is
-/// there.
+/// Revokes the trust in a plugin's content: by a file, a digest, or the name of an existing plugin.
 pub async fn untrust(global: Global, what: &str) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
@@ -205,12 +204,12 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
         let text = format!("cannot remove the copy in `{}`: {error}", copies.display());
         Failure::new(Exit::Plugin, text)
     })?;
-    let text = if was_trusted { "is not trusted any more" } else { "was not trusted" };
+    let text = if was_trusted { "is no longer trusted" } else { "was not trusted" };
     report::sentence(&format!("the content {digest} {text}"))?;
     Ok(Exit::Done)
 }
 
-/// Lets a plugin describe itself, in a child.
+/// Lets a plugin describe itself, in a child process.
 pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failure> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let described = describe(&supervisor(setup), &setup.executable, &file).await;
@@ -221,7 +220,7 @@ pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failur
     })
 }
 
-/// Says what a plugin offers.
+/// Describes what a plugin offers.
 pub fn offered(manifest: &Manifest, description: &Description) -> String {
     let tools = tools_of(description.tools.iter().map(|tool| tool.name.to_string()));
     let tools = (!tools.is_empty()).then(|| format!("tools {}", tools.join(", ")));
@@ -235,11 +234,11 @@ pub fn offered(manifest: &Manifest, description: &Description) -> String {
 struct Other<'a> {
     kind: &'static str,
     name: &'a str,
-    /// Empty if the name says all.
+    /// Empty if the name is enough.
     title: &'a str,
 }
 
-/// Lists what a plugin offers besides tools and commands, a row for each kind.
+/// Lists what a plugin offers besides tools and commands, one row per kind.
 fn others_of<'a>(
     manifest: &'a Manifest,
     description: &'a Description,
@@ -267,11 +266,11 @@ pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
         if file.exists() {
             return failure.maybe_hint(error.problem.hint());
         }
-        failure.hint("a file is wanted; `jaato plugin list` and `show` tell where a plugin's lies")
+        failure.hint("name a file; `jaato plugin list` and `show` print the file of each plugin")
     })
 }
 
-/// Says why a plugin is not what its file holds, where that is so.
+/// Explains why a running plugin differs from its file, if it does.
 fn kept(runtime: &Runtime, entry: &PluginEntry) -> Option<String> {
     let name = &entry.candidate.manifest.name;
     let why = runtime.why_kept(name.as_str())?.replace("\nhint: ", "\n  ");
@@ -324,7 +323,7 @@ fn offers(entry: &PluginEntry) -> String {
     tools_of(tools).into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// Names tools, or where they are many the first of them and how many more there are.
+/// Lists the names of tools. If there are many, only the first ones and the number of the others.
 fn tools_of(tools: impl Iterator<Item = String>) -> Vec<String> {
     let mut names: Vec<_> = tools.collect();
     if names.len() > TOOLS_NAMED_MAX {
@@ -340,7 +339,7 @@ fn trusted(entry: &PluginEntry) -> String {
         Trust::ByHash(digest) => format!("by its content, sha256 {digest}"),
         Trust::No(digest) => format!("no; its sha256 is {digest}"),
         Trust::WorkspaceNot => {
-            "no; its workspace is not trusted, so it was not looked into".to_owned()
+            "no; its workspace is not trusted, so jaato did not read it".to_owned()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `jaato provider`: which providers there are, with which key, and whether one answers.
+//! `jaato provider`: lists providers with the sources of their keys, and tests whether one answers.
 
 mod full;
 
@@ -20,13 +20,13 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::{report, start};
 
-/// The tool that a model is asked to call: it only reads, and reaches nothing.
+/// The tool that the model should call. It only reads, and reaches nothing.
 const TOOL: &str = "get_environment";
 
-/// Columns of the names before what is told.
+/// The columns of the names before each value.
 const NAME_COLUMNS: usize = 10;
 
-/// What it is asked.
+/// The prompt for the test.
 const HELLO: &str = "Say hello in one word.";
 const CALL: &str = "Call the tool `get_environment` with the aspect `os`, then name the operating \
                     system in one word.";
@@ -129,11 +129,13 @@ pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outc
         .collect();
     report::table(&["model", "window", "answer", "$ per million, in / out", "can"], &rows)?;
     let date = model_facts_source().date;
-    report::remark(&format!("what the provider does not tell is of models.dev, {date}"));
+    report::remark(&format!(
+        "data that the provider does not report comes from models.dev, {date}"
+    ));
     Ok(Exit::Done)
 }
 
-/// What is known that a model can do: `tools, reasoning, image`.
+/// Lists the known abilities of a model: `tools, reasoning, image`.
 fn abilities(facts: &ModelFacts) -> String {
     let own = [(facts.tools, "tools"), (facts.reasoning, "reasoning")];
     let own = own.into_iter().filter(|(can, _)| *can).map(|(_, word)| word);
@@ -141,7 +143,7 @@ fn abilities(facts: &ModelFacts) -> String {
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
-/// Says where the key is that a provider gets.
+/// Describes the source of a provider's key.
 fn key_of(provider: &ProviderInfo) -> String {
     if let Some(problem) = &provider.problem {
         return problem.message.clone();
@@ -153,7 +155,7 @@ fn key_of(provider: &ProviderInfo) -> String {
     }
 }
 
-/// Asks a provider for a word and for a call of a tool, and says what came and how long it took; or
+/// Asks a provider for a word and for a tool call, and reports the answers and their duration. Or
 /// runs all checks.
 pub async fn check(global: Global, name: Option<String>, full: bool) -> Outcome {
     let mut arguments = start::arguments(global);
@@ -175,7 +177,7 @@ async fn ask(runtime: &Runtime, name: Option<&str>, full: bool) -> Outcome {
     let own = wanted.split().map_or("", |(provider, _)| provider);
     let provider = runtime.provider(name.filter(|_| whole.is_none()).unwrap_or(own));
     let provider = provider.map_err(failed)?;
-    // What was found, and where one looked, is told whatever comes of it.
+    // The facts about the provider are printed whatever the result is.
     tell(&provider)?;
     let model =
         if own == provider.name { Ok(wanted.clone()) } else { of(runtime, &provider).await };
@@ -193,7 +195,7 @@ fn named(name: &str, text: &str) -> Result<(), Failure> {
     report::sentence(&format!("{name:<NAME_COLUMNS$} {text}"))
 }
 
-/// Says what is known before anything is sent.
+/// Prints the known facts before anything is sent.
 fn tell(provider: &ProviderInfo) -> Result<(), Failure> {
     named("provider", &format!("{} ({})", provider.name, provider.plugin))?;
     let server = provider.server.as_deref().unwrap_or("none: it runs on this machine");
@@ -227,7 +229,7 @@ async fn of(runtime: &Runtime, provider: &ProviderInfo) -> Result<ModelId, Error
     Ok(ModelId::new(format!("{name}/{chosen}")))
 }
 
-/// What is seen of a turn.
+/// The observations of a turn.
 #[derive(Default)]
 struct Seen {
     first: Mutex<Option<Instant>>,

@@ -1,4 +1,4 @@
-//! `jaato plugin reload`: plugin files described again, and `/plugin` in a conversation.
+//! `jaato plugin reload`: describes plugin files again. Also `/plugin` in a conversation.
 
 use jaato_runtime::registry::{PluginEntry, Status};
 use jaato_runtime::session_loop::{Cancel, Session};
@@ -11,11 +11,11 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::view::View;
 use crate::{plugin, report, start};
 
-/// What a person who changed a file wants to know next.
+/// What a user who changed a file should know next.
 const RUNNING: &str = "a `jaato chat` that runs takes what is there by itself: with the plugin's next call, \
 changed tools with the next message";
 
-/// Describes plugins again, and says what they are other than they were.
+/// Describes plugins again, and reports what changed.
 pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let described = describe_again(&setup, name).await;
@@ -30,8 +30,8 @@ pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
                 useful += 1;
                 report::line(&line(&file, entry))?;
             }
-            // A person who disabled it, or has not trusted its workspace, knows: that is no
-            // failure.
+            // The user knows that they disabled it, or have not trusted its workspace, so it is not
+            // a failure.
             (Ok(entry), Some((why, _))) if is_left_out(entry) => {
                 let manifest = &entry.candidate.manifest;
                 report::line(&format!("{} {}: left out, {why}", manifest.name, manifest.version))?;
@@ -71,7 +71,7 @@ fn line(file: &DescribedAgain, entry: &PluginEntry) -> String {
     let new = entry.description();
     changes.extend(changed_tools(tools(old.as_ref()), tools(new)));
     if changes.is_empty() && old.as_ref() != new {
-        changes.push("describes itself in another way".to_owned());
+        changes.push("has a new description".to_owned());
     }
     let changes = if changes.is_empty() { "as before".to_owned() } else { changes.join("; ") };
     format!("{} {}: {changes}", manifest.name, manifest.version)
@@ -98,7 +98,7 @@ fn changed_tools(before: &[ToolSpec], now: &[ToolSpec]) -> Vec<String> {
     changes
 }
 
-/// Does what stands behind `/plugin` in a conversation.
+/// Runs the words after `/plugin` in a conversation.
 pub async fn in_chat(
     runtime: &Runtime,
     session: &mut Session,
@@ -120,10 +120,7 @@ pub async fn in_chat(
         }
         ["reload"] => reload_in_chat(runtime, session, view, None, cancel).await,
         ["reload", name] => reload_in_chat(runtime, session, view, Some(name), cancel).await,
-        _ => {
-            Err(Failure::new(Exit::Usage, "`/plugin` was not understood")
-                .hint(slash::hint("plugin")))
-        }
+        _ => Err(Failure::new(Exit::Usage, "cannot parse `/plugin`").hint(slash::hint("plugin"))),
     }
 }
 
@@ -139,7 +136,7 @@ async fn reload_in_chat(
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
         changes = runtime.reload_plugins(name) => changes?,
     };
-    // Tells what changed, and takes it.
+    // Takes the changes, and reports them.
     session.renew_tools(cancel).await;
     view.settle().await;
     if changes.is_empty() {

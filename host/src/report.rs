@@ -1,4 +1,4 @@
-//! Prints lists and errors for people.
+//! Prints lists and errors for users.
 
 use std::io;
 
@@ -17,23 +17,23 @@ pub fn failure(failure: &Failure) {
     say(&error(&failure.message, failure.hint.as_deref()));
 }
 
-/// Makes an error and its hint a text.
+/// Formats an error and its hint.
 pub fn error(message: &str, hint: Option<&str>) -> Text {
     let hint = hint.map(|hint| format!("\nhint: {}", indented(hint))).unwrap_or_default();
     headed(Look::Red, "error:", &format!(" {}{hint}", indented(message)))
 }
 
-/// Makes a text of what is said behind a word with a look, broken between words on a terminal.
+/// Formats text after a word with a look, broken between words on a terminal.
 fn headed(look: Look, head: &str, said: &str) -> Text {
     let said = broken(&format!("{head}{said}"));
     Text::new().with(look, head).plain(&said[head.len()..])
 }
 
-/// Prints what could not be used, on standard error, one line each and its hint on the next.
+/// Prints problems on standard error, one line each with its hint on the next.
 pub fn problems(problems: &[String]) {
     for problem in problems {
-        // Who made it a problem has made its text one line, so that no name in it can bring a hint
-        // along.
+        // The code that reported the problem has made its text one line, so no name in it can
+        // contain a hint.
         let (text, hint) = match problem.rsplit_once("\nhint: ") {
             Some((text, hint)) => (text, format!("\nhint: {}", indented(hint))),
             None => (problem.as_str(), String::new()),
@@ -42,7 +42,7 @@ pub fn problems(problems: &[String]) {
     }
 }
 
-/// Prints help on standard output, or on standard error what is wrong with a command line.
+/// Prints help on standard output, or an error about the command line on standard error.
 pub fn usage(error: &clap::Error) -> Result<(), Failure> {
     let text = error.render().to_string();
     match text.strip_prefix("error:") {
@@ -58,17 +58,17 @@ pub fn usage(error: &clap::Error) -> Result<(), Failure> {
     }
 }
 
-/// Prints what a person should know, on standard error.
+/// Prints text that the user should know, on standard error.
 pub fn notes(text: &str) {
     say(&Text::new().plain(&broken(text)));
 }
 
-/// Prints what a person may pass over, on standard error.
+/// Prints text that the user may skip, on standard error.
 pub fn remark(text: &str) {
     say(&Text::new().dim(&broken(text)));
 }
 
-/// Breaks what is said on standard error between words, where that is a terminal.
+/// Breaks text for standard error between words, if that is a terminal.
 fn broken(text: &str) -> String {
     match terminal::errors_are_terminal() {
         true => columns::prose(text, terminal::size().1),
@@ -77,22 +77,22 @@ fn broken(text: &str) -> String {
 }
 
 fn say(text: &Text) {
-    // Nobody is left to tell when nobody reads standard error.
+    // If no one reads standard error, the failure cannot be reported.
     let _ = terminal::say(text);
 }
 
-/// Sets the further lines of a text in, so that none of them looks like one of jaato's own.
+/// Indents the further lines of a text, so that none of them looks like jaato's own.
 pub fn indented(text: &str) -> String {
     visible::text(text).replace('\n', "\n  ")
 }
 
-/// Prints a JSON value, indented, for programs: it was asked for.
+/// Prints a requested JSON value, indented, for programs.
 pub fn exact_json(value: &Value) -> Outcome {
     written(terminal::print_json(&format!("{value:#}\n")))?;
     Ok(Exit::Done)
 }
 
-/// Prints what an answer in JSON says: drawn for people on a terminal, as it is elsewhere.
+/// Prints the content of a JSON answer: drawn for users on a terminal, otherwise as JSON.
 pub fn json(value: &Value) -> Outcome {
     match value {
         Value::Object(content) if terminal::output_is_terminal() => {
@@ -109,12 +109,12 @@ pub fn json_line(value: &Value) -> Result<(), Failure> {
     written(terminal::print_json(&format!("{value}\n")))
 }
 
-/// Prints a text on standard output, safe for the terminal whoever wrote it, and ends its line.
+/// Prints a text on standard output, made safe for the terminal, and ends its line.
 pub fn line(text: &str) -> Result<(), Failure> {
     written(terminal::print(&format!("{text}\n")))
 }
 
-/// Prints sentences as [`line`] does; on a terminal long lines are broken between words.
+/// Prints sentences like [`line`]. On a terminal, long lines are broken between words.
 pub fn sentence(text: &str) -> Result<(), Failure> {
     match terminal::output_is_terminal() {
         true => line(&columns::prose(text, terminal::size_of(Channel::Output).1)),
@@ -123,18 +123,18 @@ pub fn sentence(text: &str) -> Result<(), Failure> {
 }
 
 fn written(written: io::Result<()>) -> Result<(), Failure> {
-    // Nobody reads any more (`| head -1`): that is no failure to tell about.
+    // A closed reader (`| head -1`) is not a failure to report.
     written.map_err(|error| unwritable(error).unwrap_or_else(|| Failure::new(Exit::Failed, "")))
 }
 
-/// Says that standard output cannot be written; nothing where nobody reads it any more, which is no
-/// failure.
+/// Returns the failure for an unwritable standard output. Returns `None` if its reader is closed,
+/// which is not a failure.
 pub fn unwritable(error: io::Error) -> Option<Failure> {
     (error.kind() != io::ErrorKind::BrokenPipe)
         .then(|| Failure::new(Exit::Failed, format!("cannot write to standard output: {error}")))
 }
 
-/// Prints rows as columns that line up, on a terminal within its width.
+/// Prints rows as aligned columns, within the width of a terminal.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
     let head: Vec<String> = head.iter().map(|title| title.to_uppercase()).collect();
     let rows: Vec<Vec<_>> = rows
@@ -143,7 +143,7 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
         .collect();
     let laid = match terminal::output_is_terminal() {
         true => columns::fitting(&head, &rows, terminal::size_of(Channel::Output).1),
-        // Scripts read columns by their place.
+        // Scripts read columns by their position.
         false => columns::whole(&head, &rows),
     };
     let mut text = Text::new();

@@ -1,4 +1,4 @@
-//! `jaato run`: a model works on a task, live.
+//! `jaato run`: a model works on a task, with live output.
 
 use std::io::{self, Read as _};
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{answers, attach, conversation, report, start, terminal};
 
-/// Largest task, in bytes: it must cross to the provider with everything else.
+/// The largest task, in bytes, because it goes to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// How long standard input is waited for before a line says so.
+/// How long to wait for standard input before a line says so.
 const INPUT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What `run` takes.
@@ -69,7 +69,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     terminal::reserve();
     let is_text = args.output == OutputForm::Text;
     if args.answers && is_text {
-        let text = "`--answers` is for programs, which follow the events that ask";
+        let text = "`--answers` is for programs and needs JSON output";
         return Err(Failure::new(Exit::Usage, text).hint("`--output json` prints them"));
     }
     let runtime = conversation::runtime(global, &args.session, is_text).await?;
@@ -87,7 +87,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     let mut session = conversation::start(&runtime, &args.session, &view, watch)?;
     conversation::await_tools(&mut session, &args.session, &cancel).await;
     let report = match attach::beside(&runtime, &session, words.into(), &args.attach).await {
-        // What is piped in names no files: whoever wrote it need not be the person.
+        // Piped text attaches no files, because the user need not be its author.
         Ok(prompt) => Ok(session.turn(prompt.followed_by(piped), &cancel).await),
         Err(failure) => Err(failure),
     };
@@ -98,7 +98,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     start::close(runtime).await;
     let (report, shown) = (report?, shown?);
     if let Some(objects) = objects {
-        // A line of its own among the events, and for people to read below an answer.
+        // On its own line among the events, and readable for users below an answer.
         match args.output {
             OutputForm::Json => report::json_line(&objects)?,
             OutputForm::Text => _ = report::json(&objects)?,
@@ -167,7 +167,7 @@ fn print_prompt(
     Ok(Exit::Done)
 }
 
-/// Puts the task together from the command line and standard input.
+/// Combines the task from the command line and standard input.
 async fn task(args: &RunArgs) -> Result<(String, Option<String>), Failure> {
     let given = args.task.join(" ");
     let reads_input = !args.answers && should_read_input(given.trim().is_empty());
@@ -180,8 +180,8 @@ async fn task(args: &RunArgs) -> Result<(String, Option<String>), Failure> {
     Ok((given, piped))
 }
 
-/// Standard input is read when it is piped or a file. One that is merely open, as a service or an
-/// editor leaves it, is waited for only when there is no other task.
+/// Returns true if standard input should be read: if it is piped or a file. One that is merely
+/// open, as a service or an editor leaves it, is read only if there is no other task.
 fn should_read_input(is_needed: bool) -> bool {
     if terminal::input_is_terminal() {
         return false;
@@ -214,7 +214,7 @@ async fn read_input() -> Result<Option<String>, Failure> {
         .map_err(|error| failed(format!("cannot read standard input: {error}")))?;
     if bytes.len() as u64 > TASK_BYTES_MAX {
         return Err(failed(format!("standard input has more than {TASK_BYTES_MAX} bytes"))
-            .hint("put it into a file and name the file in the task"));
+            .hint("write it to a file and name the file in the task"));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         failed(format!(
@@ -226,7 +226,7 @@ async fn read_input() -> Result<Option<String>, Failure> {
     Ok((!text.trim().is_empty()).then_some(text))
 }
 
-/// Turns a turn's end into the exit code; what the view did not show is told here.
+/// Turns the end of a turn into the exit code, and reports errors that the view did not show.
 fn finish(report: &TurnReport, form: OutputForm) -> Outcome {
     let exit = conversation::exit_of_turn(report);
     if report.error.is_none() && exit == Exit::Failed {
@@ -234,7 +234,7 @@ fn finish(report: &TurnReport, form: OutputForm) -> Outcome {
         return Err(Failure::new(exit, message).hint("check the answer: it may claim success"));
     }
     match (&report.error, form) {
-        // The view has told it.
+        // The view has already shown it.
         (_, OutputForm::Text) | (None, OutputForm::Json) => Ok(exit),
         (Some(_), OutputForm::Json) if exit == Exit::Done => Ok(exit),
         (Some(error), OutputForm::Json) => {

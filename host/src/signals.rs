@@ -1,7 +1,7 @@
-//! Ctrl-C, TERM and HUP stop what is going on; one more of them ends the process at once.
+//! Ctrl-C, TERM and HUP stop the current work. A second one ends the process at once.
 //!
-//! A plugin inside jaato can install handlers of its own, or ignore what it likes: what jaato does
-//! is put in its place again, so that the next Ctrl-C works.
+//! A plugin inside jaato can install its own handlers, or ignore signals. jaato restores its
+//! handlers, so that the next Ctrl-C works.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -15,24 +15,23 @@ use tokio::time::MissedTickBehavior;
 use crate::exit::{self, Exit};
 use crate::platform::Handlers;
 
-/// How long a plugin can have taken a signal away: short for a person who wonders and tries once
-/// more.
+/// How long a plugin can have replaced a handler: short enough for a user who tries again.
 const RESTORE_EVERY: Duration = Duration::from_millis(500);
 
 /// The signals that end jaato.
 const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// The handlers that jaato has installed. They are installed once, whoever asks for them later.
+/// jaato's own handlers. They are installed once, even if they are requested again.
 static OWN: OnceLock<Option<Handlers>> = OnceLock::new();
 
-/// Signals that end the process, until this is dropped.
+/// Lets signals end the process, until this is dropped.
 pub struct EndOnSignals {
     tasks: Vec<JoinHandle<()>>,
-    /// The handlers before: most often the system's, which end the process too.
+    /// The previous handlers: usually the system's, which end the process too.
     before: Option<Handlers>,
 }
 
-/// Ctrl-C, TERM and HUP end the process with the terminal as it was. For a question that comes
+/// Makes Ctrl-C, TERM and HUP end the process and restore the terminal. For a question that comes
 /// before there is anything to cancel.
 pub fn end_on_signals() -> EndOnSignals {
     let before = Handlers::remember(&SIGNALS).ok();
@@ -51,28 +50,28 @@ impl Drop for EndOnSignals {
     }
 }
 
-/// Returns the handlers that stand there when it is called first.
+/// Returns the handlers that were installed when it was first called.
 fn own_handlers() -> Option<&'static Handlers> {
-    // Where the system does not say what stands there, it stays whatever it becomes.
+    // If the system does not report the handlers, they are never restored.
     OWN.get_or_init(|| Handlers::remember(&SIGNALS).ok()).as_ref()
 }
 
-/// The first Ctrl-C (or TERM, or HUP) cancels; a second one ends the process at once.
+/// Makes the first Ctrl-C (or TERM, or HUP) cancel. A second one ends the process at once.
 pub fn cancel_on_signals(cancel: Cancel) {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     stop_on(kinds, move || is_first(&cancel));
     keep_handlers();
 }
 
-/// Ctrl-C stops what `interrupt` stops; where that is nothing (false) it ends the process. TERM and
-/// HUP end it all.
+/// Makes Ctrl-C call `interrupt`. If that had nothing to stop (false), it ends the process. TERM
+/// and HUP end everything.
 pub fn interrupt_on_signals(over: Cancel, interrupt: impl Fn() -> bool + Clone + Send + 'static) {
     stop_on([SignalKind::interrupt()], interrupt);
     stop_on([SignalKind::terminate(), SignalKind::hangup()], move || is_first(&over));
     keep_handlers();
 }
 
-/// Puts what was just installed in its place again and again.
+/// Restores the newly installed handlers periodically.
 fn keep_handlers() {
     let Some(handlers) = own_handlers() else { return };
     handlers.restore();
@@ -86,7 +85,7 @@ fn keep_handlers() {
     });
 }
 
-/// Cancels; false where that was done before.
+/// Cancels. Returns false if that was done before.
 fn is_first(cancel: &Cancel) -> bool {
     let is_first = !cancel.is_cancelled();
     cancel.cancel();

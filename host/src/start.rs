@@ -12,7 +12,7 @@ use crate::args::{EnvironmentArgs, Global};
 use crate::exit::{Exit, Failure};
 use crate::{report, terminal};
 
-/// Returns what the options that every command takes say.
+/// Converts the options that every command takes.
 pub fn arguments(global: Global) -> Arguments {
     let mut overrides = Overrides::default();
     if global.offline {
@@ -27,7 +27,7 @@ pub fn arguments(global: Global) -> Arguments {
     }
 }
 
-/// Adds the execution environment that the command line names, or chooses by an option of it.
+/// Adds the execution environment that the command line names, or selects by one of its options.
 pub fn in_environment(arguments: &mut Arguments, environment: &EnvironmentArgs) {
     let chosen = environment.environment.clone();
     let option = short_options(environment).next().map(|(name, _)| name.to_owned());
@@ -35,8 +35,8 @@ pub fn in_environment(arguments: &mut Arguments, environment: &EnvironmentArgs) 
     arguments.overrides.environment = chosen;
 }
 
-/// Returns what the command line says of the execution environment. Its description says for which
-/// settings `--image` and `--container` stand.
+/// Returns the command line's settings for the execution environment. Its description defines the
+/// settings of `--image` and `--container`.
 pub fn environment_options(
     runtime: &Runtime,
     environment: &EnvironmentArgs,
@@ -72,30 +72,30 @@ pub async fn runtime(arguments: Arguments) -> Result<Runtime, Failure> {
     Ok(runtime_of(setup(arguments)?).await)
 }
 
-/// Finds the plugins of a setup, and makes ready for those that misbehave inside this process.
+/// Finds the plugins of a setup, and prepares for plugins that misbehave inside this process.
 pub async fn runtime_of(setup: Setup) -> Runtime {
     let runtime = Runtime::start(setup).await;
     tell_last_words(runtime.log().path());
     terminal::log_what_is_printed(runtime.log());
-    // Threads that have run a plugin's code run its destructors when they end: one that dies there
-    // would take the exit code of the work with it. They go with the process.
+    // Threads that have run a plugin's code run its destructors when they end. A crash there would
+    // lose the exit code of the work. So they end with the process.
     std::mem::forget(runtime.keep_threads());
     runtime
 }
 
-/// Finds the plugins for a command that prints what it found and ends with the process: to take
-/// apart what is known of many plugins would take longer than to print it.
+/// Finds the plugins for a command that prints its result and ends the process. Freeing the facts
+/// about many plugins would take longer than printing them.
 pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, Failure> {
     Ok(Box::leak(Box::new(runtime(arguments).await?)))
 }
 
-/// Ends everything that runs, and tells of what commands had left running and of a ledger that is
-/// not whole.
+/// Ends everything that runs, and reports processes that commands had left running, and an
+/// incomplete ledger.
 pub async fn close(runtime: Runtime) {
     let told = |line: String| report::problems(&[line]);
     tokio::select! {
         () = runtime.finish(&told) => {}
-        // Who presses Ctrl-C now wants no more waiting.
+        // A user who presses Ctrl-C now does not want to wait longer.
         _ = tokio::signal::ctrl_c() => {}
     }
     let ending = runtime.close().await;
@@ -105,9 +105,9 @@ pub async fn close(runtime: Runtime) {
     report::problems(&ending.ledger);
 }
 
-/// Tells what could not be used, for commands that do not list the plugins themselves: that the
-/// workspace is not trusted, and a line for each plugin file that failed or whose names are taken.
-/// A plugin that only waits for trust is no problem.
+/// Lists the problems, for commands that do not list the plugins themselves: that the workspace is
+/// not trusted, and a line for each plugin file that failed or whose names are taken. A plugin that
+/// only waits for trust is not a problem.
 pub fn problems(runtime: &Runtime) -> Vec<String> {
     let mut problems = Vec::from_iter(workspace_line(runtime.setup()));
     problems.extend_from_slice(runtime.problems());
@@ -124,16 +124,15 @@ pub fn problems(runtime: &Runtime) -> Vec<String> {
     problems
 }
 
-/// Says in one line how the workspace stands, where there is something to say.
+/// Describes the workspace's state of trust in one line, if there is something to report.
 pub fn workspace_line(setup: &Setup) -> Option<String> {
     let root = setup.workspace.root().display().to_string();
     let root = visible::name(&root);
     match &setup.workspace_state {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => None,
         WorkspaceState::Untrusted { found } => Some(format!(
-            "workspace `{root}` is not trusted, so {} there {} not used; `jaato trust` trusts it",
-            listed(found),
-            if found.len() == 1 { "is" } else { "are" }
+            "workspace `{root}` is not trusted, so jaato ignores {}; run `jaato trust` to trust it",
+            listed(found)
         )),
         WorkspaceState::Changed { files } => {
             let changes: Vec<_> = files
@@ -148,7 +147,7 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
                 })
                 .collect();
             Some(format!(
-                "workspace `{root}` is not trusted any more: {}; `jaato trust` trusts it as it is",
+                "workspace `{root}` is no longer trusted: {}; run `jaato trust` to trust it again",
                 few(&changes).join(", ")
             ))
         }

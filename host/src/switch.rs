@@ -1,4 +1,5 @@
-//! `jaato plugin enable` and `disable`: `[plugins] disabled` of the person's own configuration.
+//! `jaato plugin enable` and `disable`: changes `[plugins] disabled` in the user's own
+//! configuration.
 
 use jaato_install::placed_plugins;
 use jaato_runtime::config::{ConfigError, Listing, list_disabled_plugin};
@@ -8,13 +9,13 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{install, report, start};
 
-/// Lists a plugin as disabled, or takes it off that list.
+/// Adds a plugin to the disabled ones, or removes it from them.
 pub fn switch(global: Global, name: &str, listing: Listing) -> Outcome {
     let arguments = start::arguments(global);
     let setup = start::setup(arguments.clone())?;
     let all = placed_plugins(&places(&setup));
     let is_off = |setup: &Setup| setup.config.plugins_disabled.iter().any(|other| other == name);
-    // A name without a plugin may still be on the list: it can be taken off, not put there.
+    // A name without a plugin may still be on the list. It can be removed, but not added.
     let is_there = all.iter().any(|plugin| plugin.manifest.name.as_str() == name);
     if !is_there && (listing == Listing::In || !is_off(&setup)) {
         return Err(install::unknown(name, &all));
@@ -26,17 +27,17 @@ pub fn switch(global: Global, name: &str, listing: Listing) -> Outcome {
     let failed =
         |error: ConfigError| Failure::new(Exit::Configuration, &error).maybe_hint(error.hint());
     let changed = list_disabled_plugin(&file, name, listing).map_err(failed)?;
-    // Lists of what is off add up: another layer may hold it too.
+    // The lists of several layers are joined, so another layer may contain it too.
     let stays_off = listing == Listing::Out && is_off(&start::setup(arguments)?);
     if stays_off {
-        let text = format!("plugin `{name}` is disabled elsewhere too, so it stays so");
+        let text = format!("plugin `{name}` is also disabled elsewhere, so it stays disabled");
         return Err(Failure::new(Exit::Configuration, text)
-            .hint("`jaato config show` tells where `plugins.disabled` comes from"));
+            .hint("`jaato config show` shows the source of `plugins.disabled`"));
     }
     let state = if listing == Listing::In { "disabled" } else { "enabled" };
     report::line(&match changed {
         true => format!("plugin `{name}` is {state}: {}", file.display()),
-        false => format!("plugin `{name}` is {state} already"),
+        false => format!("plugin `{name}` is already {state}"),
     })?;
     Ok(Exit::Done)
 }

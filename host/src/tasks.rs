@@ -1,4 +1,4 @@
-//! `/tasks` of a conversation: the calls that go on in the background, and their end.
+//! `/tasks` of a conversation: lists and ends background tasks.
 
 use jaato_runtime::session_loop::{RunningTask, SessionHandle};
 use jaato_runtime::types::Error;
@@ -9,10 +9,10 @@ use crate::exit::{Exit, Failure};
 use crate::report;
 use crate::terminal::{exact_line, one_line, size};
 
-/// Columns of what stands in one row beside the text of a task.
+/// The columns of a row besides the text of a task.
 const TASK_COLUMNS: usize = 30;
 
-/// Lists what runs in the background, or ends it.
+/// Lists the background tasks, or ends one.
 ///
 /// # Errors
 /// When the session is over.
@@ -25,19 +25,19 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
         }
         ["stop", id] => stop(session, id),
         _ => {
-            let text = format!("`/tasks {}` is nothing", words.join(" "));
+            let text = format!("unknown: `/tasks {}`", words.join(" "));
             report::failure(&Failure::new(Exit::Usage, text).hint(slash::hint("tasks")));
             Ok(Exit::Usage)
         }
     }
 }
 
-/// The tasks that the person has been told of.
+/// The tasks that the user was told about.
 #[derive(Debug, Default)]
 pub struct Told(Vec<String>);
 
 impl Told {
-    /// Names the tasks that run and were not named before; nothing where there is none.
+    /// Names the running tasks that were not named before. Returns `None` if there are none.
     pub fn newly_running(&mut self, session: &SessionHandle) -> Option<String> {
         let running = session.running_tasks().unwrap_or_default();
         let ids: Vec<String> = running.into_iter().map(|task| task.facts.task_id).collect();
@@ -64,7 +64,7 @@ fn stop(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
         return Ok(Exit::Usage);
     }
     for task in meant {
-        // One that has ended meanwhile is ended.
+        // A task that has just ended by itself is fine, too.
         let _ = session.cancel_task(&task.facts.task_id);
         report::remark(&format!("{} is ended", exact_line(&task.facts.task_id, TASK_COLUMNS)));
     }
@@ -92,7 +92,7 @@ fn listed(running: &[RunningTask], columns: usize) -> String {
     lines.join("\n")
 }
 
-/// What a call is about: its command where it has one, else all that it was given.
+/// Returns the title of a call: its command if it has one, else all its arguments.
 fn title(arguments: &Value) -> String {
     match arguments.get("command").and_then(Value::as_str) {
         Some(command) => command.to_owned(),

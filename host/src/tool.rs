@@ -1,4 +1,4 @@
-//! `jaato tool`: what tools there are.
+//! `jaato tool`: lists and shows tools.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{report, start};
 
-/// The tools of the host itself, which no plugin has.
+/// The host's own tools, which belong to no plugin.
 struct OwnTools {
     plugin: PluginName,
     specs: Vec<ToolSpec>,
@@ -51,7 +51,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
     let own = OwnTools::new();
     let mut tools: Vec<_> = offered.offer.entries().collect();
     tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
-    // Where there are none, there is nothing to find.
+    // If there are no tools, there is nothing to find.
     if !tools.is_empty() {
         tools.extend(own.entries());
     }
@@ -134,7 +134,8 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Lists the tools with those that plugins set while they run. A line says what is waited for.
+/// Lists the tools, including those that plugins set while they run. A line says which ones it
+/// waits for.
 pub async fn offered(runtime: &Runtime, names: Vec<String>) -> Result<Offered, Failure> {
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
@@ -147,7 +148,7 @@ pub async fn offered(runtime: &Runtime, names: Vec<String>) -> Result<Offered, F
     Ok(offered?)
 }
 
-/// Says why a tool is not there.
+/// Explains why a tool is missing.
 pub fn missing(name: &str, source: &ToolSource) -> Failure {
     let text = format!("there is no tool `{name}`: {} {}", source.label, source.note);
     Failure::new(Exit::Plugin, text).maybe_hint(source.hint.clone())
@@ -157,7 +158,7 @@ fn missing_line(source: &ToolSource) -> String {
     problem_line(&format!("{} {}", source.label, source.note), source.hint.as_deref())
 }
 
-/// Says what a shipped tool does with the strings of its arguments.
+/// Describes what a shipped tool does with its string arguments.
 fn declarations(tool: &ToolEntry<'_>) -> String {
     let is_known = tool.is_shipped && !tool.spec.foreign;
     let mut text = String::new();
@@ -183,7 +184,7 @@ fn status(tool: &ToolEntry<'_>) -> &'static str {
     }
 }
 
-/// The status in a list: a model is not offered a tool at all times that has a condition.
+/// Returns the status for a list. A model is not always offered a tool that has a condition.
 fn status_with_conditions(tool: &ToolEntry<'_>) -> String {
     let mut text = status(tool).to_owned();
     if let Some(offer) = &tool.spec.available_if {
@@ -195,7 +196,7 @@ fn status_with_conditions(tool: &ToolEntry<'_>) -> String {
     text
 }
 
-/// A sentence for each condition.
+/// Returns a sentence for each condition.
 fn conditions(tool: &ToolEntry<'_>) -> Vec<String> {
     let offer = tool.spec.available_if.as_ref().map(|offer| {
         let Offer { condition, reason } = offer;

@@ -1,4 +1,4 @@
-//! `jaato trust`: the user trusts the workspace as it is.
+//! `jaato trust`: the user trusts the workspace in its current state.
 
 use std::io;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::prompts::trust::{Brings, TrustAnswer};
 use crate::terminal::{self, Reply};
 use crate::{prompts, report, signals, start};
 
-/// What the question calls the names of the files.
-const FILES: &str = "it brings";
+/// The label of the file names in the question.
+const FILES: &str = "it contains";
 
-/// Takes the trust in the workspace back.
+/// Revokes the trust in the workspace.
 pub fn remove(global: Global) -> Outcome {
     let (setup, store) = opened(global)?;
     let was_trusted = store.untrust_workspace(&setup.workspace).map_err(failed)?;
@@ -29,7 +29,7 @@ pub fn remove(global: Global) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Trusts the workspace as it is, and says what that enables.
+/// Trusts the workspace in its current state, and lists what that enables.
 pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     let (setup, store) = opened(global)?;
     let root = root(&setup);
@@ -40,12 +40,12 @@ pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(failed)?;
     if seen.names().next().is_none() {
         report::line(&format!(
-            "workspace `{root}` is trusted: your rules may allow what runs its code (git, cargo, make)\n\
-             jaato reads no file in it; adding one withdraws the trust"
+            "workspace `{root}` is trusted: your rules may allow commands that run its code (git, cargo, make)\n\
+             it has no files that jaato reads; if you add one, the trust ends"
         ))?;
         return Ok(Exit::Done);
     }
-    report::line(&format!("workspace `{root}` is trusted with these files as they are:"))?;
+    report::line(&format!("workspace `{root}` is trusted with the current state of these files:"))?;
     for name in seen.names() {
         report::line(&format!("  {}", visible::name(name)))?;
     }
@@ -57,12 +57,14 @@ pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     }
     if !listed.is_empty() {
         report::line(match no_variables {
-            true => "no variable is sent, so these servers do not start; `jaato trust` agrees",
-            false => "`jaato trust --no-variables` trusts the files and sends no variable",
+            true => {
+                "no variables are sent, so these servers do not start; `jaato trust` sends them"
+            }
+            false => "`jaato trust --no-variables` trusts the files but sends no variables",
         })?;
     }
     report::line(
-        "a change to one of them withdraws the trust; plugins among them are trusted one by one",
+        "if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`",
     )?;
     Ok(Exit::Done)
 }
@@ -78,9 +80,9 @@ fn root(setup: &Setup) -> String {
     visible::name(&setup.workspace.root().display().to_string()).into_owned()
 }
 
-/// Asks the user at the terminal whether a workspace is trusted that never was, or that changed
-/// since; returns true if it is trusted then. Without a terminal, or after a no to the same files,
-/// nothing is asked.
+/// Asks the user at the terminal whether to trust a workspace that never was trusted, or that has
+/// changed. Returns true if it is trusted then. Asks nothing without a terminal, or after the user
+/// declined the same files.
 pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     let Ok(data) = setup.folders.data() else { return Ok(false) };
     let store = TrustStore::in_folder(data);
@@ -89,7 +91,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
         return Ok(false);
     }
     let look = || store.look_at(&setup.workspace);
-    // `declined` is what a remembered no is about.
+    // `declined` are the files that a remembered refusal covers.
     let (seen, declined, what, items) = match &setup.workspace_state {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => return Ok(false),
         WorkspaceState::Untrusted { found } => (None, found.clone(), FILES, found.clone()),
@@ -104,7 +106,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     match store.is_declined(&setup.workspace, &declined) {
         Ok(false) => {}
         Ok(true) => return Ok(false),
-        // A yes could not be recorded; what is wrong is told with what else cannot be used.
+        // Trust could not be recorded. The problem is reported with the others.
         Err(error) if error.is_of_record() => return Ok(false),
         Err(error) => return Err(failed(error)),
     }
@@ -113,7 +115,8 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     brings.push(Brings { what: what.to_owned(), items });
     let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));
     let root = setup.workspace.root().display().to_string();
-    // Nothing runs yet that a signal could cancel; killed, jaato would leave the terminal raw.
+    // No work is running that a signal could cancel. If it were killed, jaato would leave the
+    // terminal raw.
     let ending = signals::end_on_signals();
     let answer = prompts::trust::ask(&root, &brings).await.map_err(said)?;
     drop(ending);
@@ -132,7 +135,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     }
 }
 
-/// Says what trust in the files of a workspace enables, besides instructions for the model.
+/// Lists what trust in the files of a workspace enables, besides instructions for the model.
 fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
     let entries = seen.mcp_entries();
     let named = |text: fn(&Value) -> Option<String>| -> Vec<String> {
@@ -149,14 +152,14 @@ fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
     let parts = [
         ("MCP servers that it starts", named(command_of)),
         ("MCP servers that it connects to", named(address_of)),
-        ("variables of yours that it sends to MCP servers", variables.collect()),
+        ("your variables that it sends to MCP servers", variables.collect()),
         ("calls that its rules allow", seen.allow_rules(home)),
     ];
     let parts = parts.into_iter().filter(|(_, items)| !items.is_empty());
     parts.map(|(what, items)| Brings { what: what.to_owned(), items }).collect()
 }
 
-/// Returns the variables that MCP servers of the workspace would be sent.
+/// Returns the variables that would be sent to MCP servers of the workspace.
 fn variables_of(seen: &Candidate) -> Vec<AgreedVariables> {
     let all = seen.mcp_entries().into_iter().map(|entry| entry.variables());
     all.filter(|agreed| !agreed.variables.is_empty()).collect()

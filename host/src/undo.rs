@@ -23,7 +23,7 @@ pub struct UndoArgs {
     pub yes: bool,
 }
 
-/// Takes a change back, or lists changes.
+/// Undoes a change, or lists changes.
 pub async fn undo(global: Global, args: UndoArgs) -> Outcome {
     terminal::reserve();
     let (command, arguments) = match args.list {

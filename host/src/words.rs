@@ -1,5 +1,5 @@
-//! Words that Tab offers in a conversation: behind `/` the names of commands, behind a name its
-//! words, and paths of files.
+//! Words for Tab completion in a conversation: command names after `/`, their words, and file
+//! paths.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ use tokio::runtime::Handle;
 use crate::chat::slash::COMMANDS;
 use crate::terminal::{self, exact_line};
 
-/// Files that are offered at once: what follows nobody reads.
+/// The most files that are offered at once, because no one reads more.
 const FILES_MAX: usize = 100;
 
-/// Columns of a word with what it stands for.
+/// The columns of a word with its description.
 const DISPLAY_COLUMNS: usize = 76;
 
-/// Columns of the prompt.
+/// The columns of the prompt.
 const PROMPT_COLUMNS: usize = 2;
 
-/// Empties the row that is two rows above the cursor.
+/// Clears the row that is two rows above the cursor.
 const EMPTY_ROW_ABOVE: &str = "\u{1b}7\u{1b}[2A\u{1b}[2K\u{1b}8";
 
-/// Offers words to the line editor, which asks on a thread of its own.
+/// Completes words for the line editor, which asks on its own thread.
 #[derive(Clone)]
 pub struct Words {
     completer: WordCompleter,
@@ -38,23 +38,23 @@ pub struct Words {
     drawing: Arc<Drawing>,
 }
 
-/// What is known of how the editor draws its line.
+/// How the editor draws its line.
 #[derive(Default)]
 struct Drawing {
     /// Whether it is about to draw because of a key.
     is_by_key: AtomicBool,
     /// Whether it draws for the last time.
     is_last: AtomicBool,
-    /// Whether a row is above the line.
+    /// Whether there is a row above the line.
     has_row: AtomicBool,
-    /// Words of a list that it has not drawn yet.
+    /// How many words of a list it has not drawn yet.
     undrawn: AtomicUsize,
     /// Whether the line above such a list is one row.
     is_one_row: AtomicBool,
 }
 
 impl Words {
-    /// Makes it on the runtime of the caller.
+    /// Creates it, on the runtime of the caller.
     pub fn new(completer: WordCompleter) -> Self {
         Self { completer, runtime: Handle::current(), drawing: Arc::default() }
     }
@@ -65,7 +65,7 @@ impl Words {
                 let own = COMMANDS.iter().filter(|own| own.name.starts_with(begun));
                 let own = own.map(|own| WordChoice::new(own.name, own.help));
                 let mut choices: Vec<_> = own.chain(self.completer.names(begun)).collect();
-                // Jaato's own come first, whatever a plugin calls its.
+                // jaato's own words come first, whatever names plugins use.
                 choices.sort_by(|a, b| a.text.cmp(&b.text));
                 choices.dedup_by(|later, first| later.text == first.text);
                 choices
@@ -77,12 +77,12 @@ impl Words {
     }
 }
 
-/// What stands before the cursor.
+/// The text before the cursor.
 #[derive(Debug, PartialEq, Eq)]
 enum Typed<'a> {
     /// The beginning of a command's name.
     Name(&'a str),
-    /// The beginning of a word behind a name.
+    /// The beginning of a word after a name.
     Word { command: &'a str, words: Vec<String>, begun: &'a str },
 }
 
@@ -94,7 +94,8 @@ impl Typed<'_> {
     }
 }
 
-/// Reads what is typed; nothing where no word can be offered: a message, or arguments as JSON.
+/// Parses the input. Returns `None` if no word can be offered: for a message, or for arguments as
+/// JSON.
 fn read(line: &str) -> Option<Typed<'_>> {
     let rest = line.strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
     let Some((command, rest)) = rest.split_once(char::is_whitespace) else {
@@ -109,11 +110,12 @@ fn read(line: &str) -> Option<Typed<'_>> {
     Some(Typed::Word { command, words, begun })
 }
 
-/// Finds the path that is typed at the end of a line: a word with a `/` in it, or behind an `@`.
+/// Finds the path that is typed at the end of a line: a word that contains a `/`, or that follows
+/// an `@`.
 fn path(line: &str) -> Option<&str> {
     let word = line.rsplit(char::is_whitespace).next()?;
     if word.len() == line.len() && line.starts_with('/') {
-        // One slash begins a command; of two the model is sent one.
+        // One slash begins a command. Of two slashes, the model gets one.
         return word.strip_prefix('/').filter(|path| path.starts_with('/'));
     }
     let word = word.trim_start_matches(['(', '"', '\'']);
@@ -123,8 +125,8 @@ fn path(line: &str) -> Option<&str> {
     }
 }
 
-/// Lists the files whose paths begin so. A name with a blank in it is a word only between quotes,
-/// which `@` takes.
+/// Lists the files whose paths begin this way. A name with a blank is a word only between quotes,
+/// which `@` accepts.
 fn files(begun: &str, is_mention: bool) -> Vec<Pair> {
     let (folder, name) = begun.split_at(begun.rfind('/').map_or(0, |at| at + 1));
     let at_home = folder.strip_prefix("~/").and_then(|rest| {
@@ -135,7 +137,7 @@ fn files(begun: &str, is_mention: bool) -> Vec<Pair> {
         "" => PathBuf::from("."),
         folder => at_home.unwrap_or_else(|| folder.into()),
     };
-    // What cannot be read offers nothing.
+    // A folder that cannot be read offers nothing.
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let mut found = Vec::new();
     for entry in entries.flatten() {
@@ -202,14 +204,14 @@ impl Hinter for Words {
     type Hint = String;
 }
 
-/// Fills the row above a draft. It also sees the editor draw, and so tells what that has shown.
+/// Fills the row above a draft. Also observes how the editor draws, to know what is on the screen.
 impl Highlighter for Words {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
         is_own: bool,
     ) -> Cow<'b, str> {
-        // Unless a key is the reason, the line is drawn again below what was shown above it.
+        // Unless a key is the reason, the line is redrawn below the text that was shown above it.
         match self.drawing.is_by_key.swap(false, Relaxed) {
             true => terminal::line_is_drawn(),
             false => terminal::is_shown_above(),
@@ -217,7 +219,7 @@ impl Highlighter for Words {
         let line = prompt.strip_prefix('\n').filter(|_| is_own);
         self.drawing.has_row.store(line.is_some(), Relaxed);
         match line {
-            // A line that was sent keeps the row empty.
+            // After a line was sent, the row stays empty.
             Some(line) if !self.drawing.is_last.load(Relaxed) => {
                 Cow::Owned(format!("{}\n{line}", terminal::work_row()))
             }
@@ -225,14 +227,15 @@ impl Highlighter for Words {
         }
     }
 
-    /// Has every key draw the whole line, so that the reason of each drawing is known.
+    /// Makes the editor redraw the whole line at every key, so that the reason of each drawing is
+    /// known.
     fn highlight_char(&self, _line: &str, _pos: usize, kind: CmdKind) -> bool {
         self.drawing.is_by_key.store(true, Relaxed);
         self.drawing.is_last.store(kind == CmdKind::ForcedRefresh, Relaxed);
         true
     }
 
-    /// Empties the row above the line when a list of words begins below. Ends the list with a free
+    /// Clears the row above the line when a list of words begins below. Ends the list with an empty
     /// row, which the editor takes for that row and erases.
     fn highlight_candidate<'c>(&self, word: &'c str, _kind: CompletionType) -> Cow<'c, str> {
         let drawing = &self.drawing;

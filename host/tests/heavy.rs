@@ -1,4 +1,4 @@
-//! What loads the machine for minutes: the examples are built, and a real model answers.
+//! Tests that load the machine for minutes: the examples are built, and a real model answers.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

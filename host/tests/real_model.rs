@@ -1,4 +1,4 @@
-//! The README's question to the real model, where its weights are on this machine: nothing is
+//! Asks the real model the README's question, if its weights are on this machine. Nothing is
 //! scripted.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -19,11 +19,11 @@ const MODELS: [(&str, &str); 2] = [
 
 const QUESTION: &str = "What operating system am I running on?";
 
-/// The promise of the design for the prefix with all default tools, and room for the question.
+/// The design's limit for the prefix with all default tools, plus space for the question.
 const PROMPT_TOKENS_MAX: u64 = 700 + 40;
 
-/// The same with every plugin: system text and four tools 390, the exchanges that a small model is
-/// shown 790, the question.
+/// The same with every plugin: system prompt and four tools 390, the examples for a small model
+/// 790, the question.
 const EVERY_PLUGIN_TOKENS_MAX: u64 = 390 + 790 + 15;
 
 #[test]
@@ -40,7 +40,7 @@ fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
     house.ship(&provider);
     let model = link_weights(&house, &weights);
     let words = ["run", "--model", model, "--output", "json", QUESTION];
-    // Without a network at all where that can be had, or by the option that promises the same.
+    // Without a network at all if possible, otherwise with the option that promises the same.
     let command = match no_network(&house) {
         Some(way) => Command::under(&house, "unshare", way, &words),
         None => house.command(&[&words[..], &["--offline"]].concat()),
@@ -85,7 +85,7 @@ fn the_first_answer_of_a_real_model_on_a_terminal() {
     let words = format!("run --offline --model {model} '{QUESTION}'");
     let size = Size { rows: 24, columns: 80 };
     let Some(scene) = Scene::begin(&house, &words, size, None) else { return };
-    // It counts how much of the prompt it has read, and ends with an answer in plain words.
+    // It shows how much of the prompt it has read, and ends with a plain-text answer.
     scene.until_shown_once("tokens");
     let shown = scene.end();
     let lines: Vec<&str> = shown.lines().collect();
@@ -146,7 +146,7 @@ fn the_prompt_is_small_with_every_plugin_in_place() {
     house.nothing_lives();
 }
 
-/// What the model can do of the tools for work, one step at a time.
+/// Tests what the model can do with the tools for work, one step at a time.
 #[test]
 fn tools_for_work_are_used_by_a_real_model() {
     let Some(weights) = real_weights() else {
@@ -165,7 +165,7 @@ fn tools_for_work_are_used_by_a_real_model() {
         ("retrieve_memories", "Retrieve the memories with the tag release.", ""),
         ("calculate", "What is 12.5 * 3.1?", "38.75"),
         ("createPlan", "Make a plan with two steps to write a web page.", ""),
-        // It flies, or is flying: the folder of the test is part of what the model reads.
+        // It flies or is flying, because the test's folder is part of the model's input.
         ("use_prompt", "Use the skill heron.", "fl"),
     ] {
         let Some(events) = asked(&house, &weights, Some(tool), task) else { return };
@@ -182,7 +182,7 @@ fn tools_for_work_are_used_by_a_real_model() {
     house.nothing_lives();
 }
 
-/// Asks the real model with every shipped plugin in place, all tools or one of them.
+/// Asks the real model with every shipped plugin, and all tools or one of them.
 fn asked(house: &House, weights: &Path, tool: Option<&str>, task: &str) -> Option<Vec<Event>> {
     let plugins = fixtures::house().unwrap().join("plugins");
     if !plugins.join(library_name("provider_local")).is_file() {
@@ -208,7 +208,7 @@ pub fn real_weights() -> Option<PathBuf> {
     MODELS.iter().any(|(_, file)| folder.join(file).is_file()).then_some(folder)
 }
 
-/// Lends the house the weights, and returns the model that they are.
+/// Links the weights into the installation, and returns their model.
 pub fn link_weights(house: &House, weights: &Path) -> &'static str {
     let models = house.cache().join("models");
     fs::create_dir_all(&models).unwrap();
@@ -217,8 +217,8 @@ pub fn link_weights(house: &House, weights: &Path) -> &'static str {
     if models.join(file).exists() {
         return model;
     }
-    // A link, not a second name: that would change the file's own marks. What was noted of a check
-    // goes along, for hashing a gigabyte takes seconds.
+    // A symbolic link, because a hard link would change the file's own metadata. The record of its
+    // check is copied, because hashing a gigabyte takes seconds.
     std::os::unix::fs::symlink(weights.join(file), models.join(file)).unwrap();
     let note = format!("{file}.verified");
     if weights.join(&note).is_file() {

@@ -1,8 +1,8 @@
-//! Whole tasks in small git repositories, done by the real default model with every shipped plugin
-//! in place. A task is right if its effect and the final answer are.
+//! Whole tasks in small git repositories, done by the real default model with every shipped plugin.
+//! A task succeeds if its effect and the final answer are right.
 //!
-//! `whole_tasks.json` has two sets. The prompt was tuned on one; the other was held out. A task is
-//! of `one` step, of `two` steps, or `talk` if no tool is needed.
+//! `whole_tasks.json` has two sets. The prompt was tuned on one, and the other was held out. A task
+//! has `one` step, `two` steps, or is `talk` if it needs no tool.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -18,8 +18,8 @@ use crate::house;
 use crate::real_model::{link_weights, real_weights};
 use crate::support::{House, fixtures, library_name, skip};
 
-/// Right tasks of a hundred that are expected, by group: a little less than the README's figures,
-/// as another processor rounds otherwise and may take another word.
+/// The minimum percentage of successful tasks by group. A little lower than the README's figures,
+/// because another processor rounds differently and may choose another word.
 const RIGHT_MIN: [(&str, usize); 2] = [("one", 75), ("two", 45)];
 
 #[test]
@@ -32,7 +32,7 @@ fn whole_tasks_that_were_held_out_are_done_by_a_real_model() {
     score("held_out");
 }
 
-/// Runs the tasks of a set and prints a line for each. `WHOLE_TASKS` may name some by their ids.
+/// Runs the tasks of a set and prints a line for each. `WHOLE_TASKS` may select some by their ids.
 fn score(name: &str) {
     let Some(weights) = real_weights() else {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
@@ -67,7 +67,7 @@ fn score(name: &str) {
         *right += usize::from(is_right);
         *all += 1;
     }
-    // Past the harness, which keeps what a test prints: the README's figures are these.
+    // Bypasses the harness, which captures a test's output, because these are the README's figures.
     let line = format!("whole tasks, {name}: {scores:?} (right, all)\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
     for (group, least) in RIGHT_MIN {
@@ -85,8 +85,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// Does a task: `task` in the repository that the lines of `setup` and the task's `more` make. Its
-/// `check` is a shell command that succeeds if the effect and `$ANSWER` are right.
+/// Runs a task: `task` in the repository created by `setup` and the task's `more`. Its `check` is a
+/// shell command that succeeds if the effect and `$ANSWER` are right.
 fn is_done(house: &House, model: &str, setup: &str, task: &Value) -> bool {
     let workspace = house.workspace();
     fs::remove_dir_all(&workspace).unwrap();

@@ -1,8 +1,8 @@
-//! Objects, bytes, futures and wakers cross in both directions, and each is dropped once: what Miri
-//! looks at.
+//! Objects, bytes, futures and wakers cross in both directions, and each is dropped once. Miri
+//! checks these tests.
 //!
-//! Both sides are here, in one binary, so that no library has to be loaded. `cargo xtask test` runs
-//! this under Miri where a nightly toolchain has it.
+//! Both sides are in one binary, so that no library has to be loaded. `cargo xtask test` runs this
+//! under Miri if a nightly toolchain has it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::*;
 use parking_lot::Mutex;
 
-/// Counts what is alive.
+/// Counts live objects.
 #[derive(Clone, Default)]
 struct Alive(Arc<AtomicUsize>);
 
-/// Counts as long as it is held.
+/// Counts as one live object while it is held.
 struct Held(Alive);
 
 impl Alive {
@@ -67,7 +67,7 @@ fn poll_once(future: &mut (impl Future + Unpin)) -> bool {
     std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
-/// What a host's context and its test share.
+/// The data that a host's context shares with its test.
 #[derive(Default)]
 struct Told {
     emitted: Mutex<Vec<Vec<u8>>>,
@@ -112,7 +112,7 @@ impl ContextAbi for HostContext {
         !self.is_cancelled()
     }
 
-    /// Woken by a thread of the host's own.
+    /// A thread of the host wakes it.
     fn sleep_ms(&self, _milliseconds: u64) -> FfiFuture<bool> {
         let (done, alive) = (Arc::new(AtomicBool::new(false)), self.0.alive.one());
         let mut thread = None;
@@ -275,7 +275,7 @@ impl ProviderAbi for Plugin {
     }
 }
 
-/// An instance, what its context was told, and what counts both sides' objects.
+/// Returns an instance, with the data of its host and the counter of both sides' objects.
 fn made() -> (InstanceBox, Arc<Told>) {
     let told = Arc::new(Told::default());
     let factory = FactoryBox::from_value(Plugin::new(&told.alive), TD_Opaque);
@@ -331,7 +331,7 @@ fn a_call_that_is_dropped_half_way_takes_along_what_it_holds() {
     let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::new());
     assert!(!poll_once(&mut waiting));
     drop(waiting);
-    // One that was never polled, too.
+    // The same for a future that was never polled.
     drop(tools.call("wait".into(), HostContext::lend(&told), RVec::new()));
     drop((instance, tools));
     told.alive.is_none();

@@ -1,8 +1,9 @@
-//! The published layout of the boundary is the committed one: an accidental change is a red test.
+//! The published layout of the boundary matches the committed one, so an accidental change fails a
+//! test.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p jaato-plugin-api --test it layout` writes it anew. A changed line
-//! is a change of the boundary: `docs/abi.md` says which ones are allowed. Numbers tell types of
-//! one name apart; they are counted from the root, so that one new type may move others.
+//! `UPDATE_EXPECT=1 cargo test -p jaato-plugin-api --test it layout` rewrites it. A changed line is
+//! a change of the boundary, and `docs/abi.md` says which ones are allowed. Numbers distinguish
+//! types with the same name. They count from the root, so a new type may change others.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ use jaato_plugin_api::abi::abi_stable::type_layout::{
 
 type Layout = &'static TypeLayout;
 
-// Sizes and alignments are those of 64 bits.
+// Sizes and alignments are those of 64-bit targets.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn the_layout_is_the_committed_one() {
@@ -25,7 +26,7 @@ fn the_layout_is_the_committed_one() {
     expect_file!["layout.txt"].assert_eq(&published.text());
 }
 
-/// Every type that can be reached from the root module.
+/// All types that are reachable from the root module.
 struct Published {
     types: Vec<Layout>,
 }
@@ -43,7 +44,7 @@ impl Published {
         Self { types }
     }
 
-    /// All types by name, each with what a load compares.
+    /// Returns all types by name, each with the facts that the loader compares.
     fn text(&self) -> String {
         let mut texts: Vec<String> = self.types.iter().map(|layout| self.of_type(layout)).collect();
         texts.sort();
@@ -101,7 +102,7 @@ impl Published {
         format!("fn({parameters}){}", returns.unwrap_or_default())
     }
 
-    /// The path of a type, and a number where others have the same.
+    /// Returns the path of a type, with a number if others have the same path.
     fn named(&self, layout: Layout) -> String {
         let name = path(layout);
         let mut alike = self.types.iter().filter(|other| path(other) == name);
@@ -115,7 +116,7 @@ impl Published {
 
 fn path(layout: Layout) -> String {
     match layout.mod_path().to_string().as_str() {
-        // References and pointers stand with odd spaces there.
+        // References and pointers have odd spaces there.
         "<prelude>" => {
             let name = layout.full_type().to_string();
             name.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! The boundary: its layout, and what crosses it.
+//! The boundary: its layout, and the objects that cross it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod crossing;

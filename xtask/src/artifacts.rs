@@ -1,7 +1,7 @@
-//! Builds packages with cargo and learns from its messages which files came out.
+//! Builds packages with cargo, and finds the built files in its messages.
 //!
-//! File names and folders differ between systems, profiles and targets; cargo's own messages are
-//! the one source that is right everywhere.
+//! File names and folders depend on the system, the profile and the target. Only cargo's own
+//! messages are always right.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::io::{BufRead, BufReader, IsTerminal as _};
@@ -14,19 +14,19 @@ use serde_json::Value;
 use crate::child;
 use crate::workspace::{Package, Workspace};
 
-/// What cargo is asked to build.
+/// The targets to build.
 #[derive(Debug, Clone, Copy)]
 pub enum Selection<'a> {
     /// The named packages.
     Packages(&'a [&'a str]),
-    /// Every target of every member, tests as well: what `cargo test --workspace` runs.
+    /// All targets of all members, including tests: everything that `cargo test --workspace` runs.
     EverythingForTests,
 }
 
 /// The workspace of the fixtures and the example plugins, below the root.
 const EXAMPLES: &str = "docs/examples";
 
-/// One file or set of files that cargo has built, or found to be up to date.
+/// A file or a set of files that cargo has built, or found to be up to date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Artifact {
     manifest: PathBuf,
@@ -38,26 +38,26 @@ struct Artifact {
     fresh: bool,
 }
 
-/// A program with tests.
+/// A program that contains tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestProgram {
-    /// The package and the target, `jaato it`.
+    /// The package and the target, such as `jaato it`.
     pub name: String,
     /// The file.
     pub path: PathBuf,
-    /// The package's folder, in which cargo runs tests too.
+    /// The package's folder, in which cargo runs tests.
     pub folder: PathBuf,
 }
 
-/// The files that came out of a build.
+/// The files of a build.
 #[derive(Debug)]
 pub struct Built {
     artifacts: Vec<Artifact>,
-    /// Warnings of the compiler and of Clippy, also those of earlier builds that still hold.
+    /// The number of warnings from the compiler and Clippy, including those that cargo replays.
     pub warnings: usize,
 }
 
-/// Builds, with cargo's own progress on the terminal where `watch` asks for it.
+/// Builds, with cargo's own progress on the terminal if `watch` allows it.
 pub fn build(
     workspace: &Workspace,
     profile: &str,
@@ -111,12 +111,12 @@ pub fn build(
     Ok(Built { artifacts, warnings })
 }
 
-/// Makes cargo compile the workspace's crates with Clippy's compiler. One pass checks them and
-/// generates their code; `cargo clippy` and `cargo build` would each read all of them and every
-/// dependency.
+/// Makes cargo compile the workspace's crates with Clippy's compiler, which checks them and
+/// generates code in one pass. Separate runs of `cargo clippy` and `cargo build` would each read
+/// all crates and dependencies.
 ///
 /// # Errors
-/// When the toolchain has no Clippy.
+/// The toolchain has no Clippy.
 pub fn with_lints(command: &mut Command) -> Result<()> {
     let sysroot = child::output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let driver = Path::new(sysroot.trim_end()).join("bin/clippy-driver");
@@ -127,8 +127,7 @@ pub fn with_lints(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Builds the fixtures and the example plugins, all at once. A checkout without them has nothing to
-/// build.
+/// Builds the fixtures and the example plugins together. Does nothing in a checkout without them.
 pub fn build_fixtures(workspace: &Workspace) -> Result<()> {
     let folder = workspace.root.join(EXAMPLES);
     if !folder.is_dir() {
@@ -139,17 +138,17 @@ pub fn build_fixtures(workspace: &Workspace) -> Result<()> {
     child::run(&mut command)
 }
 
-/// Is told what a build does while it runs.
+/// Observes a running build.
 pub trait Watch {
-    /// Whether cargo keeps its own progress to itself.
+    /// Returns true if cargo must not show its own progress.
     fn quiet(&self) -> bool;
-    /// A crate was compiled.
+    /// Called after a crate was compiled.
     fn compiled(&mut self) {}
-    /// No more crates come.
+    /// Called after the last crate.
     fn ended(&mut self) {}
 }
 
-/// Leaves the terminal to cargo.
+/// Leaves the progress to cargo.
 pub struct CargoShows;
 
 impl Watch for CargoShows {
@@ -159,7 +158,7 @@ impl Watch for CargoShows {
 }
 
 impl Built {
-    /// The binary of that name.
+    /// Returns the binary with this name.
     pub fn binary(&self, name: &str) -> Result<&Path> {
         self.artifacts
             .iter()
@@ -169,7 +168,7 @@ impl Built {
             .with_context(|| format!("cargo has built no binary `{name}`"))
     }
 
-    /// The dynamic libraries of the workspace's plugins, one each, in the order of their names.
+    /// Returns the dynamic libraries of the workspace's plugins, one each, sorted by package name.
     pub fn plugins(&self, workspace: &Workspace) -> Result<Vec<PathBuf>> {
         workspace
             .plugins()
@@ -182,7 +181,7 @@ impl Built {
             .collect()
     }
 
-    /// The dynamic library of one of the workspace's plugins.
+    /// Returns the dynamic library of one of the workspace's plugins.
     pub fn plugin(&self, workspace: &Workspace, name: &str) -> Result<PathBuf> {
         let package = workspace.plugins().into_iter().find(|package| package.name == name);
         let package = package.with_context(|| format!("there is no plugin `{name}`"))?;
@@ -190,7 +189,7 @@ impl Built {
             .with_context(|| format!("cargo has built no library of `{name}`"))
     }
 
-    /// The programs with the tests of the workspace's packages.
+    /// Returns the test programs of the workspace's packages.
     pub fn test_programs(&self, workspace: &Workspace) -> Vec<TestProgram> {
         let tests = self.artifacts.iter().filter(|artifact| artifact.is_test);
         tests
@@ -218,24 +217,25 @@ impl Built {
     }
 }
 
-/// Beside a library stand import libraries, debug symbols and rlibs.
+/// Returns true for a library, but not for the import libraries, debug symbols and rlibs next to
+/// it.
 pub fn is_library(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with(DLL_PREFIX) && name.ends_with(DLL_SUFFIX)
 }
 
-/// A message of cargo.
+/// A message from cargo.
 #[derive(Debug)]
 enum Message {
     Artifact(Artifact),
-    /// What the compiler says about the sources.
+    /// A compiler message about the sources.
     Diagnostic {
         text: String,
         is_warning: bool,
     },
 }
 
-/// Reads one line of cargo's messages. Build programs write other lines.
+/// Parses one line of cargo's messages. Build programs write other lines.
 fn parse(line: &str) -> Result<Option<Message>> {
     if !line.starts_with('{') {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `build-plugins`: builds all plugins and gathers them where `jaato` finds them.
+//! `build-plugins`: builds all plugins and collects them where `jaato` finds them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -58,14 +58,15 @@ fn parse(words: Vec<OsString>) -> Result<Options, lexopt::Error> {
     Ok(options)
 }
 
-/// Where cargo puts the binary of a profile.
+/// Returns the path of a profile's binary in the target folder.
 fn binary_beside(target: &Path, profile: &str) -> PathBuf {
-    // Cargo keeps the folder's name from before profiles had names.
+    // For the profile `dev`, cargo still uses the old folder name.
     let folder = if profile == "dev" { "debug" } else { profile };
     target.join(folder).join(format!("{HOST}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// Lets `jaato plugin check` look at each file; all of them, so that one run shows all faults.
+/// Checks each file with `jaato plugin check`. Checks all of them, so that one run shows all
+/// faults.
 pub fn check_all(jaato: &Path, files: &[PathBuf]) -> Result<()> {
     let mut bad = Vec::new();
     for file in files {

@@ -1,7 +1,7 @@
-//! `check-macos`: lets a compiler look at the branches for macOS, on a machine that is none.
+//! `check-macos`: checks the code for macOS on another system.
 //!
-//! The standard library is checked for the target along with ours, so that nothing of that system
-//! has to be there; what compiles C is left out, because that wants its headers. Nothing is run.
+//! Checks the standard library for the target too, so it needs no files of that system. Skips
+//! crates that compile C, because they need its headers. Runs nothing.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::{child, nightly};
 
 const TARGET: &str = "aarch64-apple-darwin";
 
-/// What compiles no C. The rest stands on `ring`: http, assets, runtime and the binary.
+/// The packages without C code. All others depend on `ring`: http, assets, runtime and the binary.
 const PACKAGES: &[&str] = &[
     "jaato-config",
     "jaato-loader",
@@ -27,7 +27,7 @@ const PACKAGES: &[&str] = &[
     "jaato-worker",
 ];
 
-/// Checks them.
+/// Checks the packages.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     if let Some(argument) = lexopt::Parser::from_args(words).next()? {
         return Err(argument.unexpected().into());

@@ -1,4 +1,4 @@
-//! Starts other programs and says clearly what went wrong with them.
+//! Starts other programs and reports their failures clearly.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,33 +7,33 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How often a child with a deadline is looked at: short against any deadline, long against a look.
+/// How often to check a child with a deadline.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The cargo that runs this chore, working in the checkout.
+/// Returns a command for the cargo that runs this chore, in the checkout.
 ///
-/// It sees the variables of a cargo that a person types: some crates are built anew when those
-/// differ (ring looks at `CARGO_PKG_NAME`, proc-macro2 at `RUSTC_BOOTSTRAP`), and all that depends
-/// on them.
+/// The command gets the same variables as a cargo that the user runs, because some crates are
+/// rebuilt if these differ (ring uses `CARGO_PKG_NAME`, proc-macro2 `RUSTC_BOOTSTRAP`), and all
+/// their dependents too.
 pub fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root);
     without_cargo_variables(&mut command);
     if is_ci() {
-        // Nothing is built a second time there: what that would need is not written.
+        // CI machines never build a second time, so the data for incremental builds is not needed.
         command.env("CARGO_INCREMENTAL", "0");
     }
     command
 }
 
-/// Whether this is a machine of the continuous integration, by the variable that all of them set.
+/// Returns true on a CI machine, based on the variable that all of them set.
 pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-/// Removes the variables that `cargo run` and test runs leave: they would tell other programs that
-/// they run below cargo, or change what cargo builds.
+/// Removes the variables of `cargo run` and test runs. Otherwise other programs would assume that
+/// they run under cargo, or cargo would build differently.
 pub fn without_cargo_variables(command: &mut Command) {
     remove_cargo_variables(command, std::env::vars_os().map(|(name, _)| name));
 }
@@ -55,13 +55,13 @@ fn remove_cargo_variables(command: &mut Command, names: impl Iterator<Item = OsS
     }
 }
 
-/// Runs to the end with the terminal passed through; a failure names the command.
+/// Runs a command to its end on the same terminal. The error names the command.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("starting {}", shown(command)))?;
     check(command, status)
 }
 
-/// Runs to the end and gives what it wrote to its standard output.
+/// Runs a command to its end and returns its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
@@ -71,7 +71,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("reading {}", shown(command)))
 }
 
-/// Fails unless the command has ended well.
+/// Returns an error unless the command succeeded.
 pub fn check(command: &Command, status: ExitStatus) -> Result<()> {
     if !status.success() {
         bail!("{} failed ({status})", shown(command));
@@ -79,20 +79,20 @@ pub fn check(command: &Command, status: ExitStatus) -> Result<()> {
     Ok(())
 }
 
-/// How a child with a deadline has ended.
+/// The end of a child with a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// Its exit code was 0.
     Well,
-    /// Its exit code was another one, or a signal ended it.
+    /// It had another exit code, or a signal ended it.
     Badly,
-    /// It was killed when its time was up.
+    /// It was killed at its deadline.
     Late,
-    /// There is no such program, or it may not be run.
+    /// The program does not exist, or may not be run.
     NotStarted,
 }
 
-/// Waits for the command at most `deadline`, then kills it.
+/// Waits for the command until the deadline, then kills it.
 pub fn within(command: &mut Command, deadline: Duration) -> Ended {
     let Ok(mut child) = command.stdin(Stdio::null()).spawn() else { return Ended::NotStarted };
     let start = Instant::now();
@@ -102,7 +102,7 @@ pub fn within(command: &mut Command, deadline: Duration) -> Ended {
             Ok(Some(_)) | Err(_) => return Ended::Badly,
             Ok(None) if start.elapsed() < deadline => std::thread::sleep(LOOK_EVERY),
             Ok(None) => {
-                // It may have ended between the look and the kill; either way it is reaped.
+                // The command may have ended just before the kill. It is reaped in both cases.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Ended::Late;
@@ -111,7 +111,7 @@ pub fn within(command: &mut Command, deadline: Duration) -> Ended {
     }
 }
 
-/// The command as a person would type it.
+/// Returns the command as a user would type it.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_stem().unwrap_or(command.get_program()).to_string_lossy();
@@ -124,7 +124,7 @@ pub fn shown(command: &Command) -> String {
     text
 }
 
-/// Gives the process over: terminal, signals and exit code are the command's own.
+/// Replaces this process with the command, which gets its terminal, signals and exit code.
 pub fn become_command(mut command: Command) -> Result<ExitCode> {
     use std::os::unix::process::CommandExt;
 

@@ -1,4 +1,4 @@
-//! The table of chores: what `cargo xtask` can do, and how it is asked.
+//! The table of chores: what `cargo xtask` can do, and how to call it.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -9,26 +9,26 @@ use crate::{
     build_plugins, check_macos, dist, measure, models, new_plugin, run, setup, test, tidy,
 };
 
-/// One thing that can be asked for by name.
+/// A chore that can be called by name.
 pub struct Chore {
     /// The first word.
     pub name: &'static str,
-    /// What may follow it, as help shows it.
+    /// The possible arguments, as help shows them.
     pub arguments: &'static str,
-    /// What it does, in one line.
+    /// A one-line description.
     pub about: &'static str,
-    /// Gets the words after the chore's name; answers the exit code.
+    /// Runs the chore with the words after its name, and returns the exit code.
     pub start: fn(Vec<OsString>) -> Result<ExitCode>,
-    /// Who answers `--help` after the chore's name.
+    /// What answers `--help` after the chore's name.
     pub help: Help,
 }
 
-/// Who answers `--help` after a chore's name.
+/// What answers `--help` after a chore's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Help {
-    /// The table: name, arguments and what it does.
+    /// The table, with the name, the arguments and the description.
     Table,
-    /// The chore itself, which is given the word.
+    /// The chore itself, which receives the word.
     Chore,
 }
 
@@ -112,15 +112,15 @@ const CHORES: &[Chore] = &[
     },
 ];
 
-/// For words on the command line that make no sense; as in `jaato` itself.
+/// The exit code for invalid arguments, as in `jaato` itself.
 const EXIT_USAGE: u8 = 2;
 
-/// Runs the chore that the process's first word names.
+/// Runs the chore that the process's first argument names.
 pub fn start() -> ExitCode {
     start_one_of(CHORES)
 }
 
-/// Runs one of these chores by the process's words; its errors go to standard error.
+/// Runs one of these chores with the process's arguments. Prints errors to standard error.
 pub fn start_one_of(chores: &[Chore]) -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let Some(name) = words.next() else {

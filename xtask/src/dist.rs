@@ -1,7 +1,8 @@
-//! `dist`: builds the archive that is unpacked on other machines, where no toolchain is.
+//! `dist`: builds the archive for machines without a toolchain.
 //!
-//! Binary, plugins, what there is to read, the header for plugins in C, the sources against which
-//! authors build, and their documentation. The same inputs give the same bytes.
+//! The archive contains the binary, the plugins, the documents, the header for plugins in C, the
+//! sources against which authors build, and their documentation. The same inputs produce the same
+//! bytes.
 
 mod archive;
 mod doc;
@@ -21,29 +22,29 @@ use crate::child;
 use crate::gather::place_file;
 use crate::workspace::Workspace;
 
-/// What people get beside the programs.
+/// The documents next to the programs.
 const PAPERS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
-/// What plugins in C are compiled against.
+/// The header for plugins in C.
 const HEADER: &str = "plugin-api/include/jaato_plugin.h";
 
-/// Where `jaato plugin new` looks for the sdk, from the folder above the binary's.
+/// The folder in which `jaato plugin new` looks for the sdk, relative to the parent of `bin`.
 const SDK: &str = "share/jaato/sdk";
 
 /// The API documentation for authors.
 const DOC: &str = "doc";
 
-/// Where the binary looks for its plugins, likewise.
+/// The folder in which the binary looks for its plugins, relative to the same folder.
 const PLUGINS: &str = "lib/jaato/plugins";
 
 struct Options {
     profile: String,
-    /// A house that is built already, instead of building: `bin/` and `plugins/`.
+    /// An existing layout with `bin/` and `plugins/` to use instead of building.
     from: Option<PathBuf>,
     folder: Option<PathBuf>,
 }
 
-/// The programs that go into the archive.
+/// The programs for the archive.
 struct Programs {
     jaato: PathBuf,
     plugins: Vec<PathBuf>,
@@ -114,10 +115,10 @@ fn built_before(house: &Path) -> Result<Programs> {
     Ok(Programs { jaato, plugins })
 }
 
-/// Lays out all that the archive holds, and checks that it works.
+/// Creates the content of the archive, and checks that it works.
 fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<()> {
     if programs.plugins.is_empty() {
-        bail!("there is no plugin to ship: a jaato without any can do nothing");
+        bail!("there is no plugin to ship, and jaato needs at least one");
     }
     let mut placed = vec![place(&programs.jaato, &tree.join("bin"))?];
     for plugin in &programs.plugins {
@@ -133,7 +134,7 @@ fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<()
     check_all(&placed[0], &placed[1..])
 }
 
-/// Copies a file, under its name, into a folder that is made where it is missing.
+/// Copies a file into a folder, which it creates if necessary.
 fn place(file: &Path, folder: &Path) -> Result<PathBuf> {
     if !file.is_file() {
         bail!("`{}` is missing, and the archive must have it", file.display());
@@ -150,7 +151,7 @@ fn version(workspace: &Workspace) -> Result<&str> {
     Ok(&host.with_context(|| format!("there is no package `{HOST}`"))?.version)
 }
 
-/// The triple of this machine: nothing is built for another.
+/// Returns the target triple of this machine. There are no builds for other targets.
 fn own_target(root: &Path) -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
@@ -159,8 +160,8 @@ fn own_target(root: &Path) -> Result<String> {
     Ok(target.context("`rustc -vV` does not name its host")?.to_owned())
 }
 
-/// The time that all files in the archive have, in seconds since 1970: what the builder says, else
-/// the commit's, so that a later archive has later files.
+/// Returns the time of all files in the archive, in seconds since 1970: the builder's value, or the
+/// commit's time, so that a later archive has later files.
 fn stamp(root: &Path) -> Result<u64> {
     if let Ok(said) = std::env::var("SOURCE_DATE_EPOCH") {
         return said.parse().with_context(|| format!("`SOURCE_DATE_EPOCH` is `{said}`"));
@@ -174,7 +175,7 @@ fn stamp(root: &Path) -> Result<u64> {
     said.trim().parse().with_context(|| format!("git says that the last commit is of `{said}`"))
 }
 
-/// A folder in which the archive is made; it goes, whatever comes of it.
+/// The folder in which the archive is made. Dropping it removes the folder.
 struct Workshop(PathBuf);
 
 impl Workshop {
@@ -187,7 +188,7 @@ impl Workshop {
 
 impl Drop for Workshop {
     fn drop(&mut self) {
-        // What is left over is hidden and says by its name what it is.
+        // What remains is hidden, and its name shows its origin.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,8 +1,8 @@
-//! Gathers files into a folder that running programs may be using.
+//! Collects files in a folder that running programs may be using.
 //!
-//! A library that is mapped into a process must never be overwritten in place: that process dies.
-//! So each file is written beside its place and renamed over it. Invariant: nothing is removed but
-//! files that an earlier gathering wrote, as its list says.
+//! A library that is mapped into a process must never be overwritten in place, because the process
+//! would crash. Each file is therefore written under a temporary name and renamed. Invariant: only
+//! files that an earlier call wrote, as recorded in its list, are removed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The list of what was gathered; the loader looks at no file whose name begins with a dot.
+/// The list of collected files. The loader ignores names that start with a dot.
 const LIST: &str = ".gathered";
 
-/// Bytes compared at a time.
+/// The number of bytes to compare at a time.
 const COMPARE_BYTES: usize = 64 * 1024;
 
-/// Brings `files` into `folder`, and takes away what an earlier gathering left there and is in
-/// `files` no more. Gives the files as they stand in `folder`.
+/// Copies `files` into `folder`, and removes files of an earlier call that are no longer in
+/// `files`. Returns the paths in `folder`.
 pub fn gather(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
     close_to_others(folder)?;
@@ -38,8 +38,8 @@ pub fn gather(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(gathered)
 }
 
-/// Copies a file to its place by a rename, unless the same bytes stand there. None but the owner
-/// may write to it, else the loader would not trust it.
+/// Copies a file with a rename, unless the target has the same content. Only the owner may write to
+/// the file, because otherwise the loader would not trust it.
 pub fn place_file(from: &Path, to: &Path) -> Result<()> {
     let describe = || format!("copying `{}` to `{}`", from.display(), to.display());
     if !same_content(from, to).with_context(describe)? {
@@ -47,7 +47,7 @@ pub fn place_file(from: &Path, to: &Path) -> Result<()> {
         let beside = to.with_file_name(format!(".{name}.tmp-{}", std::process::id()));
         let placed = fs::copy(from, &beside).and_then(|_| fs::rename(&beside, to));
         if placed.is_err() {
-            // The error that counts is the one above.
+            // The error above is the one to report.
             let _ = fs::remove_file(&beside);
         }
         placed.with_context(describe)?;
@@ -63,7 +63,7 @@ fn remove_stale(folder: &Path, keep: &BTreeSet<String>) -> Result<()> {
         Err(error) => return Err(error).with_context(|| format!("reading `{}`", path.display())),
     };
     for name in list.lines().filter(|name| !keep.contains(*name)) {
-        // The list is a file like any other: a name with a folder in it is not ours.
+        // The list is an ordinary file: a name with a folder in it is not ours.
         if Path::new(name).file_name() != Some(name.as_ref()) {
             continue;
         }
@@ -98,14 +98,14 @@ fn same_content(a: &Path, b: &Path) -> std::io::Result<bool> {
         match right.read_exact(&mut other[..count]) {
             Ok(()) if one[..count] == other[..count] => {}
             Ok(()) => return Ok(false),
-            // Somebody shortened it meanwhile.
+            // Another process shortened the file.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Takes the right to write from all but the owner.
+/// Removes the write permission of everyone except the owner.
 pub fn close_to_others(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
 
@@ -156,7 +156,7 @@ mod tests {
         let a = house.file("a.so", "one");
         let gathered = gather(std::slice::from_ref(&a), &house.dest()).unwrap();
         assert_eq!(gathered, [house.dest().join("a.so")]);
-        // Whoever has the file open keeps reading what it opened.
+        // A process that has the file open keeps reading the old content.
         let mut open = File::open(&gathered[0]).unwrap();
         house.file("a.so", "another");
         gather(&[a], &house.dest()).unwrap();

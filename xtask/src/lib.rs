@@ -1,9 +1,8 @@
 //! `cargo xtask`: the chores of this workspace, one file each, listed in [`chores`].
 //!
-//! It compiles in seconds and needs nothing but a Rust toolchain; what else a chore wants is looked
-//! for by [`setup`], which says what is missing instead of failing. What is public is what
-//! `xtask-measure` stands on, the crate of the benches: nobody who types `cargo xtask run` compiles
-//! that.
+//! The crate compiles in seconds and needs only a Rust toolchain. [`setup`] looks for everything
+//! else that a chore needs, and reports what is missing instead of failing. The public items are
+//! for `xtask-measure`, the crate of the benchmarks, which `cargo xtask run` does not compile.
 
 pub mod artifacts;
 pub mod build_plugins;

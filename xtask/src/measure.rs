@@ -1,5 +1,4 @@
-//! `bench` and `accuracy`: handed on to the crate that measures, which is compiled when it is asked
-//! for.
+//! `bench` and `accuracy`: run the crate for measurements, which is compiled only when needed.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -11,12 +10,12 @@ use crate::workspace::Workspace;
 
 const PACKAGE: &str = "xtask-measure";
 
-/// Runs the benches.
+/// Runs the benchmarks.
 pub fn bench(words: Vec<OsString>) -> Result<ExitCode> {
     hand_on("bench", words)
 }
 
-/// Plays real programs through the shell tools.
+/// Runs real programs through the shell tools.
 pub fn accuracy(words: Vec<OsString>) -> Result<ExitCode> {
     hand_on("accuracy", words)
 }

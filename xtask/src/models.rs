@@ -1,7 +1,7 @@
-//! `models`: makes the snapshot of what is known of vendors' models, from the `api.json` of
-//! models.dev (`curl -o api.json https://models.dev/api.json`).
+//! `models`: creates the snapshot of facts about vendors' models, from the `api.json` of models.dev
+//! (`curl -o api.json https://models.dev/api.json`).
 //!
-//! What it writes is read as a diff before it is committed: prices are money.
+//! Review its diff before you commit it, because it contains prices.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 
 use crate::workspace::Workspace;
 
-/// Where the snapshot lies.
+/// The path of the snapshot.
 const SNAPSHOT: &str = "host/model-facts/snapshot.jsonl";
 
-/// The vendors that are taken: the name of the provider or preset here, and theirs there.
+/// The vendors to include: the name of the provider or preset here, and the vendor's name there.
 const VENDORS: [(&str, &str); 10] = [
     ("anthropic", "anthropic"),
     ("cerebras", "cerebras"),
@@ -35,10 +35,10 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let [file, date] = <[OsString; 2]>::try_from(words).map_err(|_| {
         anyhow::anyhow!("which file, and of which day? `cargo xtask models api.json 2026-11-23`")
     })?;
-    let date = date.to_str().context("the day is no text")?;
+    let date = date.to_str().context("the day is not valid UTF-8")?;
     let text =
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    let api: Value = serde_json::from_str(&text).context("the file is no JSON")?;
+    let api: Value = serde_json::from_str(&text).context("the file is not valid JSON")?;
     let snapshot = snapshot(&api, date)?;
     let path = Workspace::load()?.root.join(SNAPSHOT);
     let lines = snapshot.lines().count() - 1;
@@ -47,12 +47,12 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the lines of the snapshot.
+/// Creates the lines of the snapshot.
 fn snapshot(api: &Value, date: &str) -> Result<String> {
     let mut lines = BTreeMap::new();
     for (ours, theirs) in VENDORS {
         let Some(models) = api[theirs]["models"].as_object() else {
-            bail!("the file knows no vendor `{theirs}`");
+            bail!("the file has no vendor `{theirs}`");
         };
         for (name, model) in models {
             let id = format!("{ours}/{name}");
@@ -66,7 +66,7 @@ fn snapshot(api: &Value, date: &str) -> Result<String> {
     Ok(std::iter::once(head.to_string()).chain(lines).map(|line| line + "\n").collect())
 }
 
-/// What is kept of a model; nothing of one that answers no text.
+/// Returns the facts of a model, or `None` if it does not answer with text.
 fn facts(id: &str, model: &Value) -> Result<Option<Value>> {
     let texts = |value: &Value| -> Vec<String> {
         let values = value.as_array().into_iter().flatten();
@@ -77,7 +77,7 @@ fn facts(id: &str, model: &Value) -> Result<Option<Value>> {
     if !answers || id.contains("embed") || model["limit"]["output"] == 0 {
         return Ok(None);
     }
-    // First the id, by which a line is found.
+    // The id comes first, because lines are found by it.
     let mut facts = Map::new();
     facts.insert("id".to_owned(), id.into());
     for key in ["context", "output"] {
@@ -101,7 +101,8 @@ fn facts(id: &str, model: &Value) -> Result<Option<Value>> {
     Ok(Some(Value::Object(facts)))
 }
 
-/// A price in US dollars for a million tokens; none where one of the two that count is unknown.
+/// Returns a price in US dollars per million tokens, or `None` if one of the two main prices is
+/// unknown.
 fn price(cost: &Value) -> Result<Option<Value>> {
     if cost["input"].is_null() || cost["output"].is_null() {
         return Ok(None);

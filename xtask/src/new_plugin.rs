@@ -1,4 +1,4 @@
-//! `new-plugin`: writes a plugin crate that builds against this checkout's sdk, outside of it.
+//! `new-plugin`: creates a plugin crate outside this checkout that builds against its sdk.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 struct Options {
     name: String,
     folder: Option<PathBuf>,
-    /// Another sdk than this checkout's crates.
+    /// Another sdk instead of this checkout's crates.
     sdk: Option<PathBuf>,
     kind: TemplateKind,
 }

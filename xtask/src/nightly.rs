@@ -1,13 +1,13 @@
-//! The nightly toolchain, where rustup has one: for what the pinned compiler cannot do.
+//! The nightly toolchain of rustup, for features that the pinned compiler lacks.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Cargo of the nightly toolchain. By rustup: the toolchain of this very run is another.
+/// Returns a command for nightly's cargo. Uses rustup, because this run uses another toolchain.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).args(arguments);
-    // What cargo tells those that it runs names the other toolchain.
+    // These variables name the toolchain of this run.
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(variable);
     }
@@ -15,7 +15,7 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether it has the sources of the standard library.
+/// Returns true if the toolchain has the sources of the standard library.
 pub fn has_sources() -> bool {
     let mut rustc = Command::new("rustup");
     rustc.args(["run", "nightly", "rustc", "--print", "sysroot"]).env("RUSTUP_AUTO_INSTALL", "0");
@@ -23,7 +23,7 @@ pub fn has_sources() -> bool {
     Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library").is_dir()
 }
 
-/// What a program says that may not be there: why not is nobody's business.
+/// Returns the output of a program, or `None` if it is missing or fails.
 pub fn said(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -1,9 +1,9 @@
-//! `run`: builds what is needed and then becomes `jaato run …`.
+//! `run`: builds what is needed and then replaces itself with `jaato run …`.
 //!
-//! A plugin whose `Cargo.toml` names options under `[package.metadata.jaato] asked-by` is built
-//! when one of them is given, or when it was built before: a first run does without it.
+//! A plugin whose `Cargo.toml` lists options under `[package.metadata.jaato] asked-by` is built
+//! only if one of them is given or if it was built before, so that the first run builds less.
 //!
-//! Quiet when all is built already; else one calm line, and a count on a terminal.
+//! Prints nothing if everything is built. Otherwise prints one line, and a count on a terminal.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::{OsStr, OsString};
@@ -19,10 +19,10 @@ use crate::child;
 use crate::gather::gather;
 use crate::workspace::{Package, Workspace};
 
-/// A release build from nothing, on two cores.
+/// The duration of a release build from scratch on two cores.
 const FIRST_BUILD_MINUTES: u32 = 8;
 
-/// Lets jaato download the weights of its own model.
+/// Allows jaato to download the weights of its own model.
 const DOWNLOAD: &str = "JAATO_LOCAL_DOWNLOAD";
 
 /// Runs the chore.
@@ -32,7 +32,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let jaato = build(&workspace, &names)?;
     let mut command = Command::new(&jaato);
     command.arg("run").args(words);
-    // Who types `cargo xtask run` agrees to the download of the model.
+    // A user who runs `cargo xtask run` agrees to the download of the model.
     if std::env::var_os(DOWNLOAD).is_none() {
         command.env(DOWNLOAD, "true");
     }
@@ -40,14 +40,15 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     child::become_command(command).with_context(|| format!("starting `{}`", jaato.display()))
 }
 
-/// Builds the binary and all plugins and gathers them as `jaato` finds them; gives the binary.
+/// Builds the binary and all plugins, collects them where `jaato` finds them, and returns the
+/// binary.
 pub fn build_release(workspace: &Workspace) -> Result<PathBuf> {
     let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
     build(workspace, &names)
 }
 
-/// The plugins that a run with these words needs: all but those that only other options ask for.
-/// What `build-plugins` has gathered stays, and so must be as fresh as the rest.
+/// Returns the plugins for a run with these words: all except those that only other options need.
+/// Plugins that `build-plugins` has collected stay, so they must be rebuilt too.
 fn plugins_for<'a>(workspace: &'a Workspace, words: &[OsString]) -> Vec<&'a str> {
     let gathered = names_in(&workspace.target.join("plugins"));
     let is_needed = |plugin: &&&Package| {
@@ -66,18 +67,18 @@ fn is_option(word: &OsStr, option: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
-/// What cargo calls the dynamic library of a package.
+/// Returns cargo's name for the dynamic library of a package.
 fn library_name(package: &str) -> OsString {
     format!("{DLL_PREFIX}{}{DLL_SUFFIX}", package.replace('-', "_")).into()
 }
 
-/// The names in a folder; none where it is not there yet.
+/// Returns the names in a folder. Empty if it does not exist yet.
 fn names_in(folder: &Path) -> Vec<OsString> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name()).collect()
 }
 
-/// Builds the binary and these plugins, and gathers them.
+/// Builds the binary and these plugins, and collects them.
 fn build(workspace: &Workspace, plugins: &[&str]) -> Result<PathBuf> {
     let names = [&[HOST], plugins].concat();
     let mut progress = Progress::new(!workspace.target.join("release").is_dir());
@@ -89,13 +90,13 @@ fn build(workspace: &Workspace, plugins: &[&str]) -> Result<PathBuf> {
     Ok(jaato.to_path_buf())
 }
 
-/// `../plugins` from the binary, which is where it looks. That is `plugins` of the target folder,
-/// unless cargo is told to build for a named target.
+/// Returns `../plugins` relative to the binary, where it looks for plugins. That is `plugins` in
+/// the target folder, unless cargo builds for a named target.
 fn plugins_beside(jaato: &Path, workspace: &Workspace) -> PathBuf {
     jaato.parent().and_then(Path::parent).unwrap_or(&workspace.target).join("plugins")
 }
 
-/// One line when the first crate is compiled, and a count where the line can be rewritten.
+/// Prints one line when the first crate is compiled, and a count if the line can be rewritten.
 struct Progress {
     first_time: bool,
     counted: usize,
@@ -139,7 +140,7 @@ impl Watch for Progress {
         self.counted += 1;
         if self.terminal {
             eprint!("\r{} crates compiled", self.counted);
-            // A count that cannot be shown is no reason to stop.
+            // A failure to show the count must not stop the build.
             let _ = std::io::stderr().flush();
         }
     }

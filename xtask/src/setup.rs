@@ -1,8 +1,8 @@
-//! `setup`: makes ready what the tests need.
+//! `setup`: installs what the tests need.
 //!
-//! What is missing costs one line that says what does not work and how to get it; never a failure,
-//! as most of the house works without. Packages of the system are installed only where nobody is
-//! surprised: by root on a machine of the continuous integration.
+//! For each missing item, prints one line that says what does not work and how to install it. It
+//! never fails, because most tests work without. It installs system packages only as root on a CI
+//! machine, so that no user is surprised.
 
 mod compilers;
 mod engine;
@@ -21,21 +21,21 @@ use crate::workspace::Workspace;
 
 pub use engine::Engine;
 
-/// A program that hangs on being asked for its version is as good as missing.
+/// A program that hangs when asked for its version counts as missing.
 const PROBE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The weights of the embedded default have a gigabyte; a line that is slower than this takes up
-/// the download where it was cut, the next time.
+/// The weights of the embedded default are about a gigabyte. On a slow line, the next run resumes
+/// the download.
 const MODEL_DEADLINE: Duration = Duration::from_secs(20 * 60);
 
-/// Something that is not part of a Rust toolchain.
+/// A program or package outside the Rust toolchain.
 struct Need {
     name: &'static str,
-    /// One succeeds where the thing is there and works.
+    /// Commands of which one succeeds if the item is installed and works.
     probes: &'static [&'static [&'static str]],
     /// What does not work without it.
     without: &'static str,
-    /// Its package on Debian; none where installing is a person's decision.
+    /// Its package on Debian, or `None` if the user must decide about the installation.
     package: Option<&'static str>,
 }
 
@@ -45,7 +45,7 @@ impl Need {
     }
 }
 
-/// A program that the tests of interactive sessions drive.
+/// A program that the tests of interactive sessions control.
 const fn driven(
     name: &'static str,
     probes: &'static [&'static [&'static str]],
@@ -94,7 +94,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         name: "container engine",
-        // One that answers, or one that the tests can start.
+        // A running engine, or one that the tests can start.
         probes: &[&["docker", "info"], &["dockerd", "--version"]],
         without: "tests in containers are left out",
         package: Some("docker.io"),
@@ -113,7 +113,7 @@ const NEEDS: &[Need] = &[
     driven("sqlite3", &[&["sqlite3", "--version"]], "sqlite3"),
     driven("sudo", &[&["sudo", "--version"]], "sudo"),
     driven("ssh", &[&["ssh", "-V"]], "openssh-client"),
-    // It answers no question without its settings.
+    // Without its settings, it cannot report its version.
     driven("sshd", &[&["test", "-x", "/usr/sbin/sshd"]], "openssh-server"),
     driven(
         "a postgres server",
@@ -122,11 +122,11 @@ const NEEDS: &[Need] = &[
     ),
 ];
 
-/// Package managers and the words that install without a question.
+/// Package managers with the arguments that install without a prompt.
 const MANAGERS: &[(&str, &[&str])] =
     &[("apt-get", &["install", "-y", "--no-install-recommends"]), ("dnf", &["install", "-y"])];
 
-/// Where a manager has a package under another name.
+/// Packages that a manager has under another name.
 const RENAMED: &[(&str, &str, &str)] = &[
     ("dnf", "docker.io", "moby-engine"),
     ("dnf", "busybox-static", "busybox"),
@@ -155,12 +155,12 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the words of the command line ask for beside programs and crates.
+/// The requests on the command line other than programs and crates.
 #[derive(Debug, Default)]
 struct Asked {
-    /// The weights of the embedded default.
+    /// The weights of the embedded default model.
     model: bool,
-    /// Programs of others against which providers are tested.
+    /// Other projects' programs for tests of providers.
     outside: bool,
 }
 
@@ -179,13 +179,13 @@ fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
     Ok(asked)
 }
 
-/// Fetches crates, looks for programs, installs what may be installed. Gives a line for each thing
-/// that is missing.
+/// Downloads crates, looks for programs, and installs what may be installed. Returns a line for
+/// each missing item.
 pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
     let mut skipped = Vec::new();
     if let Err(error) = fetch_crates(&workspace.root) {
-        // A lock file that does not fit must not pass; elsewhere it may be for want of a network,
-        // and the build may still have all it needs.
+        // In CI, an outdated lock file must fail. Elsewhere the network may be missing, and the
+        // build may already have everything it needs.
         if is_ci() {
             return Err(error);
         }
@@ -204,13 +204,13 @@ pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
         skipped.extend(compilers::unpack(&workspace.target));
     }
     if let Some(install) = install_command(&missing, &is_program) {
-        println!("some of what is missing can be had by: sudo {}", install.join(" "));
+        println!("install some of the missing packages with: sudo {}", install.join(" "));
     }
     Ok(skipped)
 }
 
-/// Fetches the weights of the embedded default unless they are in the user's cache. Gives a line
-/// if that cannot be done.
+/// Downloads the weights of the embedded default unless they are in the user's cache. Returns a
+/// line if that fails.
 pub fn pull_model(jaato: &Path) -> Option<String> {
     let mut command = Command::new(jaato);
     command.args(["model", "pull"]);
@@ -219,13 +219,13 @@ pub fn pull_model(jaato: &Path) -> Option<String> {
         Ended::Well => None,
         Ended::Badly => Some(format!("{what}: {} failed", child::shown(&command))),
         Ended::Late => {
-            Some(format!("{what}: not there after {} minutes", MODEL_DEADLINE.as_secs() / 60))
+            Some(format!("{what}: not downloaded after {} minutes", MODEL_DEADLINE.as_secs() / 60))
         }
-        Ended::NotStarted => Some(format!("{what}: {} does not start", child::shown(&command))),
+        Ended::NotStarted => Some(format!("{what}: {} did not start", child::shown(&command))),
     }
 }
 
-/// For this machine's target alone: others need crates that never get built here.
+/// Downloads only this machine's dependencies. Other targets need crates that are never built here.
 fn fetch_crates(root: &Path) -> Result<()> {
     let mut rustc = Command::new("rustc");
     let text = child::output(rustc.current_dir(root).arg("-vV"))?;
@@ -259,7 +259,7 @@ pub fn is_root() -> bool {
     child::output(id.arg("-u")).is_ok_and(|text| text.trim() == "0")
 }
 
-/// The one command that brings the packages of all that is missing.
+/// Returns the command that installs the packages of all missing items.
 fn install_command(missing: &[&Need], is_program: &dyn Fn(&str) -> bool) -> Option<Vec<String>> {
     let packages: Vec<&str> = missing.iter().filter_map(|need| need.package).collect();
     if packages.is_empty() {
@@ -274,13 +274,13 @@ fn install_command(missing: &[&Need], is_program: &dyn Fn(&str) -> bool) -> Opti
     Some(all.map(|word| (*word).to_owned()).collect())
 }
 
-/// What cannot be installed stays missing, and is said so by who looks for it again.
+/// Installs packages. Failures are reported by the next search for the programs.
 fn install_packages(install: &[String]) {
     let Some((manager, words)) = install.split_first() else { return };
     if manager == "apt-get" {
         let mut update = Command::new(manager);
         if child::run(update.args(["update", "-q"])).is_err() {
-            println!("`apt-get update` failed; trying with the lists that are there");
+            println!("`apt-get update` failed, so the existing package lists are used");
         }
     }
     let mut command = Command::new(manager);

@@ -1,8 +1,8 @@
-//! `test`: every check and test of the house, in the order in which they fail fastest.
+//! `test`: runs all checks and tests, those that fail fastest first.
 //!
-//! The tests of the binary run against the *test house*: an installed layout with the binary and
-//! all plugins of one profile, so that nothing is compiled twice. Each phase runs even if an
-//! earlier one failed, unless it cannot; the exit code is 0 only if all went well.
+//! The tests of the binary use the *test house*: an installed layout with the binary and all
+//! plugins of one profile, so that nothing is compiled twice. Each phase runs even if an earlier
+//! one failed, unless it needs its result. The exit code is 0 only if all phases succeeded.
 
 mod isolated;
 mod items;
@@ -29,19 +29,19 @@ use crate::setup::Engine;
 use crate::workspace::Workspace;
 use crate::{child, setup, tidy};
 
-/// Tells the tests where the test house stands.
+/// The variable with the path of the test house.
 const HOUSE_VARIABLE: &str = "JAATO_TEST_HOUSE";
 
-/// Names the file to which a test that is left out appends one line with the reason.
+/// The variable with the file to which each skipped test appends a line with its reason.
 const SKIP_LOG_VARIABLE: &str = "JAATO_SKIP_LOG";
 
-/// Items that need programs of others.
+/// Items that need other projects' programs.
 const OUTSIDE_ITEMS: [&str; 3] = ["mcp-servers", "mcp-suite", "outside"];
 
-/// How much the tests with random bytes try, as a multiple of what they try elsewhere.
+/// The variable that multiplies the tries of tests with random bytes.
 const FUZZ_VARIABLE: &str = "JAATO_FUZZ_TIMES";
 
-/// Half a minute for all of them together, on two cores: a count, so that each run tries the same.
+/// Takes half a minute for all of them on two cores. A count, so that each run tries the same.
 const FUZZ_TIMES_IN_FULL: &str = "5";
 
 /// Runs the chore.
@@ -61,12 +61,12 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// What the words of the command line ask for.
+/// The options of the command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
-    /// A part of the names of the tests that are to run, and then nothing but tests.
+    /// A part of the names of the tests to run. Then only tests run.
     filter: Option<String>,
-    /// Whether the whole full tier runs, also what did not change.
+    /// Whether to run the whole full tier, including items without changes.
     full: bool,
 }
 
@@ -88,28 +88,28 @@ fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
     Ok(Asked { filter, full })
 }
 
-/// One test run, phase by phase.
+/// A test run with its phases.
 struct Run {
     workspace: Workspace,
     /// The test house.
     house: PathBuf,
-    /// Where tests that are left out say why.
+    /// The file for the reasons of skipped tests.
     log: PathBuf,
     filter: Option<String>,
     tier: Tier,
     phases: Phases,
     tally: Tally,
-    /// A line for each thing that this machine lacks.
+    /// A line for each missing program.
     missing: Vec<String>,
-    /// Items of the full tier that could not run for want of such a thing.
+    /// Items of the full tier that could not run because of a missing program.
     unable: Vec<&'static str>,
-    /// What the build gave, if it went well.
+    /// The result of the build, if it succeeded.
     built: Option<TestBuild>,
 }
 
 /// The files that the tests need.
 struct TestBuild {
-    /// The house's binary.
+    /// The binary in the test house.
     jaato: PathBuf,
     programs: Vec<TestProgram>,
 }
@@ -124,7 +124,7 @@ impl Run {
         let tier = match (full, &filter) {
             (true, _) => Tier::full(&workspace.root)?,
             (false, None) => Tier::of_what_changed(&workspace.root)?,
-            // A filter selects those tests and no item.
+            // A filter selects only those tests and no items.
             (false, Some(_)) => Tier::default(),
         };
         Ok(Self {
@@ -150,18 +150,18 @@ impl Run {
 
     fn check_sources(&mut self) {
         if self.filter.is_some() {
-            println!("a filter is given: format, tidy and doctests are left out");
+            println!("with a filter, format, tidy and doctests are skipped");
             return;
         }
         self.phases.run("format", || {
             child::run(child::cargo(&self.workspace.root).args(["fmt", "--all", "--check"]))
-                .context("`cargo fmt --all` puts it right")
+                .context("`cargo fmt --all` fixes it")
         });
         self.phases.run("tidy", || tidy::check(&self.workspace));
     }
 
     fn build(&mut self) {
-        // Clippy compiles, so that its warnings come with the build.
+        // Compile with Clippy, so that its warnings come with the build.
         self.phases.run("build", || {
             let (build, warnings) = build_house(&self.workspace, &self.house)?;
             self.built = Some(build);
@@ -170,7 +170,8 @@ impl Run {
                 count => bail!("the compiler and Clippy give {count} warnings"),
             }
         });
-        // Tests build them too, each in turn; here the table of phases shows what they take.
+        // Tests would build the fixtures too, one by one. Here the table of phases shows their
+        // time.
         self.phases.run("fixtures", || artifacts::build_fixtures(&self.workspace));
     }
 
@@ -267,8 +268,8 @@ impl Run {
     }
 }
 
-/// Builds and checks everything in one profile and lays binary and plugins out as they are
-/// installed. Gives the number of warnings too.
+/// Builds and checks everything in one profile, and creates the installed layout of binary and
+/// plugins. Also returns the number of warnings.
 fn build_house(workspace: &Workspace, house: &Path) -> Result<(TestBuild, usize)> {
     let selection = Selection::EverythingForTests;
     let built = artifacts::build(workspace, "dev", selection, &mut CargoShows)?;
@@ -283,7 +284,7 @@ fn build_house(workspace: &Workspace, house: &Path) -> Result<(TestBuild, usize)
     Ok((TestBuild { jaato, programs }, built.warnings))
 }
 
-/// The lines of tests that were left out, each with its reason.
+/// Returns the lines of skipped tests, each with its reason.
 fn read_log(log: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(log).with_context(|| format!("reading `{}`", log.display()))?;
     Ok(tally::skipped_lines(&text))

@@ -1,7 +1,7 @@
-//! `tidy`: the rules of the house that no compiler knows, held by looking.
+//! `tidy`: checks the project's own rules that no compiler checks.
 //!
-//! Each rule is a pure function from what was found to findings; this module only gathers, in what
-//! order the rules come, and prints. A rule is worth nothing without a test that sees it fail.
+//! Each rule is a pure function from the gathered data to findings. This module only gathers the
+//! data, calls the rules in order, and prints. Each rule needs a test in which it fails.
 
 mod dependencies;
 mod folders;
@@ -24,15 +24,15 @@ use self::rust_source::RustSource;
 use crate::child;
 use crate::workspace::Workspace;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// File or folder below the root, with `/`.
+    /// The file or folder below the root, with `/`.
     path: String,
-    /// Where in the file, from 1; 0 where the whole file is meant.
+    /// The line in the file, from 1, or 0 for the whole file.
     line: usize,
     what: String,
-    /// What to do about it.
+    /// How to fix it.
     remedy: String,
     weight: Weight,
 }
@@ -72,7 +72,7 @@ impl fmt::Display for Finding {
 /// A text file of the checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFile {
-    /// Below the root, with `/`.
+    /// The path below the root, with `/`.
     pub path: String,
     pub text: String,
 }
@@ -86,7 +86,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks at everything, prints what was found, fails if a rule is broken.
+/// Applies all rules, prints the findings, and fails if there is an error.
 pub fn check(workspace: &Workspace) -> Result<()> {
     let files = text_files(&workspace.root)?;
     let mut findings = find(workspace, &files);
@@ -96,7 +96,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     }
     let errors = findings.iter().filter(|finding| finding.weight == Weight::Error).count();
     if errors > 0 {
-        bail!("tidy has found {errors} broken rules");
+        bail!("tidy found {errors} broken rules");
     }
     Ok(())
 }
@@ -126,14 +126,14 @@ fn rust_sources(files: &[TextFile]) -> (Vec<RustSource>, Vec<Finding>) {
     (sources, findings)
 }
 
-/// What git has, or would take with the next `git add`: a rule must be broken before the commit.
+/// Returns the files that git tracks or would add, so that violations are found before the commit.
 fn text_files(root: &Path) -> Result<Vec<TextFile>> {
     let mut git = std::process::Command::new("git");
     git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let list = child::output(&mut git).context("tidy needs the files that git knows")?;
     let mut files = Vec::new();
     for path in list.split('\0').filter(|path| !path.is_empty()) {
-        // A file may be deleted and not yet committed so.
+        // A file may be deleted but not yet committed as deleted.
         let Ok(bytes) = std::fs::read(root.join(path)) else { continue };
         if let Ok(text) = String::from_utf8(bytes) {
             files.push(TextFile { path: path.to_owned(), text });
@@ -148,17 +148,17 @@ fn text_files(root: &Path) -> Result<Vec<TextFile>> {
 mod tests {
     use super::*;
 
-    /// A file for a rule's test.
+    /// Returns a file for a rule's test.
     pub fn file(path: &str, text: &str) -> TextFile {
         TextFile { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// A readable source for a rule's test.
+    /// Returns a parsed source for a rule's test.
     pub fn source(path: &str, text: &str) -> RustSource {
         RustSource::parse(&file(path, text)).unwrap()
     }
 
-    /// What a person reads.
+    /// Formats findings as users see them.
     pub fn lines(findings: &[Finding]) -> Vec<String> {
         findings.iter().map(Finding::to_string).collect()
     }

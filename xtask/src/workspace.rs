@@ -1,4 +1,4 @@
-//! What `cargo metadata` says of this workspace, as far as the chores need it.
+//! The data of `cargo metadata` about this workspace that the chores need.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ use crate::child;
 /// The workspace of this checkout.
 #[derive(Debug)]
 pub struct Workspace {
-    /// The folder of the checkout.
+    /// The root folder of the checkout.
     pub root: PathBuf,
-    /// Where cargo puts what it builds; not always `target`.
+    /// The folder for cargo's output, which is not always `target`.
     pub target: PathBuf,
     /// The members, sorted by name.
     pub packages: Vec<Package>,
@@ -25,13 +25,13 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Folder below the root, with `/`: `host/loader`.
+    /// The folder below the root, with `/`: `host/loader`.
     pub folder: String,
     /// The options of `jaato run` without which `cargo xtask run` does not build this plugin.
     pub asked_by: Vec<String>,
-    /// Whether cargo builds a dynamic library of it.
+    /// Whether cargo builds it as a dynamic library.
     pub is_dynamic: bool,
-    /// What it names as its dependencies, those of tests and build programs too.
+    /// Its declared dependencies, including those of tests and build programs.
     pub dependencies: Vec<Dependency>,
 }
 
@@ -40,24 +40,24 @@ pub struct Package {
 pub struct Dependency {
     /// The package's name.
     pub name: String,
-    /// Which part needs it.
+    /// The part of the package that needs it.
     pub kind: DependencyKind,
 }
 
-/// Which part of a package needs a dependency.
+/// The part of a package that needs a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DependencyKind {
     /// The code itself.
     Normal,
     /// The build program.
     Build,
-    /// Tests, examples and benches; also what is optional, which here only the feature `testing`
-    /// of a crate asks for.
+    /// Tests, examples and benchmarks. Also optional dependencies, which here are only for the
+    /// feature `testing` of a crate.
     Dev,
 }
 
 impl Workspace {
-    /// Asks cargo. Needs no network: packages from elsewhere are left out.
+    /// Runs `cargo metadata`. Needs no network, because it leaves out external packages.
     pub fn load() -> Result<Self> {
         let root = checkout();
         let mut command = child::cargo(&root);
@@ -78,7 +78,7 @@ impl Workspace {
         Ok(Self { root, target, packages })
     }
 
-    /// The members that are plugins: below `plugins/`, with a dynamic library.
+    /// Returns the members that are plugins: below `plugins/`, with a dynamic library.
     pub fn plugins(&self) -> Vec<&Package> {
         self.packages.iter().filter(|package| package.is_plugin()).collect()
     }
@@ -87,7 +87,7 @@ impl Workspace {
 impl Package {
     fn from_metadata(package: &Value, root: &Path) -> Result<Self> {
         let manifest = PathBuf::from(text(package, "manifest_path")?);
-        let folder = manifest.parent().context("a manifest lies in no folder")?;
+        let folder = manifest.parent().context("a manifest has no parent folder")?;
         Ok(Self {
             name: text(package, "name")?.to_owned(),
             version: text(package, "version")?.to_owned(),
@@ -110,7 +110,7 @@ impl Package {
         })
     }
 
-    /// Whether the package is one of the plugins that are shipped.
+    /// Returns true if the package is one of the shipped plugins.
     pub fn is_plugin(&self) -> bool {
         self.folder.starts_with("plugins/") && self.is_dynamic
     }
@@ -128,9 +128,9 @@ impl Dependency {
     }
 }
 
-/// The folder of this checkout: the one that holds `xtask`, in or below which the running chore's
-/// package is. `cargo run` names the package's folder; the one that was there when this was
-/// compiled is only the fallback, as checkouts get moved.
+/// Returns the root folder of this checkout: the one with `xtask`, which contains the running
+/// chore's package. `cargo run` names the package's folder. The folder at compile time is only the
+/// fallback, because checkouts are moved.
 fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-//! The chores, run as people run them, on a house of three tiny crates.
+//! Runs the chores like users do, on a workspace of three tiny crates.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A stand-in for the binary: says what it was asked, and fails where it is told to.
+/// Replaces the binary: prints its arguments, and fails if it is told to.
 const HOST: &str = r#"//! A host.
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -20,7 +20,7 @@ fn main() {
 }
 "#;
 
-/// A stand-in for a plugin, with tests of all sorts.
+/// Replaces a plugin, with tests of all kinds.
 const PLUGIN: &str = r#"//! A plugin.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> u8 { 42 }
@@ -84,7 +84,7 @@ impl Checkout {
         command
             .args(words)
             .current_dir(self.folder.path())
-            // As `cargo run` sets it: it says which checkout is meant.
+            // Set like `cargo run` does, to name the checkout.
             .env("CARGO_MANIFEST_DIR", self.folder.path().join("xtask"))
             .env("CARGO_NET_OFFLINE", "true")
             .env_remove("CARGO_TARGET_DIR")
@@ -199,7 +199,7 @@ fn test_counts_passed_failed_and_skipped_and_ends_with_the_sum() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// All that an archive must have, in its smallest form.
+/// Creates a checkout with the smallest content of an archive.
 fn shippable() -> Checkout {
     let checkout = Checkout::new(&["tool-a"]);
     checkout.write(
@@ -283,7 +283,7 @@ fn dist_packs_what_is_unpacked_elsewhere_twice_the_same() {
     let top = elsewhere.path().join(name.strip_suffix(".tar.gz").unwrap());
     assert!(Command::new(top.join("bin/jaato")).status().unwrap().success());
 
-    // What is built already is only packed, to the same bytes.
+    // An existing layout is only packed, to the same bytes.
     let house = elsewhere.path().join("house");
     fs::create_dir_all(&house).unwrap();
     fs::rename(top.join("bin"), house.join("bin")).unwrap();

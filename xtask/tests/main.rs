@@ -1,4 +1,4 @@
-//! The chores as people run them, and what `dist` packs.
+//! Tests of the chores as users run them, and of the content that `dist` packs.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "archive/main.rs"]

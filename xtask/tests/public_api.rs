@@ -1,9 +1,10 @@
-//! What authors of plugins use is the committed list: an accidental change of it is a red test.
+//! Tests that the API for plugin authors equals the committed list, so that an accidental change
+//! fails.
 //!
-//! One list for each crate: each `pub` item of its sources on a line of its own, with its
-//! signature. `UPDATE_EXPECT=1 cargo test -p xtask public_api` writes the lists; a line that is
-//! gone or different breaks the sources of plugins. No name is resolved: an item that is `pub` in a
-//! private module and not exported is listed too.
+//! There is one list for each crate, with each `pub` item of its sources on a line with its
+//! signature. `UPDATE_EXPECT=1 cargo test -p xtask public_api` updates the lists. A removed or
+//! changed line breaks the sources of plugins. Names are not resolved, so a `pub` item in a private
+//! module is listed even if it is not exported.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use expect_test::expect_file;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// Between tokens stands a blank; here it is in the way of the reader.
+/// Blanks between tokens that make the lines harder to read, with their replacements.
 const TIGHT: [(&str, &str); 22] = [
     (" ::", "::"),
     (":: ", "::"),
@@ -38,7 +39,7 @@ const TIGHT: [(&str, &str); 22] = [
     ("rules! ", "rules!"),
 ];
 
-/// An item: its attributes, its words up to its body, its body.
+/// An item: its attributes, its words up to its body, and its body.
 #[derive(Default)]
 struct Item {
     attributes: Vec<String>,
@@ -51,7 +52,7 @@ impl Item {
         self.head.iter().any(|token| is_word(token, word))
     }
 
-    /// Visible to everybody; `pub(crate)` is not.
+    /// Returns true if the item is visible to everyone, unlike `pub(crate)`.
     fn is_pub(&self) -> bool {
         self.head.first().is_some_and(|token| is_word(token, "pub"))
             && !matches!(self.head.get(1), Some(TokenTree::Group(_)))
@@ -61,7 +62,7 @@ impl Item {
         self.attributes.iter().any(|it| it == "doc(hidden)" || it == "cfg(test)")
     }
 
-    /// Whether braces that come now belong to its words: those of `use` and of a constant's value.
+    /// Returns true if the next braces belong to its words, as in `use` and in a constant's value.
     fn goes_on(&self) -> bool {
         let begins = |word| self.head.iter().take(2).any(|token| is_word(token, word));
         begins("use") || (begins("const") || begins("static")) && !self.has("fn")
@@ -81,7 +82,7 @@ fn is_sign(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(it) if it.as_char() == sign)
 }
 
-/// Writes tokens on one line, without attributes.
+/// Formats tokens on one line, without attributes.
 fn line(tokens: TokenStream) -> String {
     let text = TIGHT.iter().fold(plain(tokens).to_string(), |text, (is, be)| text.replace(is, be));
     text.trim_end_matches(',').to_owned()
@@ -102,7 +103,7 @@ fn plain(tokens: TokenStream) -> TokenStream {
     kept.into_iter().collect()
 }
 
-/// Cuts a module's tokens into items: each ends with a semicolon or with a body.
+/// Splits a module's tokens into items. Each ends with a semicolon or a body.
 fn split(tokens: TokenStream) -> Vec<Item> {
     let (mut items, mut item) = (Vec::new(), Item::default());
     let mut tokens = tokens.into_iter().peekable();
@@ -125,12 +126,12 @@ fn split(tokens: TokenStream) -> Vec<Item> {
     items
 }
 
-/// Splits what stands between commas of the outermost level; brackets of types count.
+/// Splits tokens at the outermost commas, taking angle brackets into account.
 fn parts(tokens: TokenStream) -> Vec<String> {
     let (mut parts, mut depth) = (vec![Vec::new()], 0);
     for token in tokens {
         depth += i32::from(is_sign(&token, '<')) - i32::from(is_sign(&token, '>'));
-        // The arrow of a function's type closes no bracket.
+        // The arrow of a function type does not close a bracket.
         depth += i32::from(is_sign(&token, '-'));
         if is_sign(&token, ',') && depth == 0 {
             parts.push(Vec::new());
@@ -149,7 +150,7 @@ fn list(tokens: TokenStream, lines: &mut Vec<String>) {
         if item.attributes.iter().any(|it| it == "macro_export") {
             lines.push(head);
         } else if head.ends_with("service_operations!") {
-            // A row makes a constant, and a method of the sdk.
+            // A row generates a constant and a method of the sdk.
             let rows = split(item.body).into_iter().skip(1);
             lines.extend(rows.map(|row| format!("operation {}", row.line())));
         } else if head.contains("made_by_host!") {
@@ -163,7 +164,7 @@ fn list(tokens: TokenStream, lines: &mut Vec<String>) {
             let methods = methods.iter().filter(|method| method.is_pub() && !method.is_hidden());
             lines.extend(methods.map(|method| format!("{head} :: {}", method.line())));
         } else if item.is_pub() {
-            // What it derives is part of what it can do.
+            // Derived traits are part of the API.
             let derives = item.attributes.iter().filter(|it| it.starts_with("derive("));
             let derives: String = derives.map(|it| format!(" [{it}]")).collect();
             lines.push(format!("{head}{derives}"));
@@ -187,7 +188,7 @@ fn list(tokens: TokenStream, lines: &mut Vec<String>) {
     }
 }
 
-/// The sources of a crate, in any order: the list is sorted.
+/// Returns the sources of a crate in any order, because the list is sorted.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -201,7 +202,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Takes out the `impl`s that name no public type.
+/// Removes the `impl`s that name no public type.
 fn without_private(lines: &mut Vec<String>) {
     let words = |text: &str| -> Vec<String> {
         text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned).collect()

@@ -11,7 +11,7 @@ use crate::offer::Offer;
 use crate::verdict::Remembered;
 use crate::{Approval, CallContext, Verdict};
 
-/// The answers to the calls of one model answer: equal calls are asked once.
+/// The user's answers to the calls of one model answer, so that equal calls are asked about once.
 #[derive(Debug, Default)]
 pub struct EqualCalls {
     answered: Vec<AnsweredCall>,
@@ -74,7 +74,7 @@ pub(crate) struct Remembering<'a> {
 }
 
 impl Remembering<'_> {
-    /// Turns an allowed answer into the verdict, and remembers it for the calls that it covers.
+    /// Turns the user's answer into the verdict, and remembers it for the calls that it covers.
     pub(crate) fn verdict(
         &self,
         answer: PermissionAnswer,
@@ -95,7 +95,7 @@ impl Remembering<'_> {
         }
     }
 
-    /// Remembers an answer for later calls; `None` if it holds for this call alone.
+    /// Remembers an answer for later calls. Returns `None` if it holds only for this call.
     fn remember(
         &self,
         answer: &PermissionAnswer,
@@ -116,7 +116,7 @@ impl Remembering<'_> {
         Some(Remembered { scope: decision.lasts(), text, kind })
     }
 
-    /// Saves an answer that the user wants to keep; returns the decision with the time for which it
+    /// Saves an answer that the user wants to keep. Returns the decision with the time for which it
     /// then holds.
     fn keep(&self, rule: &SessionRule) -> PermissionDecision {
         let decision = rule.decision();

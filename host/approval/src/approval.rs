@@ -1,4 +1,4 @@
-//! The way from a call to its verdict.
+//! The steps from a call to its verdict.
 
 use jaato_policy::{Caller, CallingAgent, DenyRules, PluginSource};
 use jaato_types::{Event, PluginName, Result, SessionId, ToolCall, ToolSpec};
@@ -9,13 +9,13 @@ use crate::{
     CallContext, ChangedCall, EqualCalls, Gate, Guarded, PermissionAsker, SharedRules, Verdict,
 };
 
-/// Most changes of one call's arguments by the user.
+/// How often the user may change one call's arguments.
 const EDITS_MAX: usize = 8;
 
-/// Who changed the arguments, if the user did. No plugin can have this name.
+/// The author of changed arguments, if it was the user. No plugin can have this name.
 const USER: &str = "the user";
 
-/// Follows the name of a rule while deny rules of files are lifted.
+/// A suffix for rule names while deny rules in files are disabled.
 const DENY_IGNORED: &str = "(option.ignore_deny_rules)";
 
 /// Decides about the calls of one session.
@@ -28,13 +28,13 @@ pub struct Approval<'a> {
     pub gate: &'a dyn Gate,
     /// Shows prompts to the user.
     pub asker: &'a dyn PermissionAsker,
-    /// How long to wait for an answer; `None` leaves it to the asker.
+    /// How long to wait for an answer. `None` leaves that to the asker.
     pub patience_ms: Option<u64>,
     /// Whether a model or the user makes the calls.
     pub caller: Caller,
     /// The plugin that makes the calls, if one does.
     pub called_by: Option<&'a PluginName>,
-    /// The agent whose session it is.
+    /// The agent of the session.
     pub agent: CallingAgent<'a>,
 }
 
@@ -49,17 +49,17 @@ pub struct Candidate<'a> {
     pub schema: &'a Value,
     /// The plugin that offers the tool.
     pub plugin: &'a PluginName,
-    /// Where that plugin comes from.
+    /// The source of that plugin.
     pub source: PluginSource,
-    /// How many calls of the model's answer are equal to this one, itself included.
+    /// How many calls of the model's answer are equal to this one, including itself.
     pub times: usize,
 }
 
 impl Approval<'_> {
-    /// Decides about a call: asks the guards, applies the rules, prompts the user if they must
-    /// decide. If the user changes the arguments, all of it is done again with the new ones.
+    /// Decides about a call: asks the guards, applies the rules, and prompts the user if they must
+    /// decide. If the user changes the arguments, all of this is repeated with the new ones.
     ///
-    /// Dropping the future withdraws the call; no event follows then.
+    /// Dropping the future withdraws the call. No event follows then.
     pub async fn decide(
         &self,
         candidate: &Candidate<'_>,
@@ -125,8 +125,8 @@ impl Approval<'_> {
         Verdict { changed, ..verdict }
     }
 
-    /// Returns a rule's name for events and the ledger. Each decision says so while deny rules of
-    /// files are lifted.
+    /// Returns a rule's name for events and the ledger, with a suffix while deny rules in files are
+    /// disabled.
     fn recorded_rule(&self, rule: &str) -> String {
         match self.rules.lock().deny_rules {
             DenyRules::Hold => rule.to_owned(),
@@ -144,7 +144,7 @@ fn current<'a>(candidate: &Candidate<'a>, changed: Option<&'a ChangedCall>) -> &
     changed.map_or(candidate.call, |changed| &changed.call)
 }
 
-/// Replaces a call's arguments by those that the user wrote.
+/// Replaces a call's arguments with the user's.
 fn edit(
     call: &ToolCall,
     arguments: Value,

@@ -1,13 +1,13 @@
-//! Who answers a permission prompt: a front end, a channel, an embedding program.
+//! Answers permission prompts: a front end, a channel, an embedding program.
 
 use futures_util::future::BoxFuture;
 use jaato_types::SessionId;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 
-/// Shows permission prompts to a user, or says that no user can be asked.
+/// Shows permission prompts to a user, or reports that no user can be asked.
 pub trait PermissionAsker: Send + Sync {
-    /// Returns the reason why no user can be asked (`standard input is not a terminal`); `None` if
-    /// one can.
+    /// Returns the reason why no user can be asked (`standard input is not a terminal`). Returns
+    /// `None` if a user can be asked.
     fn unavailable(&self) -> Option<String>;
 
     /// Returns the channel's name for events and records: `terminal`.
@@ -15,7 +15,7 @@ pub trait PermissionAsker: Send + Sync {
         "host"
     }
 
-    /// Returns how long to wait for an answer if the session's setup does not say; `None` waits
+    /// Returns how long to wait for an answer if the session's setup does not say. `None` waits
     /// without a limit. A prompt without an answer in time denies the call.
     fn patience_ms(&self) -> Option<u64> {
         None
@@ -30,7 +30,7 @@ pub trait PermissionAsker: Send + Sync {
     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>>;
 }
 
-/// Why a prompt that was shown gets no answer: the terminal is gone.
+/// Why a prompt gets no answer although it was shown, for example because the terminal is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoAnswer {
     /// The reason.
@@ -38,7 +38,7 @@ pub struct NoAnswer {
 }
 
 impl NoAnswer {
-    /// Says why.
+    /// Creates it with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
     }

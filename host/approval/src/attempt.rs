@@ -16,7 +16,7 @@ use crate::prompt::{PromptParts, permission_prompt};
 use crate::verdict::PromptReason;
 use crate::{Approval, CallContext, CallPlace, Candidate, EqualCalls, NoAnswer, Verdict};
 
-/// Most checks of a call whose files change while the user is asked.
+/// How often a call is checked if its files change while the user is asked.
 const CHECKS_MAX: usize = 4;
 
 /// A call with the arguments that it would run with.
@@ -29,39 +29,39 @@ pub(crate) struct Attempt<'a> {
     pub(crate) was_edited: bool,
 }
 
-/// How an attempt ends.
+/// The end of an attempt.
 pub(crate) enum Step {
     Decided(Box<Verdict>),
     /// The user wants other arguments.
     Edited(Value),
 }
 
-/// How one look at a call ends.
+/// The end of one check of a call.
 enum Checked {
     Step(Step),
     /// These paths changed while the user was asked.
     Changed(Vec<PathBuf>),
 }
 
-/// How a prompt ends.
+/// The end of a prompt.
 enum PromptEnd {
     Answered(PermissionAnswer),
-    /// The answer is none of those that the prompt allows.
+    /// The prompt does not allow this answer.
     NotOffered,
     NoAnswer(NoAnswer),
-    /// Agreement to a plan, while no user can be asked and no rule or guard wants a prompt.
+    /// Approval of a plan without a user, if no rule or guard wants a prompt.
     UnattendedPlan(String),
-    /// The rules changed while the user was asked, and now decide.
+    /// The rules changed while the user was asked, and they decide.
     Decided(Decision),
     Late {
         patience_ms: u64,
     },
-    /// The preview says that the call cannot do what it should.
+    /// The preview shows that the call cannot do its job.
     Refused(Error),
 }
 
 impl Attempt<'_> {
-    /// Decides; asks again if the files of the call changed while the user was asked.
+    /// Decides. Asks again if the files of the call changed while the user was asked.
     pub(crate) async fn run(
         &self,
         guard: Option<(PluginName, String)>,
@@ -77,7 +77,7 @@ impl Attempt<'_> {
         decided(Verdict::denied_after_changes(&self.call.name))
     }
 
-    /// Decides by the files to which the call's paths lead at this moment.
+    /// Decides by the files to which the call's paths currently lead.
     async fn check(
         &self,
         guard: Option<&(PluginName, String)>,
@@ -185,8 +185,8 @@ impl Attempt<'_> {
         Verdict { limits, ..Verdict::allowed(decision) }
     }
 
-    /// Returns the paths of the call that now lead elsewhere. For a command line, only the places
-    /// count: programs that run at the same time write files.
+    /// Returns the paths of the call whose targets have changed. For a command line, changes of the
+    /// files themselves do not count, because programs that run at the same time write files.
     async fn changed_since(&self, facts: &Call<'_>) -> Vec<PathBuf> {
         let Some(before) = facts.resolved else { return Vec::new() };
         let Some(now) = self.approval.resolve(facts).await else { return Vec::new() };
@@ -270,8 +270,8 @@ impl Attempt<'_> {
                     Ok(_) => PromptEnd::NotOffered,
                     Err(no_answer) => PromptEnd::NoAnswer(no_answer),
                 },
-                // An answer to another prompt may be one to this: the user is not asked twice.
-                // Its sender is here: it cannot fail.
+                // An answer to another prompt may also answer this one, so the user is not asked
+                // twice. This cannot fail, because the sender still exists.
                 _ = changes.changed() => {
                     if let Some(decision) = self.decided_meanwhile(facts, reason) {
                         return PromptEnd::Decided(decision);
@@ -329,7 +329,7 @@ fn decided(verdict: Verdict) -> Step {
     Step::Decided(Box::new(verdict))
 }
 
-/// Reads the plugin's statement about the program that reads the typed text.
+/// Parses the plugin's statement about the program that reads the typed text.
 fn typed_into(preview: Option<&Preview>) -> TypedInto {
     match preview {
         Some(preview) if preview.typed_into == SHELL_PROMPT => TypedInto::ShellPrompt,

@@ -1,4 +1,4 @@
-//! The session's part in the decision about one call.
+//! The session's side of a decision about one call.
 
 use futures_util::future::BoxFuture;
 use jaato_types::files::FileLimits;
@@ -11,8 +11,8 @@ pub trait CallContext: Send + Sync {
     /// Asks the guards about the call.
     fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Guarded>;
 
-    /// Asks the tool's plugin what the call would change; `None` if it does not say. It reads files
-    /// with these limits.
+    /// Asks the tool's plugin what the call would change. Returns `None` if the plugin does not
+    /// say. It reads files with these limits.
     fn preview<'a>(
         &'a self,
         call: &'a ToolCall,
@@ -22,16 +22,16 @@ pub trait CallContext: Send + Sync {
     /// Checks arguments against the tool's schema.
     ///
     /// # Errors
-    /// Says what does not fit.
+    /// Describes the mismatch.
     fn check_arguments(&self, arguments: &Value) -> Result<()>;
 
     /// Sends an event to the followers of the session.
     fn emit(&self, event: Event);
 
-    /// Waits that many milliseconds.
+    /// Waits this many milliseconds.
     fn sleep(&self, ms: u64) -> BoxFuture<'static, ()>;
 
-    /// Stops the deadlines of calls that wait for this one, until the result is dropped.
+    /// Pauses the deadlines of calls that wait for this one, until the result is dropped.
     fn hold(&self) -> Box<dyn Send>;
 }
 
@@ -40,9 +40,9 @@ pub trait CallContext: Send + Sync {
 pub struct Guarded {
     /// The call with other arguments, if they changed them.
     pub changed: Option<ChangedCall>,
-    /// The first guard that wants the user to decide, and why.
+    /// The first guard that wants the user to decide, and its reason.
     pub asks: Option<(PluginName, String)>,
-    /// The guard that denies the call, and why.
+    /// The guard that denies the call, and its reason.
     pub denied: Option<(PluginName, Error)>,
 }
 
@@ -51,7 +51,7 @@ pub struct Guarded {
 pub struct ChangedCall {
     /// The call as it runs.
     pub call: ToolCall,
-    /// Who changed it, in order: plugins and the user.
+    /// The plugins, and the user, that changed it, in order.
     pub by: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Decides about a call before the user is asked.
 //!
-//! Plugins take no part in this decision. A guard, which can deny a call or want the user to
+//! Plugins have no part in this decision. A guard, which can deny a call or want the user to
 //! decide, is asked separately.
 
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
 use jaato_types::files::ResolvedPath;
 
-/// Decides about calls. A program that embeds jaato can replace [`RulesGate`] by its own; jaato
-/// trusts it as it trusts the program.
+/// Decides about calls. A program that embeds jaato can replace [`RulesGate`] with its own, which
+/// jaato trusts like the program itself.
 ///
 /// ```
 /// use jaato_approval::{Gate, RulesGate};
@@ -42,8 +42,8 @@ pub trait Gate: Send + Sync {
         CallPlace::default()
     }
 
-    /// Asks the execution environment where paths lead, one result for each. `None` if there is no
-    /// environment; rules then see paths as they are written.
+    /// Asks the execution environment for the targets of paths, one result for each. Returns `None`
+    /// if there is no environment. Rules then see paths as they are written.
     fn resolve<'a>(
         &'a self,
         paths: &'a [PathBuf],
@@ -52,8 +52,8 @@ pub trait Gate: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Returns the names that a shell pattern may match; `None` if that is unknown, or if there are
-    /// too many.
+    /// Returns the names that a shell pattern may match. Returns `None` if they are unknown or too
+    /// many.
     fn expand(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
         let _ = pattern;
         None
@@ -66,7 +66,7 @@ pub trait Gate: Send + Sync {
     }
 }
 
-/// Decides by the rules alone, without knowledge of the place where calls run.
+/// Decides only by the rules, without knowing where calls run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RulesGate;
 
@@ -75,7 +75,7 @@ impl Gate for RulesGate {}
 /// The place where calls run, as rules see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallPlace {
-    /// Where relative paths start.
+    /// The base of relative paths.
     pub directory: Option<PathBuf>,
     /// The home folder, for `~`.
     pub home: Option<PathBuf>,

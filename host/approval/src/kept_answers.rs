@@ -1,4 +1,4 @@
-//! Writes kept answers into the user's `permissions.toml`, each for the workspace in which the user
+//! Saves kept answers in the user's `permissions.toml`, each for the workspace in which the user
 //! gave it.
 
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use jaato_types::{Error, ErrorKind};
 
 use crate::KeepAnswers;
 
-/// Longest wait for the file's lock. Another process holds it only while it writes.
+/// The longest wait for the file's lock. Another process holds it only while it writes.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// Writes into the user's file.
+/// Saves answers in the user's file.
 pub struct KeptAnswers {
     /// The folder with `config.toml`.
     folder: PathBuf,
 }
 
 impl KeptAnswers {
-    /// Creates it for the folder with the user's configuration; touches nothing yet.
+    /// Creates it for the folder with the user's configuration, without accessing it.
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -45,9 +45,9 @@ impl KeepAnswers for KeptAnswers {
         if let Some(text) = add_rule(&text, &new).map_err(wrong)? {
             replace_file(&path, &text).map_err(|error| wrong(error.to_string()))?;
         }
-        let written = format!("written into `{}` for this workspace", path.display());
+        let written = format!("saved in `{}` for this workspace", path.display());
         Ok(match rule.place().waits_for_trust {
-            true => written + "; it holds once `jaato trust` trusts the workspace",
+            true => written + "; it applies after you run `jaato trust`",
             false => written,
         })
     }
@@ -59,7 +59,7 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
     let tool = [("tool", rule.tool().to_string()), ("plugin", rule.plugin().to_string())];
     let mut keys: Vec<(String, String)> =
         tool.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-    // Stars in a name would be a pattern.
+    // A star in a name would make it a pattern.
     if keys.iter().any(|(_, text)| has_stars(text)) {
         return Err(cannot("its tool"));
     }
@@ -123,8 +123,8 @@ mod tests {
 
     const ROOT: &str = "/project";
 
-    /// Decides about a call of a tool by rules of files in a folder, after the user allowed one
-    /// for good by this pattern.
+    /// Decides about a call of a tool by the rules in a folder, after the user permanently allowed
+    /// such a call with this pattern.
     fn decided(kept: &Value, pattern: usize, call: &Value) -> Outcome {
         decided_in(kept, pattern, call, (ROOT, WorkspaceTrust::Trusted))
     }
@@ -149,7 +149,7 @@ mod tests {
         let pattern = proposals(&Rules::default(), &call_of(kept)).swap_remove(pattern);
         let rule = SessionRule::new(&call_of(kept), PermissionDecision::AllowAlways, pattern);
         let keeper = KeptAnswers::in_folder(place.clone());
-        // Twice is once.
+        // Saving twice has no further effect.
         for _ in 0..2 {
             let said = keeper.keep(&rule).unwrap();
             assert!(said.ends_with("jaato/permissions.toml` for this workspace"), "{said}");
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!((value("call").as_str(), value("workspace").as_str()), ("make -j4", ROOT));
         let folder = tempfile::tempdir().unwrap();
         let said = KeptAnswers::in_folder(folder.path().to_owned()).keep(&rule).unwrap();
-        assert!(said.ends_with("it holds once `jaato trust` trusts the workspace"), "{said}");
+        assert!(said.ends_with("it applies after you run `jaato trust`"), "{said}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! [`Approval::decide`] is the only way from a call to its [`Verdict`]. It asks the guards, applies
 //! the rules of [`jaato_policy`], shows a [`PermissionPrompt`] if a user must decide, and remembers
-//! the answer. Sessions call it; it knows nothing of history, models, terminals or plugins, which
-//! come in through [`CallContext`], [`Gate`] and [`PermissionAsker`].
+//! the answer. Sessions call it. It does not know history, models, terminals or plugins, which it
+//! uses through [`CallContext`], [`Gate`] and [`PermissionAsker`].
 //!
 //! Invariants: a guard that fails denies the call. Without an answer, or with one that the prompt
 //! does not allow, the call is denied.

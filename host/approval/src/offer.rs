@@ -1,13 +1,13 @@
-//! The answers that a prompt offers, spelled out.
+//! The answers that a prompt offers, as text.
 
 use jaato_policy::{Call, Mode, Pattern, PluginSource, Rules, proposals};
 use jaato_types::file_change::{FileChange, FileChangeKind};
 use jaato_types::hooks::Preview;
 use jaato_types::permission_prompt::{AllowedAnswer, PermissionDecision, PromptSubject};
 
-/// What the user can allow beyond this call.
+/// The calls that the user can allow beyond this one.
 pub(crate) struct Offer {
-    /// The patterns of later calls, from narrow to wide; none if every such call asks.
+    /// The patterns of later calls, from narrow to wide. Empty if every such call asks.
     pub(crate) patterns: Vec<Pattern>,
     /// Whether the mode `accept-edits` would allow the call.
     is_plain_edit: bool,
@@ -22,7 +22,7 @@ impl Offer {
         Self { patterns, is_plain_edit, allows_all: rules.allow_all }
     }
 
-    /// Lists the answers, in the order to show.
+    /// Lists the answers, in display order.
     pub(crate) fn answers(
         &self,
         facts: &Call<'_>,
@@ -99,7 +99,7 @@ impl Offer {
     }
 }
 
-/// Names the later calls of a pattern within an answer.
+/// Describes the later calls of a pattern within an answer.
 fn named(pattern: &Pattern, facts: &Call<'_>) -> String {
     match pattern {
         Pattern::Exact { .. } if facts.command_line().is_some() => "this exact command".to_owned(),

@@ -9,13 +9,14 @@ use jaato_types::files::{FileLimits, RESOLVE_PATHS_MAX, ResolvedPath};
 use crate::Approval;
 
 impl Approval<'_> {
-    /// Asks the environment where the paths of a call lead; `None` if the environment cannot tell.
+    /// Asks the environment for the targets of a call's paths. Returns `None` if it does not know
+    /// them.
     pub(crate) async fn resolve(&self, call: &Call<'_>) -> Option<PathsResolved> {
         let paths = CallPaths::of(call, |pattern| self.gate.expand(pattern));
         if paths.all.is_empty() {
             return None;
         }
-        // If there are too many, none is resolved.
+        // If there are too many, none are resolved.
         let resolved = match paths.all.len() <= RESOLVE_PATHS_MAX {
             true => self.gate.resolve(&paths.all).await?,
             false => Vec::new(),
@@ -24,7 +25,7 @@ impl Approval<'_> {
     }
 
     /// Returns the limits of a call's file operations. `allowed_by` is the rule that allows the
-    /// call; `None` if the user allowed it, or if nothing has yet.
+    /// call, or `None` if the user allowed it, or if nothing has yet.
     pub(crate) async fn file_limits(
         &self,
         call: &Call<'_>,

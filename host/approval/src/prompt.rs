@@ -1,4 +1,4 @@
-//! Writes the permission prompt: its title, what the call would do, one line of warning.
+//! Builds the permission prompt: its title, the call's effects, one line of warning.
 
 use jaato_policy::shell::{self, Analysis};
 use jaato_policy::{Call, CommandLine, PluginSource};
@@ -25,7 +25,7 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) patience_ms: Option<u64>,
 }
 
-/// Writes the prompt for a call.
+/// Builds the prompt for a call.
 pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     let PromptParts { attempt, facts, environment, reason, offer, preview, patience_ms } = parts;
     let line = facts.command_line();
@@ -141,7 +141,7 @@ fn edits_title(changes: &[FileChange]) -> String {
     format!("Edit {number} files?{}", lines(&counts))
 }
 
-/// Writes ` +4 −1`; nothing if no lines are counted.
+/// Formats ` +4 −1`. Returns an empty text if no lines are counted.
 fn lines([added, removed]: &[u64; 2]) -> String {
     match (added, removed) {
         (0, 0) => String::new(),
@@ -149,20 +149,20 @@ fn lines([added, removed]: &[u64; 2]) -> String {
     }
 }
 
-/// Reads the steps of a plan out of the text of its preview: the lines after the title.
+/// Extracts the steps of a plan from the text of its preview: the lines after the title.
 fn plan_steps(text: &str) -> Vec<String> {
     let steps = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
     steps.map(|line| without_number(line).to_owned()).collect()
 }
 
-/// Cuts `1. pending: ` off a step.
+/// Removes `1. pending: ` from a step.
 fn without_number(line: &str) -> &str {
     let rest = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
     let Some(rest) = rest.strip_prefix(". ") else { return line };
     rest.strip_prefix("pending: ").unwrap_or(rest)
 }
 
-/// Writes a command line as a shell would read it.
+/// Formats a command line as a shell would read it.
 fn written(line: CommandLine, analysis: &Analysis) -> String {
     match line {
         CommandLine::Shell(line) | CommandLine::Unknown(line) => line,

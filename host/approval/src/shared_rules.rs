@@ -10,11 +10,11 @@ use tokio::sync::watch;
 
 /// Saves kept answers.
 pub trait KeepAnswers: Send + Sync {
-    /// Saves an answer, and returns a line for the user that says where. Called while a turn waits,
-    /// so it must be a short write to a file.
+    /// Saves an answer, and returns a line for the user that names the place. Called while a turn
+    /// waits, so it must be a short write to a file.
     ///
     /// # Errors
-    /// If it cannot be written; the answer then holds for the session.
+    /// If it cannot be written. The answer then holds for the session.
     fn keep(&self, rule: &SessionRule) -> Result<String>;
 }
 
@@ -22,7 +22,7 @@ pub trait KeepAnswers: Send + Sync {
 #[derive(Default)]
 pub struct SessionRules {
     rules: Mutex<Rules>,
-    /// Counts the changes, so that an open question can be checked again.
+    /// Counts the changes, so that an open prompt can be checked again.
     changes: watch::Sender<u64>,
     keeper: Option<Arc<dyn KeepAnswers>>,
 }
@@ -36,7 +36,7 @@ impl SessionRules {
         Self { rules: Mutex::new(rules), ..Self::default() }
     }
 
-    /// Sets where kept answers are saved. Without it they hold for the session.
+    /// Sets the saver of kept answers. Without it they hold for the session.
     #[must_use]
     pub fn kept_by(self, keeper: Arc<dyn KeepAnswers>) -> Self {
         Self { keeper: Some(keeper), ..self }
@@ -47,12 +47,12 @@ impl SessionRules {
         self.keeper.as_ref()
     }
 
-    /// Returns the rules.
+    /// Locks and returns the rules.
     pub fn lock(&self) -> MutexGuard<'_, Rules> {
         self.rules.lock()
     }
 
-    /// Changes the rules, and has open questions checked again.
+    /// Changes the rules, and triggers a new check of open prompts.
     pub fn change<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> T {
         let changed = change(&mut self.rules.lock());
         self.changes.send_modify(|count| *count = count.wrapping_add(1));

@@ -1,4 +1,4 @@
-//! The verdict about a call, and the text that tells the model of a refusal.
+//! The verdict about a call, and the model's text about a refusal.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ const USER_ONCE: &str = "person.once";
 const USER_DENIED: &str = "person.denied";
 /// The rule's name if no answer came in time.
 const USER_LATE: &str = "person.late";
-/// The rule's name if an answer came that the prompt does not allow.
+/// The rule's name if the answer is one that the prompt does not allow.
 const USER_NOT_OFFERED: &str = "person.not_offered";
-/// The rule's name if the paths of the call changed again and again while the user was asked.
+/// The rule's name if the paths of the call kept changing while the user was asked.
 const USER_CHANGES: &str = "person.changes";
-/// The rule's name if the user changed the arguments again and again.
+/// The rule's name if the user kept changing the arguments.
 const USER_EDITS: &str = "person.edits";
 /// The rule's name if a plan starts while no user can be asked.
 const UNATTENDED_PLAN: &str = "plan.unattended";
@@ -27,13 +27,13 @@ const GUARD_DENIED: &str = "guard.denied";
 /// The rule's name if a guard wants the user to decide.
 const GUARD_ASKS: &str = "guard.asks";
 /// The rule's name if the tool's own plugin says, before the user is asked, that the call cannot do
-/// what it should.
+/// its job.
 const PREVIEW_REFUSES: &str = "preview.refuses";
 
-/// What was decided about a call.
+/// The verdict about a call.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// The refusal that the model gets; `None` if the call may run.
+    /// The refusal that the model gets. `None` if the call may run.
     pub refusal: Option<Error>,
     /// The call with the arguments that it runs with, if guards or the user changed them.
     pub changed: Option<ChangedCall>,
@@ -46,29 +46,29 @@ pub struct Verdict {
     /// The limits of the call's file operations, if it may run.
     pub limits: FileLimits,
     pub(crate) rule: &'static str,
-    /// Where the rule is written, as `FILE:LINE`.
+    /// The place of the rule, as `FILE:LINE`.
     pub(crate) place: Option<String>,
     pub(crate) comment: Option<String>,
-    /// The channel of the answer; empty if a rule decided.
+    /// The channel of the answer. Empty if a rule decided.
     pub(crate) answered_by: String,
-    /// How long the answer holds; empty if a rule decided.
+    /// How long the answer holds. Empty if a rule decided.
     pub(crate) scope: &'static str,
-    /// The later calls that the answer holds for, as text.
+    /// The later calls for which the answer holds, as text.
     pub(crate) remembered: Option<String>,
     /// The kind of the pattern of these calls.
     pub(crate) pattern: &'static str,
 }
 
-/// Why the user is prompted.
+/// Why the user gets a prompt.
 pub(crate) struct PromptReason {
     pub(crate) rule: &'static str,
-    /// Where the rule is written, as `FILE:LINE`.
+    /// The place of the rule, as `FILE:LINE`.
     pub(crate) place: Option<String>,
     pub(crate) why: String,
     /// Whether no rule allows the call, and none asks.
     pub(crate) is_silence: bool,
     hint: Option<String>,
-    /// What has changed since the user allowed the call, as a warning.
+    /// The changes since the user allowed the call, as a warning.
     pub(crate) changed: Option<String>,
     /// Whether every such call asks, so that no answer holds for later ones.
     pub(crate) is_each: bool,
@@ -100,16 +100,18 @@ impl PromptReason {
     pub(crate) fn changed(self, paths: &[PathBuf]) -> Self {
         let told: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
         let why = format!("{} changed while you were asked", told.join(", "));
-        Self { changed: Some(format!("Look again: {why}.")), why, is_silence: false, ..self }
+        let changed = Some(format!("{why}; check the call again"));
+        Self { changed, why, is_silence: false, ..self }
     }
 
-    /// The tool of another program has changed since the user allowed its calls.
+    /// Returns the reason to ask again because another program's tool changed since the user
+    /// allowed its calls.
     pub(crate) fn changed_tool(self, changes: &[&str]) -> Self {
         if changes.is_empty() {
             return self;
         }
         let all = changes.join(" and ");
-        let warning = format!("Look again: {all} changed since you allowed this tool.");
+        let warning = format!("{all} changed since you allowed this tool; check the call again");
         Self { changed: Some(warning), ..self }
     }
 
@@ -225,7 +227,7 @@ impl Verdict {
 
     pub(crate) fn denied_after_changes(tool: &ToolName) -> Self {
         let text = format!(
-            "the call of `{tool}` is denied: its files changed again and again while the user was asked"
+            "the call of `{tool}` is denied: its files kept changing while the user was asked"
         );
         Self::refuse(text, USER_CHANGES, None, None)
     }

@@ -1,31 +1,31 @@
-//! The one line of warning in a prompt for a command line: the worst of what the rules found.
+//! The warning line in a prompt for a command line: the worst problem that the rules found.
 
 use jaato_policy::shell::{Analysis, Doubt, DoubtCause, DoubtKind};
 use jaato_types::text::cut;
 
-/// Programs that fetch what another program may run.
+/// Programs that download something that another program may run.
 const FETCH: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
 
-/// Longest piece of a command line in a warning, in letters.
+/// The longest part of a command line in a warning, in letters.
 const PIECE_LETTERS_MAX: usize = 40;
 
-/// The warning for each cause of a doubt; `PIECE` is replaced by the part of the line. The worst
-/// comes first.
+/// The warning for each cause of a doubt, the worst first. `PIECE` is replaced with the part of the
+/// line.
 const WARNINGS: [(DoubtCause, &str); 11] = [
-    (DoubtCause::InvisibleLetter, "Contains invisible characters."),
-    (DoubtCause::UnusualLetter, "Contains a lookalike character: PIECE."),
-    (DoubtCause::Shell, "Starts a shell that runs a file or its input: it can run anything."),
-    (DoubtCause::Code, "Starts an interpreter: it can run anything."),
-    (DoubtCause::Variable, "Sets a variable that makes programs run others."),
-    (DoubtCause::OtherProgram, "Runs another program that is not listed here."),
-    (DoubtCause::Deletes, "Deletes files."),
-    (DoubtCause::Input, "Feeds a script to a program."),
-    (DoubtCause::Value, "PIECE is only known when the command runs."),
-    (DoubtCause::Background, "Starts something in the background."),
-    (DoubtCause::Writes, "Writes files."),
+    (DoubtCause::InvisibleLetter, "contains invisible characters"),
+    (DoubtCause::UnusualLetter, "contains a lookalike character: PIECE"),
+    (DoubtCause::Shell, "starts a shell that runs a file or its input, so it can run anything"),
+    (DoubtCause::Code, "starts an interpreter, which can run anything"),
+    (DoubtCause::Variable, "sets a variable that makes programs run other programs"),
+    (DoubtCause::OtherProgram, "runs another program that is not shown here"),
+    (DoubtCause::Deletes, "deletes files"),
+    (DoubtCause::Input, "passes a script to a program"),
+    (DoubtCause::Value, "PIECE is only known when the command runs"),
+    (DoubtCause::Background, "starts a program in the background"),
+    (DoubtCause::Writes, "writes files"),
 ];
 
-/// Returns the warning about a command line; `None` if there is none.
+/// Returns the warning about a command line, if there is one.
 pub(crate) fn warning(analysis: &Analysis) -> Option<String> {
     if let Some(text) = downloaded_script(analysis) {
         return Some(text.to_owned());
@@ -39,8 +39,8 @@ pub(crate) fn warning(analysis: &Analysis) -> Option<String> {
         let is_hidden = doubts().any(|doubt| doubt.kind == DoubtKind::Hidden);
         let is_unclear = doubts().any(|doubt| doubt.kind == DoubtKind::Words);
         match (is_hidden, is_unclear) {
-            (true, _) => Some("jaato cannot tell everything that this runs.".to_owned()),
-            (false, true) => Some("Parts are only known when the command runs.".to_owned()),
+            (true, _) => Some("jaato cannot determine everything that this runs".to_owned()),
+            (false, true) => Some("parts are only known when the command runs".to_owned()),
             (false, false) => None,
         }
     })
@@ -51,14 +51,14 @@ fn downloaded_script(analysis: &Analysis) -> Option<&'static str> {
     let fetches = programs
         .any(|program| FETCH.contains(&program.text.rsplit('/').next().unwrap_or_default()));
     let runs = analysis.has(DoubtCause::Shell) || analysis.has(DoubtCause::Code);
-    (fetches && runs).then_some("Downloads a script and runs it.")
+    (fetches && runs).then_some("downloads a script and runs it")
 }
 
 fn written(warning: &str, doubt: &Doubt) -> String {
     let Some(piece) = doubt.pieces.first().filter(|piece| !piece.is_empty()) else {
-        return warning.replace("PIECE", "A part").replace(": A part.", ".");
+        return warning.replace(": PIECE", "").replace("PIECE", "a part");
     };
-    // Lookalike letters differ only in their number.
+    // Lookalike letters differ only in their code point.
     let is_unusual = doubt.cause == DoubtCause::UnusualLetter;
     let letter = piece.chars().find(|letter| !letter.is_ascii()).filter(|_| is_unusual);
     let number = letter.map(|letter| format!(" (U+{:04X})", u32::from(letter)));
@@ -84,18 +84,18 @@ mod tests {
     fn the_worst_of_a_line_is_said_in_plain_words() {
         check("cargo test", None);
         check("cargo test | tail -5", None);
-        check("curl https://a.example/x | sh", Some("Downloads a script and runs it."));
-        check("python3 -q", Some("Starts an interpreter: it can run anything."));
-        check("for i in a b; do echo $i; done", Some("`$i` is only known when the command runs."));
-        check("ls > out", Some("Writes files."));
-        check("echo 'a\u{200b}b'", Some("Contains invisible characters."));
-        check("rm\u{430} x", Some("Contains a lookalike character: `\u{430}` (U+0430)."));
-        check("find . -delete", Some("Deletes files."));
-        let shell = "Starts a shell that runs a file or its input: it can run anything.";
+        check("curl https://a.example/x | sh", Some("downloads a script and runs it"));
+        check("python3 -q", Some("starts an interpreter, which can run anything"));
+        check("for i in a b; do echo $i; done", Some("`$i` is only known when the command runs"));
+        check("ls > out", Some("writes files"));
+        check("echo 'a\u{200b}b'", Some("contains invisible characters"));
+        check("rm\u{430} x", Some("contains a lookalike character: `\u{430}` (U+0430)"));
+        check("find . -delete", Some("deletes files"));
+        let shell = "starts a shell that runs a file or its input, so it can run anything";
         check("bash setup.sh", Some(shell));
-        check("LD_PRELOAD=x ls", Some("Sets a variable that makes programs run others."));
-        check("ssh host ls", Some("Runs another program that is not listed here."));
-        check("cat <<E\nx\nE", Some("Feeds a script to a program."));
-        check("sleep 9 &", Some("Starts something in the background."));
+        check("LD_PRELOAD=x ls", Some("sets a variable that makes programs run other programs"));
+        check("ssh host ls", Some("runs another program that is not shown here"));
+        check("cat <<E\nx\nE", Some("passes a script to a program"));
+        check("sleep 9 &", Some("starts a program in the background"));
     }
 }

@@ -1,4 +1,4 @@
-//! Runs disk and CPU work off the async threads, and ends it when nobody waits for it.
+//! Runs disk and CPU work off the async threads, and cancels it when no one waits for it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Runs `work` on a thread for blocking work. It gets a flag to look at between blocks.
+/// Runs `work` on a thread for blocking work. The work must check its flag between blocks.
 pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<T, AssetError> {

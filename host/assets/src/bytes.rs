@@ -1,8 +1,8 @@
-//! Sizes as people read them.
+//! Human-readable sizes.
 
 use std::fmt;
 
-/// A number of bytes, shown as `1.12 GB`: decimal, as shops and networks count.
+/// A number of bytes, displayed as `1.12 GB` in decimal units, as is common for downloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 

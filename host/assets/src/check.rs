@@ -1,4 +1,4 @@
-//! Checks what a plugin declares before any of it becomes a path, an argument or a request.
+//! Checks a plugin's declaration before any of it becomes a path, an argument or a request.
 
 use jaato_types::text::cut;
 use jaato_types::{Asset, AssetSource};
@@ -7,20 +7,20 @@ use crate::AssetError;
 
 const NAME_CHARS_MAX: usize = 128;
 
-/// Most parts of a file; each costs a process.
+/// Maximum number of parts of a file. Each needs a process.
 const PARTS_MAX: u32 = 1000;
 
-/// Largest file that makes sense (1 PiB); keeps sums of sizes far from their end.
+/// Largest allowed file (1 PiB), so that sums of sizes cannot overflow.
 const ASSET_BYTES_MAX: u64 = 1 << 50;
 
-/// Endings that this crate gives to its own files.
+/// Extensions that this crate gives to its own files.
 const OWN_ENDINGS: [&str; 5] = [".part", ".parts", ".lock", ".verified", ".import"];
 
-/// Refuses a declaration that could write outside the folder, or pass an option to a child.
+/// Rejects a declaration that could write outside the folder, or pass an option to a child.
 pub(crate) fn check(asset: &Asset) -> Result<(), AssetError> {
     let refuse = |reason: String| Err(AssetError::Invalid { id: asset.id.clone(), reason });
     if !is_name(&asset.file_name) {
-        return refuse(format!("`{}` is no plain file name", asset.file_name.escape_debug()));
+        return refuse(format!("`{}` is not a plain file name", asset.file_name.escape_debug()));
     }
     if let Some(ending) = OWN_ENDINGS.iter().find(|ending| asset.file_name.ends_with(**ending)) {
         return refuse(format!("a file name must not end in `{ending}`"));
@@ -49,26 +49,27 @@ pub(crate) fn check(asset: &Asset) -> Result<(), AssetError> {
     Ok(())
 }
 
-/// Puts a part's number into a pattern.
+/// Inserts a part's number into a pattern.
 pub(crate) fn expand(pattern: &str, part: u32) -> String {
     pattern.replace("{nn}", &format!("{part:02}")).replace("{n}", &part.to_string())
 }
 
-/// Letters, digits and `._-+!`, beginning with a letter or digit: no path, no option.
+/// Returns true for letters, digits and `._-+!`, beginning with a letter or digit, which excludes
+/// paths and options.
 fn is_name(text: &str) -> bool {
     text.len() <= NAME_CHARS_MAX
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+!".contains(c))
 }
 
-/// Refuses what cannot be the name of an imported model.
+/// Rejects an invalid name for an imported model.
 pub(crate) fn check_model_name(name: &str) -> Result<(), AssetError> {
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
     let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
     if name.len() <= 64 && starts_well && name.chars().all(is_allowed) {
         return Ok(());
     }
-    let reason = "it has other characters than names may have, or too many".to_owned();
+    let reason = "it has invalid or too many characters".to_owned();
     Err(AssetError::BadName { name: cut(name, 80), reason })
 }
 

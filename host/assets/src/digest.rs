@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 
 use crate::AssetError;
 
-/// Bytes per read: large enough for the disk, small enough to notice a cancel at once.
+/// Bytes per read: large enough for the disk, small enough to notice a cancel quickly.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// Reads `file` to its end; calls `each` with every block.
+/// Reads `file` to its end and calls `each` with every block.
 pub(crate) fn read_blocks(
     mut file: impl Read,
     path: &Path,
@@ -34,7 +34,7 @@ pub(crate) fn read_blocks(
     }
 }
 
-/// Returns the digest of what is left to read of a file.
+/// Returns the digest of the unread rest of a file.
 pub(crate) fn of_file(
     file: &File,
     path: &Path,
@@ -48,7 +48,7 @@ pub(crate) fn of_file(
     Ok(hex(hasher))
 }
 
-/// Copies a file and returns the digest of what was written.
+/// Copies a file and returns the digest of the written bytes.
 pub(crate) fn copy(
     from: (&File, &Path),
     to: (&mut File, &Path),
@@ -72,7 +72,7 @@ pub(crate) fn copy(
 pub(crate) fn hex(hasher: Sha256) -> String {
     let mut text = String::with_capacity(64);
     for byte in hasher.finalize() {
-        // Writing to a string cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text

@@ -1,4 +1,4 @@
-//! What can go wrong with an asset: kinds and hints. The texts stand in `error_text`.
+//! Errors of assets: kinds and hints. The texts are in `error_text`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,40 +6,40 @@ use std::time::Duration;
 
 use jaato_types::ErrorKind;
 
-/// A failure with an asset. Its text is for people.
+/// A failure with an asset. Its text is for users.
 #[derive(Debug)]
 pub enum AssetError {
-    /// The plugin's declaration cannot be used.
+    /// The plugin's declaration is invalid.
     Invalid {
         /// The asset's id.
         id: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The file is not there, and jaato is offline.
+    /// The file is missing, and jaato is offline.
     Offline {
         /// The asset's title.
         title: String,
-        /// Where it would be.
+        /// The expected path.
         path: PathBuf,
     },
-    /// The file is not there, and the configuration forbids to fetch it.
+    /// The file is missing, and the configuration forbids downloading it.
     DownloadOff {
         /// The asset's title.
         title: String,
-        /// Where it would be.
+        /// The expected path.
         path: PathBuf,
     },
-    /// No source could give it.
+    /// No source could provide it.
     NoSource {
         /// The asset's title.
         title: String,
-        /// What was tried, and how each failed.
+        /// The sources that were tried, and how each failed.
         failures: Vec<String>,
-        /// How much of it is kept for next time.
+        /// Number of bytes kept for the next attempt.
         kept: u64,
     },
-    /// A file has other bytes than those that are pinned.
+    /// A file's bytes differ from the pinned ones.
     WrongDigest {
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum AssetError {
         /// The file's SHA-256.
         has: String,
     },
-    /// A file has another size than the pinned one.
+    /// A file's size differs from the pinned one.
     WrongSize {
         /// The file.
         path: PathBuf,
@@ -57,59 +57,59 @@ pub enum AssetError {
         /// The file's size.
         has: u64,
     },
-    /// An imported model has changed since it was taken in.
+    /// An imported model has changed since it was imported.
     Changed {
         /// The file.
         path: PathBuf,
     },
     /// The disk is full, or a quota is used up.
     NoSpace {
-        /// What was written.
+        /// The file being written.
         path: PathBuf,
-        /// Bytes that are still to come.
+        /// Bytes still missing.
         needs: u64,
-        /// Bytes that are free, where the system tells.
+        /// Free bytes, if the system reports them.
         free: Option<u64>,
     },
-    /// Another process works on the same file.
+    /// Another process is working on the same file.
     Busy {
         /// The lock.
         path: PathBuf,
-        /// How long it was watched without any progress.
+        /// How long the host waited without any progress.
         waited: Duration,
     },
-    /// What is to be imported does not exist.
+    /// The file to import does not exist.
     Missing {
         /// The path.
         path: PathBuf,
     },
-    /// What is to be imported is a folder, a pipe or a device.
+    /// The path to import is a folder, a pipe or a device.
     NotAFile {
         /// The path.
         path: PathBuf,
     },
-    /// What is to be imported has no bytes.
+    /// The file to import is empty.
     Empty {
         /// The path.
         path: PathBuf,
     },
-    /// What is to be imported is no GGUF, or a broken one.
+    /// The file to import is not a valid GGUF file.
     NotGguf {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The model to be imported is of another architecture.
+    /// The model to import has another architecture.
     WrongArchitecture {
         /// The path.
         path: PathBuf,
-        /// What can be run.
+        /// The supported architecture.
         wants: String,
-        /// What the file says.
+        /// The file's architecture.
         has: String,
     },
-    /// The name for an imported model cannot be used.
+    /// The name for an imported model is invalid.
     BadName {
         /// The name.
         name: String,
@@ -120,7 +120,7 @@ pub enum AssetError {
     Cancelled,
     /// Reading or writing failed.
     Io {
-        /// What was done: `read`, `write`, `rename`, …
+        /// The action: `read`, `write`, `rename`, …
         action: &'static str,
         /// The path.
         path: PathBuf,
@@ -129,7 +129,7 @@ pub enum AssetError {
     },
 }
 
-/// What an [`AssetError`] is, for code to branch on.
+/// The kind of an [`AssetError`], for code to branch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is documented at the variant of AssetError of its name")]
 pub enum AssetErrorKind {
@@ -152,11 +152,11 @@ pub enum AssetErrorKind {
     Io,
 }
 
-/// What to do when an asset cannot be fetched.
+/// The hint for an asset that cannot be downloaded.
 const IMPORT: &str = "fetch the file on another machine and run `jaato model import FILE`";
 
 impl AssetError {
-    /// Wraps a failed read or write; a full disk becomes its own kind.
+    /// Wraps a failed read or write. A full disk has its own kind.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -167,7 +167,7 @@ impl AssetError {
         }
     }
 
-    /// Adds how much is still to come, which only the caller knows.
+    /// Adds the number of missing bytes, which only the caller knows.
     pub(crate) fn with_needs(self, bytes: u64) -> Self {
         match self {
             Self::NoSpace { path, free, .. } => Self::NoSpace { path, needs: bytes, free },
@@ -198,10 +198,10 @@ impl AssetError {
         }
     }
 
-    /// Tells what a person can do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Invalid { .. } => "this is a mistake of the plugin; tell its author".to_owned(),
+            Self::Invalid { .. } => "report this to the plugin's author".to_owned(),
             Self::Offline { .. } => format!("run it once without `--offline`, or {IMPORT}"),
             Self::DownloadOff { .. } => {
                 format!("`jaato model pull` downloads it; `--model` names another model; or {IMPORT}")
@@ -234,7 +234,7 @@ impl AssetError {
     }
 }
 
-/// How the error crosses to a plugin that asked for the asset.
+/// Converts the error for a plugin that requested the asset.
 impl From<AssetError> for jaato_types::Error {
     fn from(error: AssetError) -> Self {
         let kind = match error.kind() {

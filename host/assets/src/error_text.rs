@@ -15,7 +15,7 @@ impl fmt::Display for AssetError {
                 write!(f, "`{}` ({title}) is not downloaded", path.display())
             }
             Self::NoSource { title, failures, kept } => {
-                write!(f, "cannot fetch {title}: no source could give it")?;
+                write!(f, "cannot download {title}: all sources failed")?;
                 failures.iter().try_for_each(|failure| write!(f, "\n- {failure}"))?;
                 match kept {
                     0 => Ok(()),
@@ -69,7 +69,7 @@ impl fmt::Display for AssetError {
             Self::Io { action, path, source } => {
                 let reason = source.to_string();
                 if jaato_places::hint_of(source).is_some() {
-                    // It names a path, whose letters stay as they are.
+                    // The text contains a path, whose case must be kept.
                     return write!(f, "cannot {action} `{}`: {reason}", path.display());
                 }
                 let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();

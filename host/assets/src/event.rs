@@ -1,4 +1,4 @@
-//! What a fetch or an import tells while it works.
+//! Progress events of downloads and imports.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,69 +6,69 @@ use std::sync::Arc;
 
 use crate::{Asset, Size};
 
-/// Takes events, from any thread; must not block.
+/// Receives events from any thread. Must not block.
 pub type Report = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// Something to tell. All but [`Event::Progress`] are one line for a person, by `Display`.
+/// A progress event. All but [`Event::Progress`] display as one line for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The first source is about to be tried: what, how big, from where, to where.
+    /// The first source is about to be tried.
     Started {
         /// The asset's title, or its file name.
         title: String,
-        /// Licence, empty if not told.
+        /// The licence, empty if unknown.
         license: String,
-        /// Size of the whole.
+        /// Total size.
         bytes: u64,
-        /// How much of it is there from an earlier time.
+        /// Number of bytes kept from an earlier attempt.
         kept: u64,
         /// The source.
         from: String,
-        /// The folder that it goes to.
+        /// The target folder.
         folder: PathBuf,
     },
-    /// A further source is about to be tried.
+    /// Another source is about to be tried.
     Trying {
         /// The source.
         from: String,
     },
-    /// A source gave nothing, or not the right thing.
+    /// A source provided nothing, or the wrong data.
     SourceFailed {
         /// The source.
         from: String,
         /// Why.
         reason: String,
     },
-    /// The connection was lost and is made again where it broke.
+    /// The connection was lost and resumes where it broke.
     Interrupted {
         /// The source.
         from: String,
         /// Why.
         reason: String,
     },
-    /// What was kept does not fit and is fetched again from the beginning.
+    /// The kept data is wrong, so the download starts over.
     Restarted {
         /// The file.
         path: PathBuf,
     },
-    /// Another process works on this file; its end is waited for.
+    /// Another process is working on this file, and the host waits for it.
     Waiting {
         /// The lock that it holds.
         path: PathBuf,
     },
-    /// More has arrived. At most a thousand a file.
+    /// More data has arrived. At most a thousand events per file.
     Progress {
-        /// Bytes that are there.
+        /// Bytes received.
         done: u64,
-        /// Size of the whole.
+        /// Total size.
         total: u64,
     },
-    /// The file is there and verified.
+    /// The file is complete and verified.
     Finished {
         /// The file.
         path: PathBuf,
     },
-    /// The file is good, but that could not be noted: it is hashed again next time.
+    /// The file is valid, but that could not be recorded, so it is hashed again next time.
     NotRemembered {
         /// Why.
         reason: String,
@@ -86,15 +86,15 @@ impl fmt::Display for Event {
                 write!(f, ") from {from} to `{}`", folder.display())?;
                 match kept {
                     0 => Ok(()),
-                    kept => write!(f, ", {} are there already", Size(*kept)),
+                    kept => write!(f, ", {} already downloaded", Size(*kept)),
                 }
             }
             Self::Trying { from } => write!(f, "trying {from}"),
             Self::SourceFailed { from, reason } => write!(f, "{from}: {reason}"),
-            Self::Interrupted { from, reason } => write!(f, "{from}: {reason}; going on"),
+            Self::Interrupted { from, reason } => write!(f, "{from}: {reason}; resuming"),
             Self::Restarted { path } => write!(
                 f,
-                "what was kept in `{}` does not fit the pinned sha-256; starting again",
+                "the partial file `{}` does not match the pinned sha-256; starting over",
                 path.display()
             ),
             Self::Waiting { path } => {
@@ -129,7 +129,7 @@ impl Meter {
     }
 }
 
-/// What people call an asset.
+/// Returns an asset's name for the user.
 pub(crate) fn title(asset: &Asset) -> String {
     if asset.title.is_empty() { format!("`{}`", asset.file_name) } else { asset.title.clone() }
 }

@@ -1,4 +1,5 @@
-//! Fetches a file: looks, locks, then tries one source after the other until the bytes are right.
+//! Downloads a file: looks for it, locks, then tries one source after the other until the bytes are
+//! right.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,28 +13,28 @@ use crate::partial::Partial;
 use crate::store::create_folder;
 use crate::{AssetError, Event, Found, Report, Run, Store, blocking, check, space, url, wheels};
 
-/// Whether files may be fetched.
+/// Whether files may be downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Download {
-    /// They may.
+    /// Downloads are allowed.
     On,
-    /// Only if the user agrees: `local.download` is false.
+    /// Downloads need the user's consent, because `local.download` is false.
     Off,
 }
 
-/// How a fetcher behaves.
+/// The settings of a fetcher.
 #[derive(Debug, Clone)]
 pub struct FetchSettings {
-    /// Whether it may fetch at all. A client that is offline forbids it too.
+    /// Whether downloads are allowed. An offline client forbids them too.
     pub download: Download,
-    /// Wait before a broken connection is made again; doubled while nothing arrives.
+    /// Wait before a broken connection is resumed, doubled while nothing arrives.
     pub retry_wait: Duration,
     /// Longest time for one part of a file that comes in parts.
     pub part_deadline: Duration,
 }
 
 impl Default for FetchSettings {
-    /// Allowed; 500 ms; half an hour (50 MB over a slow line).
+    /// Downloads allowed, 500 ms, half an hour (50 MB over a slow line).
     fn default() -> Self {
         Self {
             download: Download::On,
@@ -43,7 +44,7 @@ impl Default for FetchSettings {
     }
 }
 
-/// Brings declared files into a [`Store`].
+/// Downloads declared files into a [`Store`].
 #[derive(Clone)]
 pub struct Fetcher {
     store: Store,
@@ -52,9 +53,9 @@ pub struct Fetcher {
     pub(crate) settings: FetchSettings,
 }
 
-/// Why a source did not do.
+/// Why a source failed.
 pub(crate) enum Failure {
-    /// The next source may have its turn.
+    /// The next source may be tried.
     Source(String),
     /// No source would help.
     Stop(AssetError),
@@ -66,19 +67,19 @@ impl From<AssetError> for Failure {
     }
 }
 
-/// What a source left: the file as far as it came, if it is still ours, and how it went.
+/// The result of a source: the file with the data so far, if it is still ours, and the outcome.
 pub(crate) type Outcome = (Option<Partial>, Result<(), Failure>);
 
 impl Fetcher {
-    /// Makes a fetcher; does nothing yet.
+    /// Creates a fetcher. Does nothing yet.
     pub fn new(store: Store, client: Client, run: Arc<dyn Run>, settings: FetchSettings) -> Self {
         Self { store, client, run, settings }
     }
 
-    /// Returns the verified file, fetched if need be. Must run on tokio with I/O and time.
+    /// Returns the verified file, downloading it if needed. Must run on tokio with I/O and time.
     ///
-    /// A file that is there costs no more than [`Store::find`] and no network. Dropping the future
-    /// ends the work and keeps what has arrived. `report` gets each step as it happens.
+    /// An existing file costs no more than [`Store::find`] and no network access. Dropping the
+    /// future ends the work and keeps the received data. `report` receives each step as it happens.
     pub async fn fetch(&self, asset: &Asset, report: &Report) -> Result<Found, AssetError> {
         let told = |found: Found| {
             if let Some(reason) = &found.not_remembered {
@@ -90,14 +91,14 @@ impl Fetcher {
             return Ok(told(found));
         }
         let paths = self.store.paths(asset);
-        // What has arrived whole needs no network, only its name.
+        // A completely received file needs no network, only its final name.
         let arrived = std::fs::metadata(&paths.part).is_ok_and(|part| part.len() == asset.bytes);
         if let Some(refusal) = self.refusal(asset).filter(|_| !arrived) {
             return Err(refusal);
         }
         create_folder(self.store.folder())?;
         let lock = Lock::wait(&paths, asset.bytes, report).await?;
-        // Whoever held the lock may have fetched it.
+        // The previous holder of the lock may have downloaded it.
         if let Some(found) = self.find(asset).await? {
             return Ok(told(found));
         }
@@ -121,7 +122,7 @@ impl Fetcher {
         blocking::run(move |cancelled| store.find_until(&asset, cancelled)).await?
     }
 
-    /// The error of one who must not use the network.
+    /// Returns the error if the network must not be used.
     fn refusal(&self, asset: &Asset) -> Option<AssetError> {
         let (title, path) = (title(asset), self.store.paths(asset).file);
         match (self.client.network(), self.settings.download) {
@@ -131,7 +132,7 @@ impl Fetcher {
         }
     }
 
-    /// Tries the sources in order. What it returns is right.
+    /// Tries the sources in order. The returned file is verified.
     async fn try_sources(
         &self,
         asset: &Asset,
@@ -163,13 +164,13 @@ impl Fetcher {
             }
         }
         if failures.is_empty() {
-            failures.push("the plugin names none".to_owned());
+            failures.push("the plugin declares no source".to_owned());
         }
         Err(AssetError::NoSource { title: title(asset), failures, kept: partial.length() })
     }
 
-    /// Takes all bytes from one source and checks them; starts again once if what was there before
-    /// spoiled them.
+    /// Downloads all bytes from one source and verifies them. Starts over once if earlier data was
+    /// wrong.
     async fn try_source(
         &self,
         source: &AssetSource,
@@ -200,8 +201,7 @@ impl Fetcher {
                 return (Some(partial), Err(Failure::Stop(error)));
             }
             if !was_mixed {
-                let reason =
-                    format!("it gave other bytes: sha-256 `{has}`, expected `{}`", asset.sha256);
+                let reason = format!("its sha-256 is `{has}`, expected `{}`", asset.sha256);
                 return (Some(partial), Err(Failure::Source(reason)));
             }
             report(Event::Restarted { path: partial.paths.part.clone() });
@@ -209,7 +209,7 @@ impl Fetcher {
     }
 }
 
-/// Tells what is about to happen: everything the first time, the source alone after that.
+/// Reports the next step: everything the first time, then only the source.
 fn announce(
     asset: &Asset,
     partial: &Partial,
@@ -232,7 +232,7 @@ fn announce(
     });
 }
 
-/// What people call a source.
+/// Returns a source's name for the user.
 fn label(source: &AssetSource) -> String {
     match source {
         AssetSource::Url { url, .. } => url::label(url),

@@ -1,4 +1,4 @@
-//! Reads the architecture out of a GGUF file's header, trusting none of its numbers.
+//! Reads the architecture from a GGUF file's header, without trusting any of its numbers.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -6,23 +6,23 @@ use std::path::Path;
 
 use crate::AssetError;
 
-/// Farthest that is read for the header: vocabularies of big models have some 10 MB.
+/// Maximum bytes to read for the header. Vocabularies of big models take about 10 MB.
 const HEADER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Most entries of metadata; real models have some dozens.
+/// Maximum number of metadata entries. Real models have a few dozen.
 const ENTRIES_MAX: u64 = 10_000;
 
-/// Longest name of an entry, and longest name of an architecture.
+/// Longest name of an entry or an architecture.
 const NAME_BYTES_MAX: u64 = 64 * 1024;
 
-/// Deepest nesting of lists; real models have none in lists.
+/// Deepest nesting of lists. Real models do not nest them.
 const DEPTH_MAX: u32 = 4;
 
 const ARCHITECTURE: &str = "general.architecture";
 const STRING: u32 = 8;
 const ARRAY: u32 = 9;
 
-/// Returns the architecture that a model says it has.
+/// Returns a model's architecture according to its header.
 pub(crate) fn architecture(path: &Path) -> Result<String, AssetError> {
     let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
     let mut header = Header { inner: BufReader::new(file).take(HEADER_BYTES_MAX) };
@@ -66,14 +66,14 @@ impl<R: Read> Header<R> {
         let _tensors = self.number_u64()?;
         let entries = self.number_u64()?;
         if entries > ENTRIES_MAX {
-            return Err(bad(format!("it says that it has {entries} entries")));
+            return Err(bad(format!("its header declares {entries} entries")));
         }
         for _ in 0..entries {
             let key = self.text()?;
             let kind = self.number_u32()?;
             if key == ARCHITECTURE {
                 if kind != STRING {
-                    return Err(bad(format!("its `{ARCHITECTURE}` is no text")));
+                    return Err(bad(format!("its `{ARCHITECTURE}` is not a text")));
                 }
                 return self.text();
             }
@@ -95,10 +95,10 @@ impl<R: Read> Header<R> {
                 if let Some(bytes) = width(inner) {
                     return self.skip(count.saturating_mul(bytes));
                 }
-                // Bounded by the bytes of the header: each step reads some or fails.
+                // Limited by the bytes of the header, because each step reads some or fails.
                 (0..count).try_for_each(|_| self.skip_value(inner, depth + 1))
             }
-            (None, ARRAY) => Err(bad("its lists are nested too deep")),
+            (None, ARRAY) => Err(bad("its lists are nested too deeply")),
             (None, other) => Err(bad(format!("it has a value of the unknown kind {other}"))),
         }
     }
@@ -122,7 +122,7 @@ impl<R: Read> Header<R> {
         if (bytes.len() as u64) < length {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        String::from_utf8(bytes).map_err(|_| bad("it has a name that is no text"))
+        String::from_utf8(bytes).map_err(|_| bad("it has a name that is not text"))
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
@@ -140,7 +140,7 @@ impl<R: Read> Header<R> {
     }
 }
 
-/// Bytes of a value of a plain kind.
+/// Returns the size of a value of a plain kind.
 fn width(kind: u32) -> Option<u64> {
     match kind {
         0 | 1 | 7 => Some(1),
@@ -209,7 +209,7 @@ mod tests {
         check(&file(1, 1, &[qwen()]), Err("its version is 1, and 2 and 3 are known"));
         check(&file(3, 0, &[]), Err("it has no `general.architecture`"));
         let number = entry(ARCHITECTURE, 4, &[0; 4]);
-        check(&file(3, 1, &[number]), Err("its `general.architecture` is no text"));
+        check(&file(3, 1, &[number]), Err("its `general.architecture` is not a text"));
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn huge_numbers_cost_nothing() {
-        check(&file(3, u64::MAX, &[]), Err("it says that it has 18446744073709551615 entries"));
+        check(&file(3, u64::MAX, &[]), Err("its header declares 18446744073709551615 entries"));
         let long_key = [&u64::MAX.to_le_bytes()[..], b"x"].concat();
         check(&file(3, 1, &[long_key]), Err("it has a name of 18446744073709551615 bytes"));
         for kind in [5, STRING] {
@@ -230,7 +230,7 @@ mod tests {
             check(&file(3, 2, &[long_list]), Err("it ends within its header"));
         }
         let nested = (0..10).fold(list(0, 1, &[0]), |inner, _| list(ARRAY, 1, &inner));
-        check(&file(3, 1, &[entry("x", ARRAY, &nested)]), Err("its lists are nested too deep"));
+        check(&file(3, 1, &[entry("x", ARRAY, &nested)]), Err("its lists are nested too deeply"));
         let unknown = entry("x", 99, &[]);
         check(&file(3, 1, &[unknown]), Err("it has a value of the unknown kind 99"));
     }

@@ -1,4 +1,4 @@
-//! Takes in a file that a person has: a declared one, or another model under a name.
+//! Imports the user's file: a declared one, or another model under a name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -14,15 +14,15 @@ use crate::remembered::Remembered;
 use crate::store::{Found, Paths, create_folder, remove_file};
 use crate::{AssetError, Event, Report, Store, digest, gguf, space};
 
-/// What an imported file must be.
+/// The requirement on an imported file.
 enum Wanted<'a> {
     Digest(&'a str),
     Architecture(&'a str),
 }
 
 impl Store {
-    /// Takes in a declared file; it must have the pinned bytes. Copies and hashes in one pass;
-    /// blocks until done. A file that was there under this name is replaced.
+    /// Imports a declared file, which must have the pinned bytes. Copies and hashes in one pass.
+    /// Blocks until done. Replaces an existing file of this name.
     pub fn import(&self, file: &Path, asset: &Asset, report: &Report) -> Result<Found, AssetError> {
         check(asset)?;
         let bytes = size_of_importable(file)?;
@@ -34,15 +34,15 @@ impl Store {
         let paths = self.paths(asset);
         let lock = Lock::take(&paths.lock)?;
         let found = copy_in(file, &paths, bytes, &Wanted::Digest(&asset.sha256), report)?;
-        // A fetch that was under way has lost its purpose.
+        // A partial download is no longer needed.
         remove_file(&paths.part)?;
         remove_file(&paths.parts)?;
         drop(lock);
         Ok(found)
     }
 
-    /// Takes in another model of an architecture that can be run. `reserved` are names that are
-    /// taken otherwise, such as the ids of declared files. Blocks until done.
+    /// Imports another model with a supported architecture. `reserved` are names that are taken,
+    /// such as the ids of declared files. Blocks until done.
     pub fn import_custom(
         &self,
         file: &Path,
@@ -54,7 +54,7 @@ impl Store {
         check_model_name(name)?;
         let taken = |reason: String| Err(AssetError::BadName { name: name.to_owned(), reason });
         if reserved.contains(&name) {
-            return taken("a model that comes with jaato has it".to_owned());
+            return taken("a model that ships with jaato has this name".to_owned());
         }
         let bytes = size_of_importable(file)?;
         let has = gguf::architecture(file)?;
@@ -67,13 +67,14 @@ impl Store {
         let paths = self.custom_paths(name);
         let _lock = Lock::take(&paths.lock)?;
         if paths.file.exists() {
-            return taken(format!("`{}` has it; remove that first", paths.file.display()));
+            return taken(format!("`{}` has this name; remove it first", paths.file.display()));
         }
         copy_in(file, &paths, bytes, &Wanted::Architecture(architecture), report)
     }
 }
 
-/// The size of a regular file with bytes in it. Asks before opening: opening a pipe would hang.
+/// Returns the size of a non-empty regular file. Checks before opening, because opening a pipe
+/// would hang.
 fn size_of_importable(file: &Path) -> Result<u64, AssetError> {
     let path = file.to_owned();
     let metadata = match fs::metadata(file) {
@@ -99,7 +100,7 @@ fn copy_in(
 ) -> Result<Found, AssetError> {
     let result = try_copy_in(from, paths, bytes, wanted, report);
     if result.is_err() {
-        // What is half copied is worth nothing, and its source is still there.
+        // A partial copy is useless, and its source still exists.
         remove_file(&paths.import)?;
     }
     result
@@ -138,7 +139,7 @@ fn try_copy_in(
     }
     fs::rename(&paths.import, &paths.file)
         .map_err(|error| AssetError::io("rename", &paths.import, error))?;
-    // A declared file can be hashed again; of another model the note is all that is known.
+    // A declared file can be hashed again. For any other model, the record is the only knowledge.
     let noted = note.write(&paths.file);
     let not_remembered = match (noted, wanted) {
         (Ok(()), _) => None,

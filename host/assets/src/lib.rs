@@ -1,14 +1,15 @@
-//! Fetches, verifies and keeps the big files that plugins declare, such as model weights.
+//! Downloads, verifies and stores the big files that plugins declare, such as model weights.
 //!
-//! Not a package manager: a file is pinned by its SHA-256, and where its bytes came from does not
-//! matter. Knows no registry; starts no child itself ([`Run`]) and draws nothing ([`Event`]).
+//! This is not a package manager: a file is pinned by its SHA-256, and the source of its bytes does
+//! not matter. The crate knows no registry, starts no child itself ([`Run`]) and displays nothing
+//! ([`Event`]).
 //!
 //! Invariants:
-//! - A path that is handed out holds the pinned bytes: each file is hashed once, then remembered by
-//!   size, time and inode; a changed one is hashed again.
-//! - A file under its own name is complete: bytes arrive in `….part` and are renamed at the end.
-//! - What has arrived is kept, whatever goes wrong, and used next time.
-//! - One writer per file, across processes: a lock beside it.
+//! - A returned path holds the pinned bytes. Each file is hashed once, then recognized by size,
+//!   time and inode, and hashed again if it changed.
+//! - A file under its own name is complete: bytes arrive in `….part`, which is renamed at the end.
+//! - Received data is kept, whatever fails, and used next time.
+//! - Each file has one writer across processes, because of a lock next to it.
 
 mod blocking;
 mod bytes;

@@ -1,4 +1,4 @@
-//! What is there: declared files, imported models, and what else lies in the folder.
+//! Lists declared files, imported models, and other files in the folder.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -10,52 +10,52 @@ use jaato_types::Asset;
 use crate::remembered::Remembered;
 use crate::{AssetError, Store};
 
-/// One file, or one that could be there.
+/// An existing or possible file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is called: the asset's id, the name it was imported under, or its file name.
+    /// Its name: the asset's id, the name it was imported under, or its file name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
-    /// Where it lies or would lie.
+    /// Its path.
     pub path: PathBuf,
-    /// How far it is there.
+    /// Its state.
     pub state: State,
 }
 
-/// What a kept file is.
+/// The kind of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A declared asset of this size.
+    /// A declared asset.
     Asset {
-        /// Size of the whole.
+        /// Total size.
         bytes: u64,
     },
-    /// A model that a person imported.
+    /// A model that the user imported.
     Custom {
-        /// Its architecture, if its note fits it.
+        /// Its architecture, if its record matches it.
         architecture: Option<String>,
     },
     /// A file that nothing declares, such as a model of an earlier version.
     Other,
 }
 
-/// How far a file is there.
+/// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Not at all.
+    /// No data.
     Missing,
-    /// Some of it has arrived.
+    /// Some data has arrived.
     Partial {
-        /// Bytes that are there.
+        /// Bytes received.
         bytes: u64,
     },
-    /// All of it is there and was verified as it is.
+    /// Complete, and verified in its current state.
     Verified {
         /// Its size.
         bytes: u64,
     },
-    /// Something is there that was not verified, or has changed since.
+    /// A file that was not verified, or has changed since.
     Unverified {
         /// Its size.
         bytes: u64,
@@ -63,8 +63,8 @@ pub enum State {
 }
 
 impl Store {
-    /// Lists declared files in their order, then imported models, then other files, by name.
-    /// Reads notes and no content.
+    /// Lists declared files in their order, then imported models, then other files, by name. Reads
+    /// records but no content.
     pub fn list(&self, assets: &[Asset]) -> Result<Vec<Entry>, AssetError> {
         let mut entries: Vec<Entry> = assets.iter().map(|asset| self.entry(asset)).collect();
         for (name, metadata) in files(&self.custom_folder())? {
@@ -114,13 +114,13 @@ impl Store {
     }
 }
 
-/// Small files of this crate beside the big ones.
+/// Returns true for this crate's small files next to the big ones.
 fn is_note(name: &str) -> bool {
     let endings = [".parts", ".lock", ".verified", ".import"];
     endings.iter().any(|ending| name.ends_with(ending)) || name.contains(".verified-")
 }
 
-/// Regular files of a folder by name; a folder that is not there has none.
+/// Returns the regular files of a folder by name. A missing folder has none.
 fn files(folder: &Path) -> Result<Vec<(String, Metadata)>, AssetError> {
     let fail = |error| AssetError::io("read", folder, error);
     let entries = match fs::read_dir(folder) {
@@ -132,7 +132,7 @@ fn files(folder: &Path) -> Result<Vec<(String, Metadata)>, AssetError> {
     for entry in entries {
         let entry = entry.map_err(fail)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // One that vanished meanwhile is not there.
+        // A file that has vanished is skipped.
         if let Ok(metadata) = fs::metadata(entry.path())
             && metadata.is_file()
             && !name.starts_with('.')

@@ -13,14 +13,15 @@ const POLL: Duration = Duration::from_millis(200);
 /// Longest wait while the other process makes no progress: a part of 50 MB over a slow line.
 const STALL_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// Held until dropped, also by the end of the process. The file stays: removing it would race.
+/// A lock, held until it is dropped or the process ends. The file stays, because removing it would
+/// race.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock, or returns nothing if another holds it.
+    /// Takes the lock. Returns `None` if another process holds it.
     pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, AssetError> {
         let mut options = OpenOptions::new();
         let open = jaato_places::open(path, options.create(true).truncate(false).write(true));
@@ -32,13 +33,13 @@ impl Lock {
         }
     }
 
-    /// Takes the lock, or refuses at once.
+    /// Takes the lock or fails at once.
     pub(crate) fn take(path: &Path) -> Result<Self, AssetError> {
         let busy = || AssetError::Busy { path: path.to_owned(), waited: Duration::ZERO };
         Self::try_take(path)?.ok_or_else(busy)
     }
 
-    /// Waits for the lock as long as its holder gets on, and tells so once.
+    /// Waits for the lock as long as its holder makes progress, and reports that once.
     pub(crate) async fn wait(
         paths: &Paths,
         total: u64,

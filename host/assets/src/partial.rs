@@ -1,4 +1,4 @@
-//! The file that grows while its bytes arrive, hashed on the way.
+//! A growing file that is hashed while its bytes arrive.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -14,31 +14,31 @@ use crate::lock::Lock;
 use crate::remembered::Remembered;
 use crate::store::{Found, Paths, remove_file};
 
-/// What has arrived of a file. Exists at most once: it holds the file's lock.
+/// The received part of a file. Unique, because it holds the file's lock.
 pub(crate) struct Partial {
     pub(crate) paths: Paths,
     file: File,
     hasher: Sha256,
-    /// Bytes that are there and hashed.
+    /// Number of bytes received and hashed.
     length: u64,
     total: u64,
     wants: String,
-    /// Whether some of it came from another source or an earlier time.
+    /// Whether some of it came from another source or an earlier attempt.
     pub(crate) is_mixed: bool,
     _lock: Lock,
 }
 
-/// Why bytes were not taken.
+/// Why bytes were refused.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The source gives more than the whole.
+    /// The source provides more than the total size.
     TooMuch,
     /// They could not be written.
     Disk(AssetError),
 }
 
 impl Partial {
-    /// Opens what is there and hashes it; one that is too long is emptied.
+    /// Opens existing data and hashes it. Data that is too long is discarded.
     pub(crate) fn open(
         paths: Paths,
         asset: &Asset,
@@ -80,18 +80,18 @@ impl Partial {
         Ok(())
     }
 
-    /// Bytes that are there.
+    /// Returns the number of received bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Bytes that are still to come.
+    /// Returns the number of missing bytes.
     pub(crate) fn missing(&self) -> u64 {
         self.total - self.length
     }
 
-    /// Takes bytes that belong at `at`, which lies in or right behind what is there. What is there
-    /// already is passed over.
+    /// Writes bytes that belong at `at`, which is within or directly after the received data. Skips
+    /// data that is already there.
     pub(crate) fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), Refused> {
         let known = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
         let fresh = bytes.get(known..).unwrap_or_default();
@@ -108,7 +108,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Throws away what is there.
+    /// Discards the received data.
     pub(crate) fn restart(&mut self) -> Result<(), AssetError> {
         remove_file(&self.paths.parts)?;
         let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
@@ -118,17 +118,17 @@ impl Partial {
         Ok(())
     }
 
-    /// The digest of what is there.
+    /// Returns the digest of the received data.
     pub(crate) fn digest(&self) -> String {
         hex(self.hasher.clone())
     }
 
-    /// Whether all of it is there and right.
+    /// Returns true if the file is complete and correct.
     pub(crate) fn is_right(&self) -> bool {
         self.missing() == 0 && self.digest() == self.wants
     }
 
-    /// Gives the file its name. Only for one that [`Partial::is_right`].
+    /// Renames the file to its final name. Only for a file that [`Partial::is_right`].
     pub(crate) fn finish(self) -> Result<Found, AssetError> {
         let Paths { file: path, part, parts, .. } = &self.paths;
         self.file.sync_all().map_err(|error| AssetError::io("write", part, error))?;

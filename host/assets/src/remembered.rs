@@ -1,4 +1,4 @@
-//! Remembers that a file was verified, so that a start never hashes a gigabyte.
+//! Records that a file was verified, so that a start never hashes a gigabyte.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::Write as _;
@@ -12,18 +12,18 @@ use crate::AssetError;
 
 const VERSION: u32 = 1;
 
-/// Largest note that is read; ours have some 300 bytes.
+/// Largest record to read. Ours have about 300 bytes.
 const NOTE_BYTES_MAX: u64 = 64 * 1024;
 
-/// What is known of a file with these outer marks.
+/// The known facts about a file with this metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Remembered {
     version: u32,
     /// The content's digest.
     pub(crate) sha256: String,
-    /// Outer marks of the file when it was hashed.
+    /// The file's metadata when it was hashed.
     marks: Marks,
-    /// What an imported model is; absent for declared assets.
+    /// The architecture of an imported model, or `None` for declared assets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) architecture: Option<String>,
 }
@@ -36,7 +36,8 @@ struct Marks {
 }
 
 impl Marks {
-    /// A time before 1970 or after 2500 counts as 0: it only costs a second hash.
+    /// Returns a file's metadata. A time before 1970 or after 2500 counts as 0, which only costs a
+    /// second hash.
     fn of(metadata: &Metadata) -> Self {
         let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let mtime_ns = since.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0);
@@ -46,19 +47,19 @@ impl Marks {
 }
 
 impl Remembered {
-    /// Makes a note of a file's digest. `metadata` must come from the handle that was hashed.
+    /// Creates a record of a file's digest. `metadata` must come from the hashed handle.
     pub(crate) fn new(sha256: String, metadata: &Metadata) -> Self {
         Self { version: VERSION, sha256, marks: Marks::of(metadata), architecture: None }
     }
 
-    /// Reads the note of a file, if there is a usable one that fits the file as it is.
+    /// Reads a file's record, if it is valid and matches the file's current state.
     pub(crate) fn of(path: &Path, metadata: &Metadata) -> Option<Self> {
         let note = jaato_places::read(&note_path(path), NOTE_BYTES_MAX).ok()??;
         let read: Self = serde_json::from_slice(&note).ok()?;
         (read.version == VERSION && read.marks == Marks::of(metadata)).then_some(read)
     }
 
-    /// Writes the note beside the file, whole or not at all.
+    /// Writes the record next to the file, atomically.
     pub(crate) fn write(&self, path: &Path) -> Result<(), AssetError> {
         let note = note_path(path);
         static WRITES: AtomicU64 = AtomicU64::new(0);
@@ -76,7 +77,7 @@ impl Remembered {
     }
 }
 
-/// Where the note of a file lies.
+/// Returns the path of a file's record.
 pub(crate) fn note_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".verified");

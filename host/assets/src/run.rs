@@ -1,4 +1,4 @@
-//! The one thing that needs a child process, behind a trait: the host's supervisor runs it.
+//! A trait for the only task that needs a child process, which the host's supervisor runs.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -13,9 +13,9 @@ pub struct Command {
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Variables beside those that whoever runs it lets through.
+    /// Variables in addition to those that the runner allows.
     pub variables: Vec<(String, OsString)>,
-    /// The folder to start in, which is jaato's own.
+    /// The working directory, which is jaato's own.
     pub directory: PathBuf,
 }
 
@@ -24,17 +24,17 @@ pub struct Command {
 pub struct Ended {
     /// Whether it exited with 0.
     pub success: bool,
-    /// What it wrote to standard error; the last 64 KiB are enough.
+    /// Its output on standard error. The last 64 KiB are enough.
     pub stderr: String,
 }
 
-/// A program that runs.
+/// A running program.
 pub type Running<'a> = Pin<Box<dyn Future<Output = io::Result<Ended>> + Send + 'a>>;
 
 /// Runs programs for this crate.
 pub trait Run: Send + Sync {
     /// Runs a program to its end, with no standard input. Dropping the future must end the program
-    /// and what it started. An error of kind `NotFound` means that there is no such program.
+    /// and its descendants. An error of kind `NotFound` means that there is no such program.
     fn run(&self, command: Command) -> Running<'_>;
 }
 

@@ -1,10 +1,10 @@
-//! How much room a folder has.
+//! The free space of a folder.
 
 use std::path::Path;
 
 use crate::AssetError;
 
-/// Refuses before the first byte if what is to come cannot fit.
+/// Returns an error before the first byte if the missing bytes cannot fit.
 pub(crate) fn require(path: &Path, folder: &Path, needs: u64) -> Result<(), AssetError> {
     match free(folder) {
         Some(free) if free < needs => {
@@ -14,7 +14,7 @@ pub(crate) fn require(path: &Path, folder: &Path, needs: u64) -> Result<(), Asse
     }
 }
 
-/// Free bytes for this user, where the system tells.
+/// Returns the bytes available to this user, if the system reports them.
 fn free(folder: &Path) -> Option<u64> {
     let facts = nix::sys::statvfs::statvfs(folder).ok()?;
     #[allow(clippy::useless_conversion, reason = "these are narrower on some systems")]

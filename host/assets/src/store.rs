@@ -1,4 +1,4 @@
-//! The folder of kept files: where each lies, and whether it is what it should be.
+//! The folder of stored files: the path of each, and whether its content is right.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -12,7 +12,8 @@ use crate::check::{check, check_model_name};
 use crate::remembered::Remembered;
 use crate::{AssetError, digest};
 
-/// A folder of verified files, such as `<user cache>/models`. Cheap to make; creates nothing.
+/// A folder of verified files, such as `<user cache>/models`. Cheap to create, and creates no
+/// folder.
 #[derive(Debug, Clone)]
 pub struct Store {
     folder: PathBuf,
@@ -21,28 +22,28 @@ pub struct Store {
 /// A verified file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Its digest, in lower-case hex.
     pub sha256: String,
-    /// Why the check could not be noted, so that it is made again next time.
+    /// Why the check could not be recorded, so that it is repeated next time.
     pub not_remembered: Option<String>,
 }
 
-/// A file and what stands beside it.
+/// A file and its companion files.
 #[derive(Debug, Clone)]
 pub(crate) struct Paths {
     /// The file, complete and verified.
     pub(crate) file: PathBuf,
-    /// What has arrived of it.
+    /// The received part of it.
     pub(crate) part: PathBuf,
-    /// Which wheels are joined already.
+    /// The record of joined wheels.
     pub(crate) parts: PathBuf,
-    /// Who works on it.
+    /// The lock.
     pub(crate) lock: PathBuf,
-    /// A copy that is being made.
+    /// An unfinished copy.
     pub(crate) import: PathBuf,
-    /// Where a wheel is unpacked.
+    /// The folder for unpacking a wheel.
     pub(crate) wheels: PathBuf,
 }
 
@@ -65,7 +66,7 @@ impl Paths {
 }
 
 impl Store {
-    /// Names the folder; it is created when something is kept.
+    /// Sets the folder, which is created when something is stored.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -75,8 +76,8 @@ impl Store {
         &self.folder
     }
 
-    /// Looks for a declared file. Hashes it only if it was never verified or has changed since:
-    /// then it reads the whole file. One with other bytes is an error, and is not used.
+    /// Looks for a declared file. Hashes the whole file only if it was never verified or has
+    /// changed. A file with other bytes is an error and is not used.
     pub fn find(&self, asset: &Asset) -> Result<Option<Found>, AssetError> {
         self.find_until(asset, &AtomicBool::new(false))
     }
@@ -107,8 +108,8 @@ impl Store {
         Ok(Some(Found { path, sha256: wants, not_remembered }))
     }
 
-    /// Looks for a model that a person imported under a name. One that has changed since is an
-    /// error: nothing is pinned that it could be held against.
+    /// Looks for a model that the user imported under a name. A changed file is an error, because
+    /// there is no pinned digest to compare it with.
     pub fn find_custom(&self, name: &str) -> Result<Option<Found>, AssetError> {
         check_model_name(name)?;
         let path = self.custom_paths(name).file;
@@ -124,7 +125,7 @@ impl Store {
         Paths::of(self.folder.join(&asset.file_name))
     }
 
-    /// Imported models lie apart, so that no name collides with a declared file.
+    /// Imported models have their own folder, so that no name collides with a declared file.
     pub(crate) fn custom_folder(&self) -> PathBuf {
         self.folder.join("custom")
     }
@@ -134,12 +135,12 @@ impl Store {
     }
 }
 
-/// Creates a folder and those above it, for this user alone.
+/// Creates a folder and its parents, private to this user.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), AssetError> {
     jaato_places::make(folder).map_err(|error| AssetError::io("use", folder, error.into()))
 }
 
-/// Removes what may or may not be there.
+/// Removes a file that may not exist.
 pub(crate) fn remove_file(path: &Path) -> Result<(), AssetError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -149,8 +150,8 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), AssetError> {
     }
 }
 
-/// Opens a regular file; anything else under that name is an error, and so is a file that somebody
-/// else may have written, together with the note that it was verified.
+/// Opens a regular file. Any other kind of file is an error, and so is one that another user may
+/// have written, together with the record of its verification.
 fn open_existing(path: &Path) -> Result<Option<File>, AssetError> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => {

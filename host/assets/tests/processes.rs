@@ -1,4 +1,4 @@
-//! Several processes and a full disk: the test's own program is the other process.
+//! Tests several processes and a full disk. The test program itself is the other process.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 const LENGTH: usize = 300_000;
 
-/// A run of [`child`] in this place against this URL, after some words of the shell.
+/// Returns a run of [`child`] for this place and URL, after a shell prefix.
 fn child_of(place: &Place, url: &str, shell: &str) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("sh");
@@ -26,7 +26,7 @@ fn child_of(place: &Place, url: &str, shell: &str) -> Command {
     command
 }
 
-/// Fetches and tells each line; does nothing unless [`child_of`] starts it.
+/// Downloads a file and prints each event. Does nothing unless [`child_of`] starts it.
 #[tokio::test]
 async fn child() {
     let Ok(folder) = std::env::var("JAATO_TEST_FOLDER") else { return };
@@ -49,7 +49,7 @@ async fn child() {
     }
 }
 
-/// What a child tells, without the words of the test harness around it.
+/// Returns a child's own output, without the text of the test harness.
 fn told(line: &str) -> Option<String> {
     line.split_once("child: ").map(|(_, told)| told.to_owned())
 }
@@ -59,7 +59,7 @@ fn a_disk_that_fills_up_keeps_what_has_arrived() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |request, stream| serve_file(request, stream, &served));
-    // No file may grow beyond 64 or 128 KiB (shells differ in the unit): writing fails for real.
+    // No file may grow beyond 64 or 128 KiB (shells differ in the unit), so writing really fails.
     let mut command = child_of(&place, &server.url("/"), "trap '' XFSZ; ulimit -f 128;");
     let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let last = output.lines().filter_map(told).next_back().unwrap();
@@ -94,7 +94,8 @@ async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
             let _ = arrived.send(());
         }
     });
-    // The child starts once the file is under way, and is waited for before the rest may come.
+    // The child starts once the download has begun, and the rest arrives only after the child
+    // waits.
     let other = std::thread::spawn(move || {
         is_there.recv().unwrap();
         let mut child = command.spawn().unwrap();

@@ -1,4 +1,4 @@
-//! What is kept: remembered checks, imports, lists.
+//! Tests recorded checks, imports, and lists.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use jaato_assets::{Asset, AssetErrorKind, Entry, EntryKind, State};
 
 const LENGTH: usize = 10_000;
 
-/// Changes a byte in place and puts the old time back: only the content differs.
+/// Changes a byte in place and restores the old time, so that only the content differs.
 fn change_secretly(path: &PathBuf) {
     let time = fs::metadata(path).unwrap().modified().unwrap();
     let mut bytes = fs::read(path).unwrap();
@@ -152,7 +152,7 @@ fn a_device_is_refused_without_opening_it() {
     assert_eq!(error.to_string(), "`/dev/zero` is not a regular file");
 }
 
-/// The smallest header that names an architecture.
+/// Returns the smallest header that names an architecture.
 fn gguf(architecture: &str) -> Vec<u8> {
     let text = |value: &str| [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat();
     let entry = [text("general.architecture"), 8_u32.to_le_bytes().to_vec(), text(architecture)];
@@ -176,11 +176,11 @@ fn another_model_is_imported_under_a_name_and_found_as_it_was() {
     let text = |name| place.plain(&import(name).unwrap_err().to_string());
     assert_eq!(
         text("mine"),
-        "cannot use `mine` as the name of a model: `DIR/custom/mine.gguf` has it; remove that first"
+        "cannot use `mine` as the name of a model: `DIR/custom/mine.gguf` has this name; remove it first"
     );
     assert_eq!(
         text("reserved"),
-        "cannot use `reserved` as the name of a model: a model that comes with jaato has it"
+        "cannot use `reserved` as the name of a model: a model that ships with jaato has this name"
     );
     assert!(text("../x").starts_with("cannot use `../x` as the name of a model: "));
     fs::write(&found.path, b"changed").unwrap();

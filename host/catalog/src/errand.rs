@@ -1,5 +1,5 @@
-//! Has a child of jaato's own executable open a plugin for one answer, so that code of strangers
-//! never runs in the host.
+//! Runs a child of jaato's own executable that opens a plugin for one answer, so that untrusted
+//! code never runs in the host.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,38 +16,39 @@ use tokio::runtime::Handle;
 
 use crate::exit::exit_text;
 
-/// Most of what a child printed that an error repeats.
+/// Maximum bytes of a child's output to repeat in an error.
 const PRINTED_BYTES_MAX: usize = 400;
 
-/// Returns the folder in which a child starts that runs a plugin: that for temporary files, where
-/// there is one. Never the person's: whatever lies there is nothing to such a child.
+/// Returns the working directory for a child that runs a plugin: the folder for temporary files, if
+/// it exists. Never the user's directory, because its content must not affect such a child.
 pub fn folder_of_children() -> PathBuf {
     let named = std::env::temp_dir();
     let is_there = |folder: &PathBuf| folder.is_absolute() && folder.is_dir();
     [named, PathBuf::from("/tmp")].into_iter().find(is_there).unwrap_or_else(|| PathBuf::from("/"))
 }
 
-/// What a child is sent for.
+/// A task for a child.
 pub struct Errand<'a> {
-    /// What it does, for errors: `describing it`.
+    /// What the child does, for errors: `describing it`.
     pub what: &'a str,
-    /// What stands before the file's path.
+    /// The arguments before the file's path.
     pub arguments: &'a [&'a str],
-    /// Its folder, which is its folder for temporary files too.
+    /// Its working directory, also for temporary files.
     pub folder: &'a Path,
     /// How long it may take.
     pub deadline: Duration,
-    /// Address space that it may have.
+    /// Its address space limit.
     pub memory_bytes: u64,
-    /// Descriptors that it may have open.
+    /// Its limit on open descriptors.
     pub open_files: u64,
 }
 
 impl Errand<'_> {
-    /// Starts the child, waits for its end and returns what it answered.
+    /// Starts the child, waits for its end and returns its answer.
     ///
     /// # Errors
-    /// One line that says what happened: refused by the loader, panicked, crashed, hung.
+    /// One line that says what happened: the loader refused the plugin, or it panicked, crashed or
+    /// hung.
     pub async fn run<T: DeserializeOwned>(
         &self,
         supervisor: &Supervisor,
@@ -85,7 +86,7 @@ impl Errand<'_> {
             (answer, printed, sent.child.wait().await)
         };
         let Ok((answer, printed, exit)) = tokio::time::timeout(self.deadline, talk).await else {
-            // Ended by force; an error of that would say less than the deadline does.
+            // The child is killed. An error of that would say less than the deadline.
             let _ = sent.child.end().await;
             sent.is_over = true;
             let text = format!("{} took longer than {} s", self.what, self.deadline.as_secs());
@@ -135,7 +136,7 @@ impl Errand<'_> {
     }
 }
 
-/// A child that is ended when nobody waits for its answer any more.
+/// A child that is ended when no one waits for its answer.
 struct Sent {
     child: Arc<Child>,
     is_over: bool,
@@ -153,12 +154,12 @@ impl Drop for Sent {
 
 async fn read_at_most(mut from: impl AsyncRead + Unpin, bytes_max: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // What was read before an error is judged like a short answer.
+    // Data read before an error is treated like a short answer.
     let _ = (&mut from).take(bytes_max as u64).read_to_end(&mut bytes).await;
     bytes
 }
 
-/// Reads all that the child prints, so that it cannot stand still, and keeps the end of it.
+/// Reads all output of the child, so that it cannot block, and keeps the end.
 async fn read_printed(from: Option<impl AsyncRead + Unpin>) -> String {
     let Some(mut from) = from else { return String::new() };
     let (mut kept, mut buffer) = (Vec::new(), vec![0; 4096]);

@@ -1,8 +1,8 @@
-//! How a child ended, in words.
+//! Describes how a child ended.
 
 use jaato_process::Exit;
 
-/// Says how a process ended: `exited with 3`, `was ended by signal 6 (abort)`.
+/// Describes how a process ended: `exited with 3`, `was ended by signal 6 (abort)`.
 pub fn exit_text(exit: Exit) -> String {
     let signal = match exit {
         Exit::Code(code) => return format!("exited with {code}"),

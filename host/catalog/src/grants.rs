@@ -1,8 +1,8 @@
-//! What plugins may ask of the host, or be asked by it, only where the person grants it.
+//! Services and hooks that need a grant from the user.
 //!
-//! Shipped plugins have what they list in their description; any other has of that what the record
-//! of grants says for its name and content. The record is looked at with each question, so that
-//! what another process grants or takes back holds at once.
+//! A shipped plugin has every grant that its description lists. Any other plugin has only those
+//! that the grant record contains for its name and content. The record is checked for each
+//! question, so that a change by another process takes effect at once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use jaato_registry::{PluginEntry, Trust};
 use jaato_types::grant::{grants_asked, not_asked_for, not_granted};
 use jaato_types::{Error, ErrorKind, PluginName};
 
-/// What the plugins of a host were granted.
+/// The grants of a host's plugins.
 #[derive(Debug)]
 pub struct GrantTable {
-    /// Absent where the system names no home.
+    /// `None` if the system reports no home directory.
     record: Option<LiveGrants>,
 }
 
-/// A plugin in one edition, as far as grants depend on it.
+/// The properties of a plugin edition on which grants depend.
 #[derive(Debug, Clone)]
 pub struct GrantHolder {
     name: PluginName,
@@ -28,19 +28,19 @@ pub struct GrantHolder {
     asked: Vec<&'static str>,
 }
 
-/// How it stands with something that a plugin asks for.
+/// The state of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It has it, as it is shipped with jaato.
+    /// The plugin has it because it is shipped with jaato.
     Shipped,
-    /// The person granted it.
+    /// The user granted it.
     Granted,
-    /// It does without.
+    /// The user did not grant it.
     NotGranted,
 }
 
 impl Standing {
-    /// Returns the words for lists.
+    /// Returns the name for lists.
     pub fn name(self) -> &'static str {
         match self {
             Self::Shipped => "shipped",
@@ -51,7 +51,7 @@ impl Standing {
 }
 
 impl GrantHolder {
-    /// Takes what matters of a plugin.
+    /// Takes the relevant properties of a plugin.
     pub fn of(entry: &PluginEntry) -> Self {
         Self {
             name: entry.candidate.manifest.name.clone(),
@@ -60,8 +60,8 @@ impl GrantHolder {
         }
     }
 
-    /// Returns the digest of the plugin's file, to which its grants are bound; `None` where it is
-    /// shipped, or nothing of it is run.
+    /// Returns the digest of the plugin's file, to which its grants are bound. Returns `None` if
+    /// the plugin is shipped or never runs.
     pub fn digest(&self) -> Option<&str> {
         match &self.trust {
             Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
@@ -82,13 +82,13 @@ impl GrantHolder {
 }
 
 impl GrantTable {
-    /// Asks the record of the person's folders; reads nothing yet.
+    /// Uses the record in the user's folders. Reads nothing yet.
     pub fn of(folders: &Folders) -> Self {
         let store = folders.data().ok().map(GrantStore::in_folder);
         Self { record: store.map(LiveGrants::new) }
     }
 
-    /// Tells whether a plugin lists a grant and has it: what a hook asks before it calls one.
+    /// Returns true if a plugin lists a grant and has it. Checked before each hook.
     pub fn may(&self, entry: &PluginEntry, grant: &str) -> bool {
         self.check(&GrantHolder::of(entry), grant).is_ok()
     }
@@ -96,7 +96,7 @@ impl GrantTable {
     /// Checks that a plugin lists a grant and has it.
     ///
     /// # Errors
-    /// `permission_denied`, with what to do.
+    /// `permission_denied`, with a hint.
     pub fn check(&self, holder: &GrantHolder, grant: &str) -> Result<(), Error> {
         if !holder.asked.contains(&grant) {
             return Err(not_asked_for(&holder.name, grant));
@@ -116,8 +116,8 @@ impl GrantTable {
         }
     }
 
-    /// Lists what a plugin asks for, and how it stands with each. Of a record that cannot be read
-    /// nothing is granted.
+    /// Lists the grants that a plugin asks for, and the state of each. If the record cannot be
+    /// read, nothing is granted.
     pub fn asked(&self, entry: &PluginEntry) -> Vec<(&'static str, Standing)> {
         let holder = GrantHolder::of(entry);
         let grants = self.now().unwrap_or_default();
@@ -125,21 +125,21 @@ impl GrantTable {
         holder.asked.iter().map(standing).collect()
     }
 
-    /// Returns what a content under a plugin's name was granted.
+    /// Returns the grants of this content under a plugin's name.
     pub fn granted(&self, plugin: &str, sha256: &str) -> BTreeSet<String> {
         let grants = self.now().unwrap_or_default();
         let granted = grants.plugins.get(sha256).filter(|granted| granted.name == plugin);
         granted.map(|granted| granted.services.clone()).unwrap_or_default()
     }
 
-    /// Returns the command that grants a plugin what it asks for and has not; `None` if it has all.
+    /// Returns the command that gives a plugin its missing grants, or `None` if it has all of them.
     pub fn command(&self, entry: &PluginEntry) -> Option<String> {
         let lacks = |(_, standing): &(_, Standing)| *standing == Standing::NotGranted;
         let name = &entry.candidate.manifest.name;
         self.asked(entry).iter().any(lacks).then(|| format!("jaato plugin grant {name}"))
     }
 
-    /// Returns what is wrong with the record, where something is.
+    /// Returns the problem with the record, if there is one.
     pub fn problem(&self) -> Option<Arc<TrustError>> {
         self.now().err()
     }

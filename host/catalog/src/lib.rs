@@ -1,13 +1,13 @@
-//! Which plugins there are: what a host is set up with, the files that were found, described and
-//! trusted, and what follows when they change.
+//! Knows which plugins exist: the host's setup, the files that were found, described and trusted,
+//! and the result when they change.
 //!
-//! It opens no plugin: a file is described by a child, and called by whoever stands above.
-//! [`Setup`] reads folders, trust and configuration; [`discover()`] finds the plugins once;
-//! [`Plugins`] keeps what is known of them up to date, for each session by itself.
+//! This crate opens no plugin. A child describes each file, and crates above call it. [`Setup`]
+//! reads folders, trust and configuration. [`discover()`] finds the plugins once. [`Plugins`] keeps
+//! the knowledge about them up to date, separately for each session.
 //!
 //! Invariants:
-//! - Of a workspace that is not trusted nothing but manifests is read.
-//! - A file that cannot be used changes nothing but what a person is told.
+//! - From an untrusted workspace only manifests are read.
+//! - An unusable file only changes what the user is told.
 
 mod describe;
 mod discover;

@@ -1,4 +1,4 @@
-//! Reads everything that a host is made of before it does anything: folders, trust, configuration.
+//! Reads everything that a host needs before it starts: folders, trust, configuration.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use crate::grants::GrantTable;
 /// The argument by which the executable becomes the guardian.
 pub const GUARDIAN_ARGUMENT: &str = "guardian";
 
-/// What the command line, or an embedder, says.
+/// The settings of the command line or an embedder.
 #[derive(Debug, Clone, Default)]
 pub struct Arguments {
     /// Values that win over every other layer.
     pub overrides: Overrides,
     /// `--plugin-dir`.
     pub plugin_dirs: Vec<PathBuf>,
-    /// `--tools`: only these, and all of them stand in the request.
+    /// `--tools`: offers only these, and all of them in each request.
     pub tools_only: Option<Vec<String>>,
-    /// `--config`: instead of the user's file.
+    /// `--config`: replaces the user's file.
     pub config_file: Option<PathBuf>,
-    /// `--env-file`: instead of the workspace's `.env`.
+    /// `--env-file`: replaces the workspace's `.env`.
     pub env_file: Option<PathBuf>,
-    /// The option that chooses the execution environment, such as `image`: the one whose
-    /// description lists it.
+    /// The option that chooses the execution environment, such as `image`. The environment whose
+    /// description lists it is chosen.
     pub environment_option: Option<String>,
 }
 
-/// Everything that a host is made of.
+/// The setup of a host.
 #[derive(Debug)]
 pub struct Setup {
-    /// What the command line said.
+    /// Plugin folders from the command line.
     pub plugin_dirs: Vec<PathBuf>,
     /// `--tools`.
     pub tools_only: Option<Vec<String>>,
     /// The option that chooses the execution environment in place of the configuration.
     pub environment_option: Option<String>,
-    /// The executable that guardian and workers are started from; shipped plugins lie beside it.
+    /// The executable to start as guardian and workers. Shipped plugins are next to it.
     pub executable: PathBuf,
     /// The user's folders.
     pub folders: Folders,
@@ -53,27 +53,26 @@ pub struct Setup {
     pub workspace_state: WorkspaceState,
     /// The merged configuration.
     pub config: Config,
-    /// What plugins were granted.
+    /// The grants of plugins.
     pub grants: Arc<GrantTable>,
 }
 
 /// Why a host cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(ConfigError),
-    /// The record of what is trusted cannot be used.
+    /// The trust record cannot be used.
     #[error("{0}")]
     Trust(TrustError),
-    /// This process was itself started as a guardian or a worker of another host, and has not
-    /// become it.
+    /// This process was itself started as another host's guardian or worker, but has not become
+    /// one.
     #[error(
-        "this process was started by jaato as `{0}`, and is about to be a host itself: it would start \
-         the next one without end"
+        "this process was started by jaato as `{0}` but starts a host itself, which would start further processes endlessly"
     )]
     StartedAsChild(String),
-    /// The system does not say where the executable or the working directory is.
+    /// The system does not report the executable or the working directory.
     #[error("cannot find {0}: {1}")]
     System(&'static str, std::io::Error),
 }
@@ -99,7 +98,7 @@ impl Setup {
     /// Reads folders, trust and configuration of this process.
     ///
     /// # Errors
-    /// The first thing that is wrong; nothing is changed by reading.
+    /// The first problem. Reading changes nothing.
     pub fn of_process(arguments: Arguments) -> Result<Self, SetupError> {
         let executable =
             std::env::current_exe().map_err(|error| SetupError::System("the executable", error))?;
@@ -108,7 +107,7 @@ impl Setup {
         Self::read(arguments, executable, Folders::of_user(), Variables::of_process(), &directory)
     }
 
-    /// Reads trust and configuration with everything else given: for embedders and tests.
+    /// Reads trust and configuration with everything else given, for embedders and tests.
     ///
     /// # Errors
     /// As [`Setup::of_process`].
@@ -143,7 +142,8 @@ impl Setup {
         })
         .map_err(SetupError::Config)?;
         Ok(Self {
-            // Children look the path up from elsewhere, where somebody else may have made it.
+            // Children would resolve a relative path in another folder, which another user may
+            // control.
             plugin_dirs: arguments
                 .plugin_dirs
                 .into_iter()
@@ -163,8 +163,8 @@ impl Setup {
         })
     }
 
-    /// Returns the workspace where it is trusted as it is at this moment;
-    /// [`Setup::workspace_state`] is how it was when it was read.
+    /// Returns the workspace if it is currently trusted. [`Setup::workspace_state`] is its state
+    /// when it was read.
     pub fn trusted_workspace_now(&self) -> Option<TrustedWorkspace> {
         let data = self.folders.data().ok()?;
         match TrustStore::in_folder(data).workspace_state(&self.workspace) {
@@ -178,25 +178,25 @@ impl Setup {
         }
     }
 
-    /// Returns the workspace where it is trusted.
+    /// Returns the workspace if it is trusted.
     pub fn trusted_workspace(&self) -> Option<&TrustedWorkspace> {
         trusted(&self.workspace_state)
     }
 }
 
-/// Makes what starts child processes for a setup; starts nothing yet.
+/// Creates the supervisor of a setup. Starts nothing yet.
 pub fn supervisor(setup: &Setup) -> Supervisor {
     let (program, args) = (setup.executable.clone(), vec![GUARDIAN_ARGUMENT.into()]);
     Supervisor::new(GuardianCommand { program, args })
 }
 
-/// Returns the argument by which a host has started this process as its guardian or worker, which
-/// never come here.
+/// Returns the argument by which a host started this process as its guardian or worker. Those never
+/// get here.
 fn started_as_child() -> Option<String> {
     use std::os::unix::fs::FileTypeExt as _;
     let argument = std::env::args_os().nth(1)?.into_string().ok()?;
-    // Where what a host gives such a child stands there too: an embedder may have commands of these
-    // names.
+    // Also check for the descriptor that a host gives such a child, because an embedder may have
+    // commands with these names.
     let place = match argument.as_str() {
         GUARDIAN_ARGUMENT => "/dev/fd/0",
         argument if SERVE_ARGUMENTS == [argument] => "/dev/fd/3",
@@ -206,8 +206,8 @@ fn started_as_child() -> Option<String> {
     (given.is_socket() || given.is_fifo() && argument != GUARDIAN_ARGUMENT).then_some(argument)
 }
 
-/// How a workspace stands. Without a home nothing can have been trusted; a record that proves
-/// nothing counts as empty, and whoever looks for plugins is told.
+/// Returns the state of a workspace. Without a home directory nothing can have been trusted. An
+/// invalid record counts as empty, and discovery reports it.
 fn state_of(workspace: &Workspace, folders: &Folders) -> Result<WorkspaceState, TrustError> {
     let Ok(data) = folders.data() else { return Ok(workspace.state_untrusted()) };
     match TrustStore::in_folder(data).workspace_state(workspace) {

@@ -1,5 +1,5 @@
-//! Private copies of plugin files that are trusted by hash: what is opened is exactly what was
-//! hashed.
+//! Private copies of plugin files trusted by hash, so that the opened file is exactly the hashed
+//! one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,17 +14,17 @@ pub enum CopyError {
     /// Reading or writing failed.
     #[error("cannot copy plugin `{}` to where it is opened: {error}", .0.display(), error = .1)]
     Io(PathBuf, io::Error),
-    /// The file is not the one that was trusted.
+    /// The file is not the trusted one.
     #[error(
-        "plugin `{}` changed since it was trusted: its sha256 is {has}, {trusted} is trusted",
+        "plugin `{}` changed since it was trusted: expected sha256 {trusted}, found {has}",
         path.display()
     )]
     Changed {
         /// The file.
         path: PathBuf,
-        /// The digest that is trusted.
+        /// The trusted digest.
         trusted: String,
-        /// The digest that it has.
+        /// The file's digest.
         has: String,
     },
 }
@@ -32,19 +32,19 @@ pub enum CopyError {
 /// Returns the SHA-256 of a file in lower-case hex.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn sha256_of(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
-    // A pipe in its place would be waited for.
+    // Opening a pipe instead of a file would block.
     copy_hashing(&mut jaato_places::open_plain(path)?, &mut io::sink(), &mut hash)?;
     Ok(hex(&hash.finalize()))
 }
 
-/// Copies a file to the private folder, hashing what is written, and returns the copy's path.
-/// A copy that is there already is hashed again and used.
+/// Copies a file to the private folder while hashing the written bytes, and returns the copy's
+/// path. An existing copy is hashed again and used.
 ///
 /// # Errors
-/// [`CopyError::Changed`] when the content is not the trusted one.
+/// [`CopyError::Changed`] if the content is not the trusted one.
 pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf, CopyError> {
     let io = |error| CopyError::Io(path.to_owned(), error);
     jaato_places::make(folder).map_err(|error| io(error.into()))?;
@@ -66,17 +66,17 @@ pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf
         Ok(()) => fs::rename(&beside, &copy).map_err(io),
     };
     if placed.is_err() {
-        // Best effort: nothing reads it.
+        // Best effort: no one reads this file.
         let _ = fs::remove_file(&beside);
     }
     placed.map(|()| copy)
 }
 
-/// Removes the private copy of a content that is not trusted any more, if there is one. Where it is
-/// open it stays mapped.
+/// Removes the private copy of a content that is no longer trusted, if there is one. If it is open,
+/// it stays mapped.
 ///
 /// # Errors
-/// When it cannot be removed.
+/// If it cannot be removed.
 pub fn forget_copy(digest: &str, folder: &Path) -> io::Result<()> {
     match fs::remove_file(copy_of(digest, folder)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -84,7 +84,7 @@ pub fn forget_copy(digest: &str, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the command that trusts a plugin which runs although it is not trusted.
+/// Returns the command that trusts a plugin that runs although it is not trusted.
 pub fn trust_command(entry: &PluginEntry) -> Option<String> {
     let Trust::No(digest) = &entry.candidate.trust else { return None };
     let is_used = entry.status == Status::Active;
@@ -96,7 +96,7 @@ pub fn trust_line(file: &Path, sha256: &str) -> String {
     format!("jaato plugin trust {} --sha256 {sha256}", shell_word(&file.to_string_lossy()))
 }
 
-/// Quotes a text so that a shell takes it as one word, whatever stands in it.
+/// Quotes any text as one word for a shell.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -147,7 +147,7 @@ mod tests {
         let copy = private_copy(&plugin, &trusted, &private).unwrap();
         assert_eq!(fs::read(&copy).unwrap(), b"good");
 
-        // The copy stands when the file changes; without the copy the change is refused.
+        // The copy remains valid when the file changes. Without the copy, the change is refused.
         fs::write(&plugin, "evil").unwrap();
         assert_eq!(private_copy(&plugin, &trusted, &private).unwrap(), copy);
         fs::remove_file(&copy).unwrap();

@@ -1,4 +1,4 @@
-//! How the model is asked to answer: the types of those settings, and how each is read and shown.
+//! Settings for the model's answers: their types, and how each is read and shown.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::toml_tree::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Temperature(u32);
 
-/// Texts of any kind, blanks and line ends included.
+/// Texts of any kind, including blanks and line ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts(pub Vec<String>);
 
-/// The words for [`Effort`], from the least on.
+/// The words for [`Effort`], in ascending order.
 const EFFORTS: [(&str, Effort); 6] = [
     ("none", Effort::None),
     ("minimal", Effort::Minimal),
@@ -27,26 +27,26 @@ const EFFORTS: [(&str, Effort); 6] = [
     ("max", Effort::Max),
 ];
 
-/// Reads a word for an effort: `none`, `minimal`, `low`, `medium`, `high` or `max`.
+/// Parses a word for an effort: `none`, `minimal`, `low`, `medium`, `high` or `max`.
 pub fn parse_effort(word: &str) -> Option<Effort> {
     let word = word.trim().to_lowercase();
     EFFORTS.iter().find(|(name, _)| *name == word).map(|(_, effort)| *effort)
 }
 
 impl Temperature {
-    /// The greatest.
+    /// The largest temperature.
     const MAX: f64 = 2.0;
 
-    /// Takes a number; `None` where it is not from 0 to 2.
+    /// Creates a temperature. Returns `None` if the number is not from 0 to 2.
     pub fn new(number: f64) -> Option<Self> {
         let is_one = (0.0..=Self::MAX).contains(&number);
-        // Within the range, so at most 2,000.
+        // In range, so at most 2,000.
         is_one.then(|| Self((number * 1_000.0).round() as u32))
     }
 
     /// Returns the number.
     pub fn get(self) -> f32 {
-        // At most 2,000, which a float holds exactly.
+        // At most 2,000, which a float represents exactly.
         self.0 as f32 / 1_000.0
     }
 }
@@ -122,7 +122,7 @@ impl Setting for Option<u64> {
 }
 
 impl Setting for Texts {
-    const KIND: &'static str = "a list of texts; a variable gives one";
+    const KIND: &'static str = "a list of strings; a variable holds one";
 
     fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
         let texts = list_of(value)?.iter().map(|item| text_of(&item.value));

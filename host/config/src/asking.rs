@@ -1,4 +1,4 @@
-//! How a person is asked: the types of those settings, and how each is read and shown.
+//! Settings for permission prompts: their types, and how each is read and shown.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -8,38 +8,38 @@ use jaato_types::mask;
 use crate::setting::{Bases, Setting, text_of};
 use crate::toml_tree::Value;
 
-/// What a session may do without a question, beside what rules say.
+/// What a session may do without a permission prompt, apart from the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PermissionMode {
-    /// Each call that no rule allows is asked.
+    /// Each call that no rule allows causes a permission prompt.
     #[default]
     Ask,
-    /// The same, but changes of files inside the workspace by shipped tools are not asked.
+    /// The same, but shipped tools may change files in the workspace without a prompt.
     AcceptEdits,
-    /// What changes anything is denied.
+    /// Calls that change anything are denied.
     ReadOnly,
     /// The same, but the model may write a plan, and the mode ends when the user agrees to it.
     Plan,
 }
 
-/// The way on which questions about calls reach who answers them.
+/// The channel through which permission prompts are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PermissionChannel {
-    /// The terminal; with `--answers` the program that runs jaato.
+    /// The terminal, or with `--answers` the program that runs jaato.
     #[default]
     Terminal,
-    /// A server that is asked by HTTP.
+    /// A server, through HTTP requests.
     Webhook,
     /// A folder with a file for each question and each answer.
     File,
 }
 
-/// Where the questions of a channel go.
+/// The destination of a channel's questions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// To a server.
+    /// A server.
     Url(String),
-    /// Into a folder.
+    /// A folder.
     Folder(PathBuf),
 }
 
@@ -65,7 +65,7 @@ impl PermissionMode {
     }
 }
 
-/// Reads a word for a mode: `ask`, `accept-edits`, `plan` or `read-only`.
+/// Parses a word for a mode: `ask`, `accept-edits`, `plan` or `read-only`.
 pub fn parse_mode(text: &str) -> Option<PermissionMode> {
     read(&MODES, text)
 }
@@ -98,7 +98,7 @@ impl Setting for Option<Endpoint> {
 
     fn show(&self) -> String {
         match self {
-            // A URL may hold a name and a password.
+            // A URL may contain a name and a password.
             Some(Endpoint::Url(url)) => format!("{:?}", mask::urls(url)),
             Some(Endpoint::Folder(folder)) => Some(folder.clone()).show(),
             None => None::<PathBuf>.show(),
@@ -110,7 +110,7 @@ fn of_folder(folder: Option<Option<PathBuf>>) -> Option<Option<Endpoint>> {
     folder.map(|folder| folder.map(Endpoint::Folder))
 }
 
-/// Makes a setting of a word among some.
+/// Implements [`Setting`] for an enum with a table of words.
 macro_rules! word_setting {
     ($type:ty, $words:expr, $kind:literal) => {
         impl Setting for $type {

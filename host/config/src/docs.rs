@@ -1,8 +1,8 @@
-//! The table of keys in `docs/configuration.md`, made from the table of keys in the code.
+//! Generates the table of keys in `docs/configuration.md` from the table in the code.
 
 use crate::keys::{KEYS, KeyInfo, Merge, Owner};
 
-/// The known keys as a Markdown table.
+/// Returns the known keys as a Markdown table.
 pub fn keys_as_markdown() -> String {
     let mut table = String::from(
         "| key | takes | built-in | variable | option | a trusted workspace | what it does |\n|---|---|---|---|---|---|---|\n",
@@ -21,11 +21,11 @@ fn row(key: &KeyInfo) -> String {
         Merge::Add => " Layers add up.",
     };
     let workspace = match key.owner {
-        Owner::Anyone => "may say it".to_owned(),
+        Owner::Anyone => "may set it".to_owned(),
         Owner::User => "may not".to_owned(),
-        Owner::UserFirst => "where your own file does not".to_owned(),
-        Owner::Only(value) => format!("may say `{value}`"),
-        Owner::Inside => "a file inside of it".to_owned(),
+        Owner::UserFirst => "may set it if your own file does not".to_owned(),
+        Owner::Only(value) => format!("may set `{value}`"),
+        Owner::Inside => "may set a file inside it".to_owned(),
     };
     format!(
         "| `{}` | {} | `{}` | {} | {option} | {workspace} | {}{adds} |\n",

@@ -1,4 +1,4 @@
-//! Changes a person's configuration file on their behalf: comments, order and layout stay.
+//! Edits a user's configuration file, and keeps its comments, order and layout.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,20 +9,20 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 use crate::error::ConfigError;
 use crate::file::read_text;
 
-/// What is done to a list.
+/// The change to a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
-    /// The name is to be in it.
+    /// Adds the name.
     In,
-    /// The name is to be out of it.
+    /// Removes the name.
     Out,
 }
 
-/// Puts a plugin's name into `[plugins] disabled` of a file, or takes it out; tells whether that
-/// changed the file. A file that is not there counts as empty.
+/// Adds a plugin's name to `[plugins] disabled` in a file, or removes it. Returns true if that
+/// changed the file. A missing file counts as empty.
 ///
 /// # Errors
-/// When the file cannot be read or written, or the list in it is none.
+/// When the file cannot be read or written, or `disabled` is not a list.
 pub fn list_disabled_plugin(
     path: &Path,
     name: &str,
@@ -35,7 +35,7 @@ pub fn list_disabled_plugin(
     Ok(true)
 }
 
-/// Sets the model in a file that has none. A file that is not there counts as empty.
+/// Sets the model in a file that has none. A missing file counts as empty.
 ///
 /// # Errors
 /// When the file cannot be read or written.
@@ -55,7 +55,7 @@ fn with_model(text: &str, model: &str) -> Result<String, String> {
     Ok(if is_new { format!("version = {}\n\n{text}", crate::CONFIG_VERSION) } else { text })
 }
 
-/// The text with the name in or out; nothing when it is so already.
+/// Returns the text with the name added or removed. Returns `None` if there is nothing to change.
 fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, String> {
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
@@ -63,12 +63,12 @@ fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, St
     let plugins =
         document.as_table_mut().entry("plugins").or_insert_with(|| Item::Table(Table::new()));
     let plugins: &mut dyn TableLike =
-        plugins.as_table_like_mut().ok_or("`plugins` is no section")?;
+        plugins.as_table_like_mut().ok_or("`plugins` is not a section")?;
     if listing == Listing::Out && !plugins.contains_key("disabled") {
         return Ok(None);
     }
     let disabled = plugins.entry("disabled").or_insert_with(|| Item::Value(Array::new().into()));
-    let disabled = disabled.as_array_mut().ok_or("`plugins.disabled` is no list")?;
+    let disabled = disabled.as_array_mut().ok_or("`plugins.disabled` is not a list")?;
     let before = disabled.len();
     let at = disabled.iter().position(|value| value.as_str() == Some(name));
     match (listing, at) {
@@ -83,16 +83,16 @@ fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, St
     Ok(Some(if is_new { format!("version = {}\n\n{text}", crate::CONFIG_VERSION) } else { text }))
 }
 
-/// Adds a name as the others are written: behind the last, on a line of its own where they have one
-/// each.
+/// Adds a name in the style of the others: after the last one, and on its own line if each of them
+/// has one.
 fn push(list: &mut Array, name: &str) {
     let mut value = Value::from(name);
     let last = list.len().checked_sub(1).and_then(|last| list.get(last));
     if let Some(prefix) = last.and_then(|value| value.decor().prefix()?.as_str()) {
-        // What is said in front of the last name is about that name.
+        // A comment in front of the last name belongs to that name.
         let indent = prefix.rfind('\n').map_or(" ", |line| &prefix[line..]);
         value.decor_mut().set_prefix(indent);
-        // So is what is said behind it, up to the end of its line.
+        // So does a comment after it, up to the end of its line.
         let behind = list.trailing().as_str().unwrap_or_default().to_owned();
         if behind.contains('#')
             && let Some(line) = behind.rfind('\n')
@@ -104,7 +104,7 @@ fn push(list: &mut Array, name: &str) {
     list.push_formatted(value);
 }
 
-/// Takes a name out wherever it stands; the one that comes first then stands where the first did.
+/// Removes every occurrence of a name. The new first name gets the position of the previous one.
 fn remove(list: &mut Array, name: &str) {
     let first = list.get(0).and_then(|value| Some(value.decor().prefix()?.as_str()?.to_owned()));
     list.retain(|value| value.as_str() != Some(name));
@@ -115,10 +115,10 @@ fn remove(list: &mut Array, name: &str) {
     }
 }
 
-/// Replaces a file as a whole, or leaves it as it was. Follows a link and keeps the file's mode.
+/// Replaces a file completely, or leaves it as it was. Follows a link and keeps the file's mode.
 ///
 /// # Errors
-/// When the folder cannot be made, or the file not be written.
+/// When the folder cannot be made, or the file cannot be written.
 pub fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
     let path: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     replace_name(&path, text.as_bytes())
@@ -147,7 +147,7 @@ mod tests {
     fn check(text: &str, name: &str, listing: Listing, expected: Expect) {
         let changed = edited(text, name, listing).unwrap();
         expected.assert_eq(changed.as_deref().unwrap_or("unchanged"));
-        // Once is enough.
+        // Applying it twice changes nothing more.
         if let Some(changed) = changed {
             assert_eq!(edited(&changed, name, listing), Ok(None));
         }

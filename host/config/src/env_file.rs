@@ -1,7 +1,7 @@
-//! What a variables file holds beside jaato's own variables, for those that plugins ask for by
+//! The variables of a variables file that are not jaato's own, for plugins that ask for them by
 //! name.
 //!
-//! Most of it belongs to other programs and much of it is secret, so it is never listed nor shown.
+//! Most of them belong to other programs and many are secret, so they are never listed or shown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use std::path::Path;
 use crate::origin::Origin;
 use jaato_types::dotenv::Assignment;
 
-/// A variables file; the last assignment of a name counts, one that is empty counts as not set.
+/// A variables file. The last assignment of a name counts, and an empty one counts as not set.
 #[derive(Clone, Default)]
 pub(crate) struct EnvFile {
     values: BTreeMap<String, (String, Origin)>,
-    /// Whether the person named the file; else it is the workspace's.
+    /// Whether the user named the file. Otherwise it is the workspace's.
     pub is_own: bool,
 }
 
@@ -23,9 +23,9 @@ pub(crate) struct EnvFile {
 pub struct EnvFileVariable<'a> {
     /// The value, often a secret.
     pub value: &'a str,
-    /// Its place.
+    /// The place where it is set.
     pub origin: &'a Origin,
-    /// Whether the person named the file on the command line; else it is the workspace's.
+    /// Whether the user named the file on the command line. Otherwise it is the workspace's.
     pub is_own: bool,
 }
 
@@ -42,14 +42,14 @@ impl EnvFile {
     }
 }
 
-/// Shows how many there are, and none of them.
+/// Shows how many variables there are, but no values.
 impl fmt::Debug for EnvFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EnvFile").field("variables", &self.values.len()).finish_non_exhaustive()
     }
 }
 
-/// Shows where it stands, not what it is.
+/// Shows the place of the variable, but not its value.
 impl fmt::Debug for EnvFileVariable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EnvFileVariable").field("origin", self.origin).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, told so that a person can mend it.
+//! Configuration errors, described so that a user can fix them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,15 +7,15 @@ use crate::mask::shorten;
 use crate::origin::Origin;
 use crate::trust::TrustError;
 
-/// A configuration that cannot be used. Always permanent: only an edit helps.
+/// A configuration that cannot be used. Always permanent, because only an edit helps.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file that was asked for, or that is there, cannot be read.
+    /// A file that was requested, or that exists, cannot be read.
     #[error("cannot read `{path}`: {cause}")]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system, or the check of the file, said.
+        /// The message of the system, or of the file check.
         cause: String,
     },
     /// A file is not TOML.
@@ -27,19 +27,19 @@ pub enum ConfigError {
         line: usize,
         /// Column, counted from 1.
         column: usize,
-        /// What the parser said.
+        /// The parser's message.
         message: String,
     },
-    /// A key that nobody knows.
+    /// An unknown key.
     #[error("unknown key `{key}` ({origin})")]
     UnknownKey {
         /// The place of the key.
         origin: Box<Origin>,
         /// The key with its section, dotted.
         key: String,
-        /// The known key that is meant most probably.
+        /// The known key that was most likely meant.
         nearest: Option<String>,
-        /// All keys of that section, for when nothing is near.
+        /// All keys of that section, if no known key is similar.
         known: Vec<String>,
     },
     /// A value of the wrong type, or out of its range.
@@ -51,15 +51,15 @@ pub enum ConfigError {
         key: String,
         /// What the key takes.
         wants: String,
-        /// What is there.
+        /// The value.
         has: String,
     },
-    /// `version` is no version.
+    /// `version` is not a valid version.
     #[error("`version` takes a whole number from 1, but is {has} ({origin})")]
     Version {
         /// The place of the value.
         origin: Box<Origin>,
-        /// What is there.
+        /// The value.
         has: String,
     },
     /// A file of the workspace cannot be used.
@@ -70,12 +70,12 @@ pub enum ConfigError {
     Edit {
         /// The file.
         path: PathBuf,
-        /// What the system, or the file's content, has against it.
+        /// The message of the system, or the problem with the file's content.
         cause: String,
     },
 }
 
-/// Something a person should know that does not stop the host.
+/// A problem that the user should know about, but that does not stop the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// One line, lower case.
@@ -83,16 +83,14 @@ pub struct Warning {
 }
 
 impl ConfigError {
-    /// What to do about it.
+    /// Returns a hint on how to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } | Self::Syntax { .. } | Self::Edit { .. } => None,
             Self::UnknownKey { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
             Self::UnknownKey { known, .. } if known.is_empty() => None,
             Self::UnknownKey { known, .. } => Some(format!("known here: `{}`", known.join("`, `"))),
-            Self::WrongValue { key, .. } => {
-                Some(format!("docs/configuration.md tells what `{key}` takes"))
-            }
+            Self::WrongValue { key, .. } => Some(format!("see `{key}` in docs/configuration.md")),
             Self::Version { .. } => {
                 Some(format!("write `version = {}`, or leave it out", crate::CONFIG_VERSION))
             }

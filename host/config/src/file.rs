@@ -1,6 +1,6 @@
-//! Reads one configuration file: which keys it gives, and whether they are known.
+//! Reads one configuration file: which keys it sets, and whether they are known.
 //!
-//! Types are not checked here but where a key is resolved, because only that knows the type.
+//! Types are checked later, when a key is resolved, because only that code knows the type.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,15 +18,15 @@ use crate::{CONFIG_BYTES_MAX, CONFIG_VERSION};
 /// Section whose tables belong to the plugins.
 pub(crate) const PLUGINS: &str = "plugins";
 
-/// Section whose tables are providers that are set up under names of their own.
+/// Section whose tables are providers that are configured under names of their own.
 pub(crate) const PROVIDERS: &str = "providers";
 
-/// A configuration file, read and checked for unknown keys.
+/// A configuration file that was read and checked for unknown keys.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     pub layer: Layer,
     pub path: PathBuf,
-    /// Relative paths in the file are relative to this.
+    /// The base of relative paths in the file.
     pub base: PathBuf,
     pub values: BTreeMap<&'static str, Node>,
     pub plugins: BTreeMap<String, Vec<(String, Node)>>,
@@ -124,7 +124,7 @@ impl ConfigFile {
     fn take_providers(&mut self, providers: Vec<(String, Node)>) -> Result<(), ConfigError> {
         for (name, node) in providers {
             let path = format!("{PROVIDERS}.{name}");
-            // It stands before the slash of `provider/model`.
+            // It precedes the slash of `provider/model`.
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             if name.is_empty() || !name.chars().all(is_plain) {
                 return Err(ConfigError::WrongValue {
@@ -157,7 +157,7 @@ impl ConfigFile {
         Ok(())
     }
 
-    /// Tells whether an unknown key is only warned of: the file is of a newer version.
+    /// Returns true if an unknown key only causes a warning, because the file has a newer version.
     fn is_tolerated(&mut self, key: &str, line: usize) -> bool {
         if self.is_newer {
             let origin = self.origin(line);
@@ -177,7 +177,8 @@ impl ConfigFile {
         let origin = self.boxed_origin(line);
         let known_here = known_in(section);
         let known = KEYS.iter().map(|key| key.path).chain(["version"]);
-        // At the top the names of the sections count too; elsewhere the keys are whole already.
+        // At the top level, section names are candidates too. Elsewhere the keys are complete
+        // already.
         let sections = known_here.iter().map(String::as_str).filter(|_| section.is_empty());
         let nearest = nearest(&key, known.chain(sections)).map(str::to_owned);
         Err(ConfigError::UnknownKey { origin, nearest, known: known_here, key })
@@ -193,7 +194,7 @@ impl ConfigFile {
     }
 }
 
-/// Reads a text file of bounded size; nothing when it is not there.
+/// Reads a text file of limited size. Returns `None` if it does not exist.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let failed = |cause: String| ConfigError::Read { path: path.to_owned(), cause };
     let mut bytes = Vec::new();
@@ -201,7 +202,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
         File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes));
     match read {
         Ok(_) => text_of(path, bytes).map(Some),
-        // A home that is no folder (`HOME=/dev/null`) holds no configuration.
+        // A home that is not a folder (`HOME=/dev/null`) contains no configuration.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }
@@ -209,7 +210,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     }
 }
 
-/// The bytes of a configuration or variables file as text.
+/// Decodes the bytes of a configuration or variables file.
 pub(crate) fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
     let failed = |cause: String| ConfigError::Read { path: path.to_owned(), cause };
     if bytes.len() as u64 > CONFIG_BYTES_MAX {
@@ -218,7 +219,7 @@ pub(crate) fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigError
     let text = String::from_utf8(bytes).map_err(|error| {
         failed(format!("it is not utf-8 (byte {})", error.utf8_error().valid_up_to()))
     })?;
-    // Editors on Windows put a byte order mark in front.
+    // Editors on Windows add a byte order mark in front.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
@@ -226,7 +227,7 @@ fn is_section(path: &str) -> bool {
     KEYS.iter().any(|key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// What may stand in a section: its keys, and at the top also the sections.
+/// Lists the valid names in a section: its keys, and at the top level also the sections.
 fn known_in(section: &str) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
     for key in KEYS {

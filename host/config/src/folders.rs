@@ -1,11 +1,11 @@
-//! The folders of one user: where configuration, data and caches live.
+//! The folders of one user: the locations of configuration, data and caches.
 //!
-//! Nothing is created here; whoever writes first makes the folder.
+//! Nothing is created here. The code that writes first creates the folder.
 
 use std::path::{Path, PathBuf};
 
-/// Where the user's files lie. Each is absent when the system names no home, and asking for an
-/// absent one is the error, so that a command that needs none still works.
+/// The locations of the user's files. They are missing if the system has no home folder for the
+/// user. Only access to a missing one is an error, so that commands that need none still work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
     places: Option<Places>,
@@ -16,18 +16,18 @@ struct Places {
     config: PathBuf,
     data: PathBuf,
     cache: PathBuf,
-    /// Only where the system has one, which ends with the login.
+    /// Only on systems that have such a folder. It is removed when the user logs out.
     runtime: Option<PathBuf>,
 }
 
-/// A folder was needed, and the system does not say where the user's home is.
+/// A folder is needed, but the system has no home folder for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cannot tell where the user\'s files lie: the system names no home folder")]
+#[error("cannot find the user\'s folders: the system has no home folder for this user")]
 pub struct NoHome;
 
 impl Folders {
-    /// The folders of this user: XDG on Linux (its variables are honoured), the system's places
-    /// elsewhere.
+    /// Returns the folders of this user: XDG on Linux (its variables are honoured), the system's
+    /// locations elsewhere.
     pub fn of_user() -> Self {
         let places = directories::ProjectDirs::from("", "", "jaato").map(|dirs| Places {
             config: dirs.config_dir().to_owned(),
@@ -38,7 +38,7 @@ impl Folders {
         Self { places }
     }
 
-    /// Folders below one root, for tests and for embedders that keep everything together.
+    /// Returns folders below one root, for tests and for embedders that keep everything together.
     pub fn below(root: &Path) -> Self {
         let places = Places {
             config: root.join("config"),
@@ -49,28 +49,28 @@ impl Folders {
         Self { places: Some(places) }
     }
 
-    /// No folders at all, as on a system that names no home.
+    /// Returns no folders, as on a system without a home folder.
     pub fn none() -> Self {
         Self { places: None }
     }
 
-    /// Holds `config.toml`.
+    /// Contains `config.toml`.
     pub fn config(&self) -> Result<&Path, NoHome> {
         self.places().map(|places| places.config.as_path())
     }
 
-    /// Holds `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`,
+    /// Contains `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`,
     /// `grants.json`, `ledger.jsonl` and `chat-history`.
     pub fn data(&self) -> Result<&Path, NoHome> {
         self.places().map(|places| places.data.as_path())
     }
 
-    /// Holds what can be made again: `models/`, `descriptions.json`.
+    /// Contains files that can be recreated: `models/`, `descriptions.json`.
     pub fn cache(&self) -> Result<&Path, NoHome> {
         self.places().map(|places| places.cache.as_path())
     }
 
-    /// Holds sockets of running processes; none where the system has no such folder.
+    /// Contains sockets of running processes. `None` if the system has no such folder.
     pub fn runtime(&self) -> Option<&Path> {
         self.places.as_ref()?.runtime.as_deref()
     }
@@ -85,12 +85,12 @@ impl Folders {
         Ok(self.data()?.join("plugins"))
     }
 
-    /// What plugins keep of their own.
+    /// Plugins' own data.
     pub fn plugin_data(&self) -> Result<PathBuf, NoHome> {
         Ok(self.data()?.join("plugin-data"))
     }
 
-    /// Secrets of plugins, where the system has no tool that keeps them.
+    /// Plugins' secrets, if the system has no tool for secrets.
     pub fn plugin_secrets(&self) -> Result<PathBuf, NoHome> {
         Ok(self.data()?.join("plugin-secrets"))
     }
@@ -105,12 +105,12 @@ impl Folders {
         Ok(self.cache()?.join("workspace-plugins"))
     }
 
-    /// The ledger, where nobody names another file.
+    /// The ledger, unless the user configures another file.
     pub fn ledger(&self) -> Result<PathBuf, NoHome> {
         Ok(self.data()?.join("ledger.jsonl"))
     }
 
-    /// The lines that were typed in conversations.
+    /// The lines that the user typed in conversations.
     pub fn chat_history(&self) -> Result<PathBuf, NoHome> {
         Ok(self.data()?.join("chat-history"))
     }
@@ -125,7 +125,7 @@ impl Folders {
         Ok(self.cache()?.join("descriptions.json"))
     }
 
-    /// Every folder that only jaato writes.
+    /// Lists every folder that only jaato writes to.
     pub fn all(&self) -> Vec<&Path> {
         let Some(places) = &self.places else { return Vec::new() };
         let own = [&places.config, &places.data, &places.cache].into_iter();
@@ -138,7 +138,7 @@ impl Folders {
 }
 
 impl NoHome {
-    /// What to do about it.
+    /// Returns a hint on how to fix it.
     pub fn hint(&self) -> &'static str {
         "set `HOME` to a folder that you can write"
     }

@@ -1,8 +1,8 @@
-//! The table of known keys: the one place from which [`Config`], [`Overrides`], the check for
-//! unknown keys, `config show` and the table in `docs/configuration.md` all come.
+//! The table of known keys, which is the single source of [`Config`], [`Overrides`], the check for
+//! unknown keys, `config show` and the table in `docs/configuration.md`.
 //!
-//! A new key is one row of [`keys!`]. A section is a struct that its user takes whole: the session
-//! reads [`Limits`] and [`GcSettings`] as they stand here, so no crate lists their keys again.
+//! A new key is one row of [`keys!`]. A section is a struct that its consumer takes as a whole: the
+//! session reads [`Limits`] and [`GcSettings`] directly, so no crate lists their keys again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,52 +23,53 @@ use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::Entry;
 
-/// The execution environment unless another is configured: this machine.
+/// The default execution environment: this machine.
 pub const DEFAULT_ENVIRONMENT: &str = "local";
 
-/// What is known about a key.
+/// The facts about a key.
 #[derive(Debug, Clone)]
 pub struct KeyInfo {
     /// The key with its section, dotted.
     pub path: &'static str,
-    /// What it takes, for people.
+    /// The kind of value, for users.
     pub kind: &'static str,
-    /// Writes the built-in value as a configuration file would.
+    /// Formats the built-in value as a configuration file would have it.
     pub default: fn() -> String,
-    /// Variables that set it; a later one wins.
+    /// Variables that set it. A later one takes precedence.
     pub variables: &'static [&'static str],
-    /// The one of them that counts seconds, with a fraction, where the key counts milliseconds.
+    /// The variable that counts seconds, with a fraction, if the key counts milliseconds.
     pub in_seconds: Option<&'static str>,
-    /// Option of the command line that sets it.
+    /// The command-line option that sets it.
     pub option: Option<&'static str>,
-    /// Least and largest number.
+    /// The smallest and largest number.
     pub limits: Option<(u64, u64)>,
     /// What happens when two layers set it.
     pub merge: Merge,
-    /// How files and variables rank.
+    /// The precedence of files and variables.
     pub precedence: Precedence,
     /// Who may set it.
     pub owner: Owner,
-    /// What it does, for people.
+    /// A description for users.
     pub doc: &'static str,
 }
 
 /// What happens when two layers set the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// The later layer wins.
+    /// The later layer takes precedence.
     Replace,
-    /// The lists add up, the later layer's items first. Used for lists that switch something off,
-    /// so that no layer silently switches it on again.
+    /// The lists are joined, with the later layer's items first. Used for lists that disable
+    /// something, so that no layer silently enables it again.
     Add,
 }
 
-/// How configuration files and variables rank for a key.
+/// The precedence of configuration files and variables for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precedence {
-    /// A variable wins over a file.
+    /// A variable overrides a file.
     VariablesWin,
-    /// A file wins over a variable. For `model`: `MODEL_NAME` is often set for other programs.
+    /// A file overrides a variable. Used for `model`, because `MODEL_NAME` is often set for other
+    /// programs.
     FilesWin,
 }
 
@@ -77,19 +78,19 @@ pub enum Precedence {
 pub enum Owner {
     /// Any layer.
     Anyone,
-    /// The person: their own file, a variable, the command line. No file of a workspace, even if
-    /// that is trusted.
+    /// The user: their own file, a variable, the command line. No file of a workspace, even a
+    /// trusted one.
     User,
-    /// Any layer, but a workspace only if the person's own configuration does not set it.
+    /// Any layer, but a workspace only if the user's own configuration does not set it.
     UserFirst,
-    /// Any layer, but a workspace only to this value, the stricter one.
+    /// Any layer, but a workspace only to this stricter value.
     Only(&'static str),
     /// Any layer, but a workspace only to a path inside itself.
     Inside,
 }
 
 impl KeyInfo {
-    /// What the key takes, with its range.
+    /// Returns the kind of value that the key takes, with its range.
     pub fn wants(&self) -> String {
         match self.limits {
             Some((least, most)) => format!("{} from {least} to {most}", self.kind),
@@ -162,14 +163,14 @@ const fn key(path: &'static str) -> KeyInfo {
     }
 }
 
-/// The row of a key in a section; its path and its variable follow from the section's name and its
+/// A row of a key in a section. Its path and its variable follow from the section's name and its
 /// own.
 const fn row() -> KeyInfo {
     key("")
 }
 
-/// The path of a key in a section with the variable that gives it unless the row names others:
-/// `JAATO_`, the section and the key.
+/// The path of a key in a section, and its variable unless the row names others: `JAATO_`, the
+/// section and the key.
 macro_rules! in_section {
     ($section:ident, $field:ident, $info:expr) => {{
         const PATH: &str = concat!(stringify!($section), ".", stringify!($field));
@@ -193,7 +194,7 @@ const fn uppercase<const N: usize>(text: &str) -> [u8; N] {
     upper
 }
 
-/// Makes of the rows [`Config`], one struct for each section, [`Overrides`] and [`KEYS`].
+/// Generates [`Config`], one struct for each section, [`Overrides`] and [`KEYS`] from the rows.
 macro_rules! keys {
     (
         $( $(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr, $info:expr; )+
@@ -202,21 +203,22 @@ macro_rules! keys {
             $row:ident: $row_type:ty = $row_default:expr, $row_info:expr; )+
         } )+
     ) => {
-        /// The configuration: every known key with its type, the settings of the plugins, and
-        /// where each value came from.
+        /// The configuration: every known key with its type, the plugins' settings, and the origin
+        /// of each value.
         #[derive(Debug, Clone)]
         pub struct Config {
             $( $(#[doc = $doc])+ pub $field: $type, )+
             $( #[doc = $section_doc] pub $section: $settings, )+
-            /// `[plugins.NAME]`, by name, as written: each plugin's own schema checks its own.
+            /// `[plugins.NAME]`, by name, as written. Each plugin checks its own settings against
+            /// its schema.
             pub plugin_settings: BTreeMap<String, PluginSettings>,
             /// `[providers.NAME]`, by name, as written: providers under names of their own.
             pub provider_settings: BTreeMap<String, PluginSettings>,
-            /// `[models."provider/model"]` and `[models.NAME]`, by what stands there.
+            /// `[models."provider/model"]` and `[models.NAME]`, by the name in the file.
             pub model_settings: BTreeMap<String, ModelSettings>,
-            /// The person's name for the model, where it was given by one.
+            /// The user's name for the model, if the model was given by one.
             pub model_alias: Option<String>,
-            /// What a person should know about the files and variables that were read.
+            /// Warnings about the files and variables that were read.
             pub warnings: Vec<Warning>,
             pub(crate) origins: BTreeMap<&'static str, Vec<Origin>>,
             pub(crate) env_file: EnvFile,
@@ -237,13 +239,13 @@ macro_rules! keys {
             }
         )+
 
-        /// Values given on the command line; they win over every other layer.
+        /// Values from the command line, which override every other layer.
         #[derive(Debug, Clone, Default)]
         pub struct Overrides {
             $( $(#[doc = $doc])+ pub $field: Option<$type>, )+
         }
 
-        /// Every known key, in the order in which people are shown them.
+        /// Every known key, in display order.
         pub static KEYS: &[KeyInfo] = &[
             $( KeyInfo {
                 kind: <$type as Setting>::KIND,
@@ -260,7 +262,7 @@ macro_rules! keys {
         ];
 
         impl Default for Config {
-            /// The built-in values alone.
+            /// Returns the built-in values.
             fn default() -> Self {
                 Self {
                     $( $field: $default, )+
@@ -323,7 +325,7 @@ macro_rules! keys {
     };
 }
 
-/// Core tools of the plugins that are shipped, the most useful first: a small model has room for
+/// Core tools of the shipped plugins, the most useful first, because a small model has room for
 /// few.
 const FIRST_TOOLS: [&str; 13] = [
     "cli_based_tool",
@@ -342,101 +344,101 @@ const FIRST_TOOLS: [&str; 13] = [
 ];
 
 keys! {
-    /// Model that answers.
+    /// The model that answers.
     model: ModelId = default_model(),
         key("model").variables(&["MODEL_NAME", "JAATO_MODEL"]).option("--model").files_win();
-    /// Provider of a model that is given without one; not set, it is the one whose models or keys
-    /// match.
+    /// Provider of a model that is named without one. If not set, jaato uses the provider whose
+    /// models or keys match.
     provider: String = String::new(),
         key("provider").variables(&["JAATO_PROVIDER"]);
-    /// Models that answer, in this order, where the model fails for good.
+    /// Models to use, in this order, if the model fails permanently.
     fallback: Texts = Texts::default(),
         key("fallback").variables(&["JAATO_FALLBACK"]).owner(Owner::UserFirst);
-    /// Use no network at all.
+    /// Do not use the network.
     offline: bool = false,
         key("offline").variables(&["JAATO_OFFLINE"]).option("--offline").owner(Owner::Only("true"));
-    /// Execution environment: where the session's files lie and its commands run.
+    /// Execution environment: where the session's files are and its commands run.
     environment: String = DEFAULT_ENVIRONMENT.to_owned(),
         key("environment").variables(&["JAATO_ENVIRONMENT"]).option("--environment")
             .owner(Owner::UserFirst);
-    /// More folders with plugins, searched before the user's own.
+    /// More plugin folders, searched before the user's own.
     plugin_dirs: Vec<PathBuf> = Vec::new(),
         key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up()
             .users_own();
-    /// Download the weights of the embedded model when they are missing, without asking.
+    /// Download missing weights of the embedded model without asking.
     local_download: bool = false,
         key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]).owner(Owner::Only("false"));
-    /// Plugins that are not used.
+    /// Plugins that jaato does not load.
     plugins_disabled: Vec<String> = Vec::new(),
         key("plugins.disabled").variables(&["JAATO_PLUGINS_DISABLED"]).adding_up();
-    /// Plugins that run in a worker of their own, whatever they ask for; `*` means all.
+    /// Plugins that always run in a worker of their own; `*` means all.
     plugins_isolated: Vec<String> = Vec::new(),
         key("plugins.isolated").variables(&["JAATO_PLUGINS_ISOLATED"]).adding_up();
-    /// Only these tools are offered, by their names or by beginnings that end with `*`; when empty,
-    /// all are; `none` alone offers no tool.
+    /// Offer only these tools, by name or by a prefix that ends with `*`. An empty list offers all
+    /// tools, `none` alone offers no tools.
     tools_enabled: Vec<String> = Vec::new(),
         key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools")
             .owner(Owner::UserFirst);
-    /// Offer tools to the model at all; `--tools` wins.
+    /// Offer tools to the model. `--tools` overrides this key.
     tools_offered: bool = true,
         key("tools.offered").variables(&["AI_USE_CHAT_FUNCTIONS", "JAATO_TOOLS_OFFERED"]);
-    /// Tools that are not offered, whatever else says so.
+    /// Tools that are never offered, even if another setting enables them.
     tools_disabled: Vec<String> = Vec::new(),
         key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
-    /// Core tools that stand in requests before all others, as far as they fit.
+    /// Core tools that come first in requests, as far as they fit.
     tools_first: Vec<String> = FIRST_TOOLS.map(str::to_owned).to_vec(),
         key("tools.first").variables(&["JAATO_TOOLS_FIRST"]).owner(Owner::UserFirst);
-    /// Most tokens, roughly, of core tools and their plugins' instructions in each request; a model
-    /// may take fewer. What does not fit the model finds when it looks for it.
+    /// Approximate token limit for core tools and their plugins' instructions in each request; a
+    /// model may have a lower limit. The model can still find the tools that do not fit.
     tools_core_tokens_max: u64 = 3_500,
         key("tools.core_tokens_max").variables(&["JAATO_TOOLS_CORE_TOKENS_MAX"])
             .limits(0, 1_000_000);
-    /// Variables that commands are given although they look like secrets.
+    /// Variables that commands get even if they look like secrets.
     tools_cli_pass: Vec<String> = Vec::new(),
         key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up().users_own();
 
     section session: Limits, "The bounds of a session." {
-        // An endless tool loop ends here.
-        /// Most requests to the model in one turn.
+        // Limits an endless tool loop.
+        /// Maximum number of requests to the model in one turn.
         steps_max: u32 = 50, row().limits(1, 10_000);
         // One answer must not start thousands of processes.
-        /// Most calls of one answer that are run; the rest gets an error.
+        /// Maximum number of tool calls that run from one answer; the others get an error.
         calls_per_step_max: usize = 32, row().limits(1, 1024);
-        /// Most tool calls that run at the same time.
+        /// Maximum number of tool calls that run at the same time.
         parallel_calls_max: usize = 8, row().limits(1, 64);
         // One careless `cat` must not push the task out of the context window.
-        /// Most bytes of a tool call's output that the model is sent; the whole stays in a file.
+        /// Maximum number of bytes of a tool call's output that the model gets; a file keeps the
+        /// whole output.
         output_bytes_max: usize = 16 * 1024, row().limits(1024, 1024 * 1024);
         // A model that never stops would fill the memory.
-        /// Longest answer of a model, in bytes.
+        /// Maximum length of a model's answer, in bytes.
         answer_bytes_max: usize = 1024 * 1024, row().limits(1024, 64 * 1024 * 1024);
-        /// Most tokens that a model is asked to answer a request with; 0 leaves it to the provider.
+        /// Maximum number of tokens that jaato requests for an answer; 0 leaves it to the provider.
         answer_tokens_max: u32 = 0, row().limits(0, 10_000_000);
-        // A second try costs little; more is a loop.
-        /// Most empty answers of a model in one turn.
+        // A second try costs little, but more would be a loop.
+        /// Number of empty answers from a model after which a turn fails.
         empty_answers_max: u32 = 2, row().limits(0, 100);
-        // A cold model on a slow disk needs its time.
-        /// Longest silence of a provider, without a single byte, before the request fails.
+        // A cold model on a slow disk needs time.
+        /// Longest time that a provider may send no bytes at all before the request fails.
         provider_idle_ms: u64 = 120_000, row().limits(100, 3_600_000);
-        // DeepSeek documents ten minutes in its queue; a server that only pings must end all the
-        // same.
-        /// Longest time that a provider may keep a request open with bytes that say nothing, such
-        /// as comments.
+        // DeepSeek documents ten minutes in its queue. A server that only pings must still end.
+        /// Longest time that a provider may keep a request open without content, for example with
+        /// comments only.
         provider_keep_alive_ms: u64 = 900_000, row().limits(100, 86_400_000);
         /// Longest time that one tool call may take.
         call_deadline_ms: u64 = 600_000, row().limits(100, 86_400_000);
-        /// How long a call may keep the turn waiting before it goes on in the background; 0 means
-        /// for ever.
+        /// How long a turn waits for a tool call before the call moves to the background; 0 means
+        /// forever.
         auto_background_threshold_ms: u64 = 10_000, row().limits(0, 86_400_000);
-        /// Most calls that go on in the background at once.
+        /// Maximum number of tool calls in the background at the same time.
         tasks_max: usize = 8, row().limits(0, 64);
-        /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows only how
+        /// Approximate token limit for the objects that the model sees at a time; 0 shows only how
         /// many there are.
         objects_tokens_max: usize = 2_000, row().limits(0, 1_000_000);
-        /// Most attempts for one request to a provider, the first included.
+        /// Maximum number of attempts for one request to a provider, including the first.
         attempts_max: u32 = 5, row().limits(1, 100)
             .variables(&["AI_RETRY_ATTEMPTS", "JAATO_SESSION_ATTEMPTS_MAX"]);
-        /// Longest wait before the second attempt; it doubles with each further one.
+        /// Longest wait before the second attempt; it doubles with each further attempt.
         retry_base_ms: u64 = 1_000, row().limits(1, 600_000)
             .variables(&["AI_RETRY_BASE_DELAY", "JAATO_SESSION_RETRY_BASE_MS"])
             .in_seconds("AI_RETRY_BASE_DELAY");
@@ -444,24 +446,24 @@ keys! {
         retry_wait_ms_max: u64 = 30_000, row().limits(1, 3_600_000)
             .variables(&["AI_RETRY_MAX_DELAY", "JAATO_SESSION_RETRY_WAIT_MS_MAX"])
             .in_seconds("AI_RETRY_MAX_DELAY");
-        /// Do not tell at the terminal when a request is tried again.
+        /// Do not report retries at the terminal.
         retry_silent: bool = false, row()
             .variables(&["AI_RETRY_LOG_SILENT", "JAATO_SESSION_RETRY_SILENT"]);
-        /// Shortest time between the beginnings of two requests of a session to its provider.
+        /// Minimum time between the starts of two requests of a session to its provider.
         request_interval_ms: u64 = 0, row().limits(0, 3_600_000)
             .variables(&["AI_REQUEST_INTERVAL", "JAATO_SESSION_REQUEST_INTERVAL_MS"])
             .in_seconds("AI_REQUEST_INTERVAL");
-        /// Longest wait that a provider may ask for; a longer one fails the request.
+        /// Longest wait that a provider may ask for; if it asks for more, the request fails.
         retry_after_ms_max: u64 = 120_000, row().limits(1, 86_400_000);
-        /// Answers come piece by piece; off for servers that stream badly.
+        /// Stream answers. Turn this off for servers that stream badly.
         streaming: bool = true, row();
-        /// Sampling temperature; 0 is greedy. The provider chooses where it is not set.
+        /// Sampling temperature; 0 is greedy. If not set, the provider decides.
         temperature: Option<Temperature> = None, row();
-        /// How much the model thinks before it answers. The provider chooses where it is not set.
+        /// How much the model thinks before it answers. If not set, the provider decides.
         effort: Option<Effort> = None, row();
-        /// Makes sampling repeatable where the provider can.
+        /// Seed that makes sampling repeatable, if the provider supports it.
         seed: Option<u64> = None, row();
-        /// Texts before which an answer stops.
+        /// Stop sequences: an answer ends before any of these texts.
         stop: Texts = Texts::default(), row();
     }
 
@@ -470,69 +472,73 @@ keys! {
         /// until you agree to a plan, `read-only` denies all changes.
         mode: PermissionMode = PermissionMode::Ask,
             row().option("--mode").owner(Owner::Only("read-only"));
-        /// Longest wait for an answer; then the call is denied. 0 leaves it to the way of asking: a
-        /// person at the terminal has all the time, everybody else 5 minutes.
+        /// Longest wait for an answer to a permission prompt; after that, the call is denied. 0
+        /// uses the default: no limit at the terminal, 5 minutes elsewhere.
         answer_ms: u64 = 0, row().limits(0, 86_400_000).users_own()
             .variables(&["JAATO_PERMISSION_TIMEOUT", "JAATO_PERMISSIONS_ANSWER_MS"])
             .in_seconds("JAATO_PERMISSION_TIMEOUT");
-        /// Where jaato asks: at the terminal, by a webhook, or through files in a folder.
+        /// Where jaato asks for permission: at the terminal, through a webhook, or through files in
+        /// a folder.
         channel: PermissionChannel = PermissionChannel::Terminal, row().users_own();
-        /// The URL of the webhook, or the folder of the files.
+        /// URL of the webhook, or folder for the files.
         endpoint: Option<Endpoint> = None, row().users_own();
     }
 
     section caps: Caps, "What a session may use up as a whole." {
-        /// Most US dollars that a session may cost; it stops before the request that follows.
+        /// Maximum cost of a session in US dollars; at this cost, it stops before the next request.
         cost: Option<Dollars> = None, row().option("--max-cost").owner(Owner::UserFirst);
-        /// Most tokens of all requests and answers of a session.
+        /// Maximum number of tokens in all requests and answers of a session.
         tokens: Option<u64> = None, row().option("--max-tokens").owner(Owner::UserFirst);
-        /// Most requests of a session to its model.
+        /// Maximum number of requests of a session to its model.
         steps: Option<u64> = None, row().option("--max-steps").owner(Owner::UserFirst);
     }
 
     section gc: GcSettings, "When a gc runs, and what it should leave alone." {
-        /// Gc that makes room in a full context: a plugin's name, or its short form `truncate`.
+        /// The gc that makes room in a full context: a plugin's name, or its short form `truncate`.
         plugin: String = "gc-truncate".to_owned(), row();
         /// How full the context window must be, in percent, for the gc to run.
         threshold_percent: Percent = Percent::from(80), row().variables(&["JAATO_GC_THRESHOLD"]).limits(1, 100);
-        /// How full the context should be, in percent, where more than old turns had to go.
+        /// How full the context should be, in percent, after recent turns had to be removed or
+        /// shortened too.
         target_percent: u64 = 60, row().variables(&["JAATO_GC_TARGET"]).limits(1, 100);
-        /// Run the gc by itself; a context that is full, or refused, is helped anyway.
+        /// Run the gc automatically. A context that is full, or that the provider refuses, is made
+        /// smaller in any case.
         auto_trigger: bool = true, row();
-        /// Look before each request whether the gc must run; otherwise when a turn is over.
+        /// Check before each request whether the gc must run. If false, check after each turn.
         check_before_send: bool = true, row();
-        /// Finished turns that the gc keeps.
+        /// Number of recent finished turns that the gc keeps.
         preserve_recent_turns: u64 = 5, row().limits(0, 100_000);
-        /// Turns that the gc always keeps, counted from 0 since the session began.
+        /// Turns that the gc always keeps; the first turn of the session is 0.
         pinned_turn_indices: Vec<u64> = Vec::new(), row();
-        /// Most turns that the model is sent; one more makes the gc run. 0 for no bound.
+        /// Maximum number of turns sent to the model; the gc runs if there are more. 0 means no
+        /// limit.
         max_turns: u64 = 0, row().limits(0, 100_000);
-        /// Let the gc say what it left out.
+        /// Tell the model that turns were removed.
         notify_on_gc: bool = true, row();
-        /// Longest time that the gc may take; after it the turn goes on without.
+        /// Longest time that the gc may take; after that, the turn continues without it.
         deadline_ms: u64 = 10_000, row().limits(100, 600_000);
     }
 
     section ledger: LedgerSettings, "Whether a ledger is kept, and where." {
         /// Keep a ledger of requests, tool calls and decisions.
         enabled: bool = true, row().users_own();
-        /// File of the ledger; without one it is `ledger.jsonl` among your data.
+        /// File of the ledger. The default is `ledger.jsonl` in jaato's data folder.
         path: Option<PathBuf> = None, row().variables(&["LEDGER_PATH"]).users_own();
     }
 
     section terminals: TerminalSettings, "Who may see the terminals of models." {
-        /// Let people of the same user see a model's terminals and type there (`jaato shell`).
+        /// Let the same user see a model's terminals and type into them (`jaato shell`).
         join: bool = true, row().users_own();
     }
 
     section prompt: PromptSettings, "What the prompt is made of." {
-        /// File whose text follows the built-in part of the prompt.
+        /// File whose text follows the built-in part of the system prompt.
         file: Option<PathBuf> = None, row().owner(Owner::Inside);
     }
 }
 
 impl Config {
-    /// Returns where a key's value came from: one place, or several for lists that add up. An
+    /// Returns the origin of a key's value: one place, or several for lists that are joined. An
     /// unknown key counts as built-in.
     pub fn origins(&self, key: &str) -> &[Origin] {
         self.origins.get(key).map_or(&[Origin::BuiltIn], Vec::as_slice)
@@ -548,7 +554,7 @@ impl Config {
     }
 
     /// Returns a variable of the variables file by its name. Only for names that a plugin's
-    /// description lists: the other variables belong to other programs.
+    /// description lists, because the other variables belong to other programs.
     pub fn env_file_variable(&self, name: &str) -> Option<EnvFileVariable<'_>> {
         self.env_file.get(name)
     }

@@ -18,36 +18,36 @@ use crate::trust::{CONFIG_FILE, ENV_FILE, TrustedWorkspace};
 use crate::variables::Variables;
 use jaato_types::dotenv::{self, DotEnv};
 
-/// Most letters by which a variable's name may differ from a known one to be taken for a typo.
+/// How many letters a variable's name may differ from a known one and still count as a typo.
 const TYPO_LETTERS_MAX: usize = 2;
 
-/// Everything that a configuration is made of.
+/// The sources of a configuration.
 #[derive(Debug)]
 pub struct Sources<'a> {
-    /// The user's folders; the user's `config.toml` lies in one of them.
+    /// The user's folders, which contain the user's `config.toml`.
     pub folders: &'a Folders,
-    /// `--config FILE`: replaces the user's file, and must be there.
+    /// `--config FILE`: replaces the user's file, and must exist.
     pub config_file: Option<&'a Path>,
-    /// `--env-file FILE`: replaces the workspace's `.env`, and must be there. Named by the person,
-    /// so it needs no trust.
+    /// `--env-file FILE`: replaces the workspace's `.env`, and must exist. The user named it, so it
+    /// needs no trust.
     pub env_file: Option<&'a Path>,
-    /// The workspace, if the person trusts it; else nothing of it is read.
+    /// The workspace, if the user trusts it. Otherwise none of its files are read.
     pub workspace: Option<&'a TrustedWorkspace>,
     /// The variables of the process.
     pub variables: &'a Variables,
-    /// Relative paths of variables are relative to this.
+    /// The base of relative paths in variables.
     pub working_directory: &'a Path,
     /// The command line.
     pub overrides: Overrides,
 }
 
-/// Reads and merges all layers. The first thing that is wrong is the error.
+/// Reads and merges all layers. Returns the first problem as an error.
 pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
     let layers = Layers::read(&sources)?;
     Ok(Config::resolve(&layers, sources.overrides)?.with_model_named())
 }
 
-/// The layers between the built-in values and the command line, each in order of rank.
+/// The layers between the built-in values and the command line, each in order of precedence.
 #[derive(Debug)]
 pub(crate) struct Layers<'a> {
     files: Vec<ConfigFile>,
@@ -141,7 +141,7 @@ impl<'a> Layers<'a> {
         Ok(())
     }
 
-    /// Takes what a workspace may not say out of its variables.
+    /// Removes variables that a workspace may not set.
     fn drop_refused_variables(&mut self, workspace: &Path, path: &Path, found: &mut DotEnv) {
         let user = self.files.iter().find(|file| file.layer == Layer::User);
         let mut warnings = Vec::new();
@@ -216,13 +216,12 @@ impl<'a> Layers<'a> {
         let near = documented_variables()
             .find(|known| strsim::damerau_levenshtein(name, known) <= TYPO_LETTERS_MAX);
         if let Some(known) = near {
-            let text =
-                format!("variable `{name}` ({place}) means nothing; did you mean `{known}`?");
+            let text = format!("variable `{name}` ({place}) is unknown; did you mean `{known}`?");
             self.warnings.push(Warning { text });
         }
     }
 
-    /// The value of a key, and in `origins` where it came from if not built in.
+    /// Returns the value of a key, and records its origin in `origins` if it is not built in.
     pub(crate) fn resolve<T: Setting>(
         &self,
         key: &KeyInfo,
@@ -289,7 +288,7 @@ impl<'a> Layers<'a> {
         self.env_file.clone()
     }
 
-    /// What is said of models, and what of it a workspace may not say.
+    /// Returns the settings of models, and warnings about those that a workspace may not set.
     pub(crate) fn model_settings(
         &self,
     ) -> Result<(BTreeMap<String, ModelSettings>, Vec<Warning>), ConfigError> {
@@ -324,7 +323,7 @@ impl<'a> Layers<'a> {
                 let Some((text, origin)) = layer.values.get(name) else { continue };
                 let given =
                     key.in_seconds.filter(|seconds| seconds == name).map(|_| milliseconds(text));
-                // What is no number of seconds is told as it is.
+                // A value that is not a number of seconds is reported as written.
                 let read = given.as_deref().unwrap_or(text);
                 match T::of_text(read, self.bases(self.working_directory)) {
                     Some(value) => found.push((value, origin.clone())),
@@ -346,7 +345,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Takes what a workspace may not say out of its file.
+/// Removes keys from a workspace's file that it may not set.
 fn drop_refused(
     file: &mut ConfigFile,
     workspace: &Path,
@@ -373,7 +372,7 @@ fn drop_refused(
     warnings
 }
 
-/// Returns why a value of a workspace does not count.
+/// Returns why a workspace's value does not count.
 fn refusal(
     key: &KeyInfo,
     said: &str,
@@ -385,18 +384,19 @@ fn refusal(
         Owner::User => true,
         Owner::UserFirst => {
             let is_given = user.is_some_and(|file| file.values.contains_key(key.path));
-            return is_given.then_some("your own configuration says it");
+            return is_given.then_some("your own configuration sets it");
         }
         Owner::Only(value) => said != value,
         Owner::Inside => {
-            let why = "a workspace may only name a file inside of it";
+            let why = "a workspace may name only files inside it";
             return (!is_inside(Path::new(said), workspace)).then_some(why);
         }
     };
-    is_refused.then_some("only you say it, in your own configuration or a variable")
+    is_refused.then_some("only your own configuration or a variable can set it")
 }
 
-/// Tells whether a path leads nowhere out of a folder in which a relative one begins, links aside.
+/// Returns true if a path, absolute or relative to the folder, does not lead out of it. Ignores
+/// links.
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let leads_up = path.components().any(|part| part == Component::ParentDir);
     let below = if path.is_absolute() { path.starts_with(folder) } else { !path.starts_with("~") };
@@ -420,7 +420,7 @@ fn not_there(path: &Path) -> ConfigError {
     ConfigError::Read { path: path.to_owned(), cause: "no such file".to_owned() }
 }
 
-/// Turns seconds, with a fraction, into whole milliseconds; what is none stays as it is.
+/// Converts seconds, with a fraction, to whole milliseconds. Other texts stay as they are.
 fn milliseconds(text: &OsStr) -> OsString {
     let seconds = text.to_str().and_then(|text| text.trim().parse::<f64>().ok());
     let seconds = seconds.filter(|it| (0.0..1e12).contains(it));

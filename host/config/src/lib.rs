@@ -1,11 +1,10 @@
-//! Configuration layers, trust, and where each value came from.
+//! Configuration layers, trust, and the origin of each value.
 //!
-//! Reads files, and writes what a person has it write: it never asks, never prints and never
-//! decides what a plugin's settings mean. Everything it needs (folders, variables, working
-//! directory) is passed in.
+//! Reads files, and writes files for the user. It never asks, never prints, and never interprets
+//! plugins' settings. Everything it needs (folders, variables, working directory) is passed in.
 //!
-//! Invariants: every value of a [`Config`] knows the layer that gave it; of a workspace nothing is
-//! read but through a [`trust::TrustedWorkspace`], which hands out only what the person trusted.
+//! Invariants: every value of a [`Config`] knows the layer that set it. A workspace is read only
+//! through a [`trust::TrustedWorkspace`], which returns only files that the user trusted.
 
 mod answer;
 mod asking;
@@ -57,9 +56,9 @@ pub use plugin_settings::PluginSettings;
 pub use show::Entry;
 pub use variables::Variables;
 
-/// Version of the configuration file that this host writes and understands.
+/// The version of the configuration file that this host writes and understands.
 pub const CONFIG_VERSION: i64 = 1;
 
-/// Largest configuration or variables file that is read. A bigger one is a mistake (a log, a
-/// binary), and reading it whole would stall the start.
+/// The largest configuration or variables file that is read. A bigger one is a mistake (a log, a
+/// binary), and reading it would delay the start.
 pub const CONFIG_BYTES_MAX: u64 = 1024 * 1024;

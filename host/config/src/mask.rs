@@ -1,37 +1,38 @@
-//! Keeps secrets and endless values out of what people are shown.
+//! Hides secrets, and truncates long values, in text for users.
 
 use jaato_types::text::{cut, one_line};
 
-/// Shown in place of a secret.
+/// Replaces a secret.
 pub(crate) const MASK: &str = "********";
 
-/// Longest value quoted in an error: enough to recognise it, short enough for one line.
+/// The longest value quoted in an error: enough to recognise it, short enough for one line.
 const QUOTED_CHARS_MAX: usize = 80;
 
-/// Words that make a name the name of a secret, wherever they stand in it and in any case.
+/// Words that mark a name as the name of a secret, anywhere in it and in any case.
 const SECRET_WORDS: [&str; 7] =
     ["key", "token", "secret", "password", "passwd", "credential", "authorization"];
 
-/// Words that hold one of them by accident.
+/// Words that contain one of them by accident.
 const HARMLESS_WORDS: [&str; 3] = ["keyboard", "keyword", "tokenizer"];
 
 /// Returns true if a setting or variable of this name probably holds a secret: `api_key`,
-/// `PGPASSWORD`, `clientSecret`. Errs on the side of hiding.
+/// `PGPASSWORD`, `clientSecret`. Prefers to hide too much.
 ///
-/// What `config show` hides of plugins' settings and what commands are not given is decided here.
+/// `config show` uses this to hide plugins' settings, and commands do not get variables with such
+/// names.
 pub fn is_secret_name(name: &str) -> bool {
     let name = without_harmless_words(name);
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Returns true if a number of this name is probably a secret: the name ends with what makes it
-/// one, as in `password`. `max_tokens` and `token_limit` count something.
+/// Returns true if a number of this name is probably a secret, because the name ends with such a
+/// word, as in `password`. `max_tokens` and `token_limit` are counts.
 pub(crate) fn is_secret_number(name: &str) -> bool {
     let name = without_harmless_words(name);
     SECRET_WORDS.iter().any(|word| name.ends_with(word))
 }
 
-/// Cuts a value to what fits into one line of an error.
+/// Truncates a value to fit into one line of an error.
 pub(crate) fn shorten(text: &str) -> String {
     cut(&one_line(text), QUOTED_CHARS_MAX)
 }

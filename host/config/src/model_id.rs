@@ -1,21 +1,21 @@
-//! Reads a model's name, `provider/model`, at the edge: from here on it is a [`ModelId`].
+//! Parses a model's name, `provider/model`, into a [`ModelId`].
 
 use jaato_types::ModelId;
 
-/// Provider of the embedded default model.
+/// The provider of the embedded default model.
 pub const DEFAULT_PROVIDER: &str = "local";
 
 /// The embedded default model, by its name at its provider.
 pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
 
-/// A text that names no model.
+/// A text that does not name a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{has}` is no model: wants `provider/model`, as `{}`", default_model())]
+#[error("`{has}` is not a model: write `provider/model`, for example `{}`", default_model())]
 pub struct BadModelId {
     has: String,
 }
 
-/// Reads `provider/model`, with no white space in it. The model's own name may hold slashes
+/// Parses `provider/model`, without white space. The model's own name may contain slashes
 /// (`router/meta/llama-3`).
 pub fn parse_model_id(text: &str) -> Result<ModelId, BadModelId> {
     let id = ModelId::new(text.trim());
@@ -26,21 +26,21 @@ pub fn parse_model_id(text: &str) -> Result<ModelId, BadModelId> {
     }
 }
 
-/// Reads `provider/model`, or what may be a person's name for a model: which one, only the whole
-/// configuration knows.
+/// Parses `provider/model`, or a possible alias of the user for a model. Whether the alias exists,
+/// only the whole configuration shows.
 pub fn parse_model_name(text: &str) -> Option<ModelId> {
     let name = text.trim();
     let alias = is_alias(name).then(|| ModelId::new(name));
     parse_model_id(text).ok().or(alias)
 }
 
-/// Tells whether a name may be a person's own for a model.
+/// Returns true if a name may be a user's alias for a model.
 pub(crate) fn is_alias(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty() && name.chars().all(is_plain)
 }
 
-/// The embedded default model.
+/// Returns the embedded default model.
 pub(crate) fn default_model() -> ModelId {
     ModelId::new(format!("{DEFAULT_PROVIDER}/{DEFAULT_MODEL}"))
 }
@@ -60,7 +60,8 @@ mod tests {
         for text in ["", "model", "/model", "provider/", "a b/c", "a/b c", "a/ "] {
             let error = parse_model_id(text).unwrap_err();
             let expected = format!(
-                "`{text}` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b`"
+                "`{text}` is not a model: write `provider/model`, for example \
+                 `local/qwen2.5-coder-1.5b`"
             );
             assert_eq!(error.to_string(), expected);
         }

@@ -1,5 +1,5 @@
-//! What a person says about one model: `[models."provider/model"]`; and names of their own for
-//! models, `[models.fast]`. Unknown keys do not get here.
+//! A user's settings for one model, `[models."provider/model"]`, and aliases for models,
+//! `[models.fast]`. Unknown keys are rejected before they get here.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::toml_tree::{Node, Value};
 
 /// Section whose tables are the models.
 pub(crate) const MODELS: &str = "models";
-/// The keys of a model, in the order in which people are shown them.
+/// The keys of a model, in display order.
 const KEYS: [&str; 12] = [
     "model",
     "context_limit",
@@ -33,18 +33,19 @@ const KEYS: [&str; 12] = [
     "extra_body",
     "extra_headers",
 ];
-/// Those of them that no workspace says: what a model costs is what a person's cap goes by, and in
-/// the vendor's own words a request may ask for what jaato would have asked a person about.
+/// Keys that a workspace may not set. A user's cap depends on the price. With a vendor's own
+/// fields, a request may ask for something that would otherwise need the user's permission.
 const PERSONS: [&str; 3] = ["price", "extra_body", "extra_headers"];
-/// Least and most tokens of a context window. Below it not even the system text has room.
+/// The smallest and largest context window, in tokens. A smaller one has no room even for the
+/// system text.
 const CONTEXT_LIMITS: (u64, u64) = (256, 100_000_000);
 
-/// What is said about one model, or about a name for one.
+/// The settings of one model, or of an alias.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelSettings {
-    /// The model that a name stands for.
+    /// The model of an alias.
     pub model: Option<ModelId>,
-    /// Its context window in tokens, whatever its provider says.
+    /// Its context window in tokens. Overrides the provider's value.
     pub context_limit: Option<u64>,
     /// As `session.answer_tokens_max`, for this model.
     pub answer_tokens_max: Option<u32>,
@@ -58,20 +59,20 @@ pub struct ModelSettings {
     pub seed: Option<u64>,
     /// As `session.stop`.
     pub stop: Option<Texts>,
-    /// What it costs, whatever its provider says.
+    /// Its price. Overrides the provider's.
     pub price: Option<Price>,
-    /// The vendor's word for how soon and how dear an answer comes.
+    /// The vendor's word for the speed and price of an answer.
     pub service_tier: Option<String>,
-    /// What is laid over the body of each request.
+    /// Fields that are merged into the body of each request.
     pub extra_body: Option<Map<String, Json>>,
-    /// Headers of each request.
+    /// Headers that are added to each request.
     pub extra_headers: Option<BTreeMap<String, String>>,
-    /// The places of what is said.
+    /// The origins of the values.
     pub(crate) origins: BTreeMap<&'static str, Origin>,
 }
 
 impl ModelSettings {
-    /// Fills in what is not said here.
+    /// Fills in missing settings from `other`.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         let other = other.clone();
@@ -92,7 +93,7 @@ impl ModelSettings {
         }
     }
 
-    /// What is said: key, value as a file would have it, place.
+    /// Lists the settings: key, value as a file would have it, origin.
     pub(crate) fn entries(&self) -> Vec<(&'static str, String, Option<&Origin>)> {
         let shown = |key| {
             let value = match key {
@@ -105,7 +106,7 @@ impl ModelSettings {
                 "seed" => self.seed.map(|it| it.show()),
                 "price" => self.price.as_ref().map(show_price),
                 "service_tier" => self.service_tier.as_ref().map(|word| format!("{word:?}")),
-                // Either may hold what nobody else is to see.
+                // Both may contain secrets.
                 "extra_body" => self.extra_body.as_ref().map(|it| names_of(it.keys())),
                 "extra_headers" => self.extra_headers.as_ref().map(|it| names_of(it.keys())),
                 _ => self.stop.as_ref().map(Setting::show),
@@ -115,10 +116,10 @@ impl ModelSettings {
         KEYS.into_iter().filter_map(shown).collect()
     }
 
-    /// Takes a value.
+    /// Sets a value.
     ///
     /// # Errors
-    /// What the key takes.
+    /// The kind of value that the key takes.
     fn set(&mut self, key: &str, value: &Value, bases: Bases<'_>) -> Result<(), String> {
         fn read<T: Setting>(value: &Value, bases: Bases<'_>) -> Result<T, String> {
             T::of_value(value, bases).ok_or_else(|| T::KIND.to_owned())
@@ -144,7 +145,7 @@ impl ModelSettings {
             "service_tier" => self.service_tier = Some(read(value, bases)?),
             "extra_body" => {
                 let Some(Json::Object(body)) = value.to_json() else {
-                    return Err("a section of what is laid over the body of requests".to_owned());
+                    return Err("a section that is merged into the body of requests".to_owned());
                 };
                 self.extra_body = Some(body);
             }
@@ -164,13 +165,13 @@ impl ModelSettings {
     }
 }
 
-/// Shows which keys there are: `{ beta, user = … }` without their values.
+/// Shows the names of keys, without their values: `{ beta, user = … }`.
 fn names_of<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let names: Vec<String> = names.map(|name| format!("{name} = …")).collect();
     format!("{{ {} }}", names.join(", "))
 }
 
-/// Lays what a later file says over what others said.
+/// Merges a later file's settings over the earlier ones.
 pub(crate) fn lay(
     models: &mut BTreeMap<String, ModelSettings>,
     file: &ConfigFile,
@@ -194,7 +195,8 @@ pub(crate) fn lay(
             if file.layer == Layer::Workspace && PERSONS.contains(&key) {
                 let place = file.origin(node.line);
                 let text = format!(
-                    "`{key}` of `{model}` is not used ({place}): only you say it, in your own config.toml"
+                    "`{key}` of `{model}` is not used ({place}): only your own config.toml can \
+                     set it"
                 );
                 warnings.push(Warning { text });
                 continue;
@@ -221,12 +223,12 @@ pub(crate) fn lay(
     Ok(())
 }
 
-/// Tells whether a model has a key of that name.
+/// Returns true if models have a key of this name.
 pub(crate) fn is_key(name: &str) -> bool {
     KEYS.contains(&name)
 }
 
-/// Makes the error of a key that no model has.
+/// Returns the error for an unknown key of a model.
 pub(crate) fn unknown(origin: Box<Origin>, key: String, name: &str) -> ConfigError {
     let nearest = nearest(name, KEYS.into_iter()).map(str::to_owned);
     ConfigError::UnknownKey { origin, key, nearest, known: KEYS.map(str::to_owned).to_vec() }

@@ -1,4 +1,4 @@
-//! Money: caps on what a session costs, and prices of models, as people write them.
+//! Money: caps on a session's cost, and prices of models, as users write them.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,16 +14,16 @@ use crate::toml_tree::Value;
 pub struct Dollars(u64);
 
 impl Dollars {
-    /// The greatest sum.
+    /// The largest sum.
     const MAX: f64 = 1_000_000_000.0;
 
-    /// Takes a number of dollars; `None` where it is not from 0 to a billion.
+    /// Creates a sum of dollars. Returns `None` if the number is not from 0 to a billion.
     pub fn new(dollars: f64) -> Option<Self> {
-        // Within the range, so at most 10^15.
+        // In range, so at most 10^15.
         (0.0..=Self::MAX).contains(&dollars).then(|| Self((dollars * 1e6).round() as u64))
     }
 
-    /// Makes it of millionths.
+    /// Creates a sum of millionths.
     pub fn of_micros(micros: u64) -> Self {
         Self(micros)
     }
@@ -44,7 +44,7 @@ impl FromStr for Dollars {
     }
 }
 
-/// As people write it: `0.5`.
+/// Formats it as users write it: `0.5`.
 impl fmt::Display for Dollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
@@ -63,7 +63,7 @@ fn number_of(value: &Value) -> Option<f64> {
 }
 
 impl Setting for Option<Dollars> {
-    const KIND: &'static str = "a sum in US dollars";
+    const KIND: &'static str = "an amount in US dollars";
 
     fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
         Dollars::new(number_of(value)?).map(Some)
@@ -78,8 +78,8 @@ impl Setting for Option<Dollars> {
     }
 }
 
-/// Reads `{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }`, in US dollars for a
-/// million tokens; the last two may be left out.
+/// Parses `{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }`, in US dollars per
+/// million tokens. The last two are optional.
 pub(crate) fn price_of(value: &Value) -> Option<Price> {
     let Value::Table(entries) = value else { return None };
     let mut price = Price::default();
@@ -97,11 +97,11 @@ pub(crate) fn price_of(value: &Value) -> Option<Price> {
     (has_input && has_output).then_some(price)
 }
 
-/// What [`price_of`] takes, for people.
+/// The format of [`price_of`], for users.
 pub(crate) const PRICE: &str = "`{ input = …, output = … }` in US dollars for a million tokens, \
                                 with `cache_read` and `cache_write` where they differ";
 
-/// Writes a price as a file would have it.
+/// Formats a price as a file would have it.
 pub(crate) fn show_price(price: &Price) -> String {
     let more = [("cache_read", price.cache_read), ("cache_write", price.cache_write)];
     let more = more.into_iter().filter_map(|(name, rate)| Some(format!(", {name} = {}", rate?)));

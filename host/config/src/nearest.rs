@@ -1,10 +1,10 @@
-//! Finds the known name that a person probably meant.
+//! Finds the known name that a user probably meant.
 
-/// Names less alike than this are not worth offering (1 is equal, 0 has nothing in common).
+/// The least similarity of a suggested name (1 is equal, 0 has nothing in common).
 const LIKENESS_MIN: f64 = 0.7;
 
-/// The known name nearest to `name`, if one is near. A name is compared whole and by its last
-/// dotted part, so that a key in the wrong section is found too.
+/// Returns the known name most similar to `name`, if one is similar enough. Compares the whole name
+/// and its last dotted part, so that it also finds a key in the wrong section.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut best: Option<(f64, &str)> = None;
     for candidate in known {
@@ -20,8 +20,8 @@ fn likeness(name: &str, candidate: &str) -> f64 {
     let name = name.to_lowercase();
     let candidate = candidate.to_lowercase();
     let whole = strsim::normalized_damerau_levenshtein(&name, &candidate);
-    // A hair less than the whole name, so that `tools.disabled` beats `plugins.disabled`
-    // for `tool.disabled`.
+    // Slightly less than the whole name, so that `tools.disabled` beats `plugins.disabled` for
+    // `tool.disabled`.
     let part = strsim::normalized_damerau_levenshtein(last(&name), last(&candidate)) * 0.9;
     whole.max(part)
 }

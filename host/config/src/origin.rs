@@ -1,12 +1,12 @@
-//! Where a value came from: the layer, and the place in it that a person can go and edit.
+//! The origin of a value: the layer, and the place in it that a user can edit.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A layer of the configuration. Later ones win.
+/// A layer of the configuration. Later ones take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// What the host does when nobody says anything.
+    /// The host's own defaults.
     BuiltIn,
     /// The user's `config.toml`, or the file given with `--config`.
     User,
@@ -20,12 +20,12 @@ pub enum Layer {
     CommandLine,
 }
 
-/// The place that a value came from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The host's own default.
     BuiltIn,
-    /// A configuration file; `layer` is [`Layer::User`] or [`Layer::Workspace`].
+    /// A configuration file. `layer` is [`Layer::User`] or [`Layer::Workspace`].
     File {
         /// Which of the two files.
         layer: Layer,
@@ -56,7 +56,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The layer of this place.
+    /// Returns the layer of this place.
     pub fn layer(&self) -> Layer {
         match self {
             Self::BuiltIn => Layer::BuiltIn,

@@ -1,4 +1,4 @@
-//! How full something is, in percent: the type of that setting, and how it is read and shown.
+//! A fill level in percent: the type of that setting, and how it is read and shown.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::setting::{Bases, Setting};
 use crate::toml_tree::Value;
 
-/// A number of percent with at most two decimals, in hundredths.
+/// A percentage with at most two decimals, in hundredths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percent(u64);
 
@@ -14,9 +14,9 @@ pub struct Percent(u64);
 const HUNDREDTHS: u64 = 100;
 
 impl Percent {
-    /// Takes a number; `None` where it is negative or more than a million.
+    /// Creates a percentage. Returns `None` if the number is negative or more than a million.
     pub fn new(number: f64) -> Option<Self> {
-        // Within the range, so it has no fraction that is lost but beyond the second decimal.
+        // In range, so only digits after the second decimal are lost.
         (0.0..=1e6).contains(&number).then(|| Self((number * 100.0).round() as u64))
     }
 
@@ -25,13 +25,13 @@ impl Percent {
         self.0 as f64 / 100.0
     }
 
-    /// Returns so much of an amount, rounded down.
+    /// Returns this percentage of an amount, rounded down.
     pub fn of(self, amount: u64) -> u64 {
         let part = u128::from(amount) * u128::from(self.0) / u128::from(100 * HUNDREDTHS);
         u64::try_from(part).unwrap_or(u64::MAX)
     }
 
-    /// Returns true where a part of an amount is at least so much of it.
+    /// Returns true if `part` is at least this percentage of an amount.
     pub fn is_reached(self, part: u64, amount: u64) -> bool {
         u128::from(part) * u128::from(100 * HUNDREDTHS) >= u128::from(amount) * u128::from(self.0)
     }

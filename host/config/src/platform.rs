@@ -1,14 +1,14 @@
-//! What only some systems tell.
+//! Information that only some systems have.
 
-/// Returns the hard bound on file locks of this process; `None` where there is no bound or no such
-/// thing.
+/// Returns the hard limit on file locks of this process. Returns `None` if there is no limit, or
+/// the system does not have it.
 #[cfg(target_os = "linux")]
 pub fn bound_of_locks() -> Option<u64> {
     use rustix::process::{Resource, getrlimit};
     getrlimit(Resource::Locks).maximum
 }
 
-/// Returns `None`: only Linux has this bound.
+/// Returns `None`, because only Linux has this limit.
 #[cfg(not(target_os = "linux"))]
 pub fn bound_of_locks() -> Option<u64> {
     None

@@ -1,8 +1,8 @@
 //! The settings of one plugin, as written: `[plugins.NAME]`, or `[providers.NAME]` for a provider
-//! that is set up under a name of its own.
+//! that is configured under a name of its own.
 //!
-//! What they mean is the plugin's to say: whoever has its schema checks them and asks here for the
-//! place of the value that is wrong.
+//! Their meaning is the plugin's. The code that has its schema checks them, and looks up the place
+//! of an invalid value here.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,24 @@ use crate::file::ConfigFile;
 use crate::origin::{Layer, Origin};
 use crate::toml_tree::{Node, Value};
 
-/// Raw settings of a plugin. A key given by two layers is the later layer's, whole.
+/// Raw settings of a plugin. If two layers set a key, the later layer's whole value counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PluginSettings {
     values: Map<String, Json>,
     /// By JSON pointer.
     origins: BTreeMap<String, Origin>,
-    /// What the user's own file gives, whatever a workspace lays over it.
+    /// The values of the user's own file, even if a workspace overrides them.
     own: BTreeMap<String, (Json, Origin)>,
 }
 
 impl PluginSettings {
-    /// The settings as a JSON object; a date is its text.
+    /// Returns the settings as a JSON object. Dates are texts.
     pub fn values(&self) -> &Map<String, Json> {
         &self.values
     }
 
-    /// Where the value at a JSON pointer (`/servers/0/url`) came from: itself, or the nearest
-    /// value around it. Nothing when no layer gives it.
+    /// Returns the origin of the value at a JSON pointer (`/servers/0/url`), or of the nearest
+    /// value around it. Returns `None` if no layer sets it.
     pub fn origin(&self, pointer: &str) -> Option<&Origin> {
         let mut pointer = pointer;
         loop {
@@ -41,14 +41,14 @@ impl PluginSettings {
         }
     }
 
-    /// What the user's own file gives for a key, and where it stands there; what a workspace says
-    /// of it does not count. For what no workspace may decide: where secrets go.
+    /// Returns the value and place of a key in the user's own file, ignoring workspaces. For
+    /// settings that no workspace may decide, such as where secrets are sent.
     pub fn own(&self, key: &str) -> Option<(&Json, &Origin)> {
         self.own.get(key).map(|(value, origin)| (value, origin))
     }
 
-    /// Takes out what a workspace gives and may not: the user's own value counts again, where there
-    /// is one. Returns the names and places of what was taken out.
+    /// Removes values of a workspace that it may not set. The user's own value counts again, if
+    /// there is one. Returns the names and places of the removed values.
     pub fn keep_of_workspace(&mut self, may: impl Fn(&str) -> bool) -> Vec<(String, Origin)> {
         let is_refused = |name: &String| {
             let origin = self.origins.get(&format!("/{}", escape(name)));
@@ -72,7 +72,7 @@ impl PluginSettings {
         dropped
     }
 
-    /// Lays the settings of a later file over these; `section` is what they stand in.
+    /// Merges the settings of a later file over these. `section` is the section that they are in.
     pub(crate) fn lay(
         &mut self,
         section: &str,
@@ -101,8 +101,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Turns a value into JSON and notes the place of each value in it. Depth is bounded by the
-    /// TOML parser.
+    /// Converts a value to JSON and records the place of each value in it. The TOML parser limits
+    /// the depth.
     fn json(&mut self, pointer: &str, node: &Node) -> Result<Json, ConfigError> {
         self.origins.insert(pointer.to_owned(), self.file.origin(node.line));
         Ok(match &node.value {
@@ -136,7 +136,7 @@ impl Reader<'_> {
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name as a part of a JSON pointer.
 fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,4 @@
-//! The types that a configuration value can have, and how each is read and shown.
+//! The types of configuration values, and how each is read and shown.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use jaato_types::ModelId;
 use crate::model_id::parse_model_name;
 use crate::toml_tree::{Node, Value};
 
-/// What a relative or `~/` path is completed with.
+/// The bases of relative and `~/` paths.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bases<'a> {
-    /// Folder of the file that holds the value; the working directory for variables.
+    /// The folder of the file that contains the value, or the working directory for variables.
     pub folder: &'a Path,
     /// The user's home, if known.
     pub home: Option<&'a Path>,
@@ -19,24 +19,24 @@ pub(crate) struct Bases<'a> {
 
 /// A type of value. Reading returns `None` if the text or value is not of the type.
 pub(crate) trait Setting: Sized {
-    /// What errors and documents say that the key takes.
+    /// The kind of value, for errors and documentation.
     const KIND: &'static str;
 
-    /// Reads a value of a configuration file.
+    /// Parses a value of a configuration file.
     fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self>;
 
-    /// Reads a variable.
+    /// Parses a variable.
     fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self>;
 
-    /// Writes the value as a configuration file would.
+    /// Formats the value as a configuration file would have it.
     fn show(&self) -> String;
 
-    /// Returns true if a number lies in its range.
+    /// Returns true if a number is in its range.
     fn is_within(&self, _limits: (u64, u64)) -> bool {
         true
     }
 
-    /// Joins a list with the one of a lower layer; other types let the higher layer win.
+    /// Joins a list with the list of a lower layer. For other types the higher layer wins.
     fn joined_with(self, _lower: Self) -> Self {
         self
     }
@@ -65,8 +65,8 @@ impl Setting for bool {
     }
 }
 
-/// Reads whole numbers into each type that a key may have. One that the type cannot hold is no
-/// value of the key.
+/// Implements whole numbers for each type that a key may have. A number that the type cannot hold
+/// is not a valid value.
 macro_rules! whole_numbers {
     ($($number:ty),+) => { $(
         impl Setting for $number {
@@ -96,7 +96,7 @@ macro_rules! whole_numbers {
 
 whole_numbers!(u32, u64, usize);
 
-/// A list of numbers; in a variable they are parted by commas.
+/// A list of numbers, separated by commas in a variable.
 impl Setting for Vec<u64> {
     const KIND: &'static str = "a list of whole numbers";
 
@@ -114,7 +114,7 @@ impl Setting for Vec<u64> {
     }
 }
 
-/// One name: a provider, say.
+/// One name, for example of a provider.
 impl Setting for String {
     const KIND: &'static str = "a name";
 
@@ -131,7 +131,7 @@ impl Setting for String {
     }
 }
 
-/// A list of names; in a variable they are parted by commas.
+/// A list of names, separated by commas in a variable.
 impl Setting for Vec<String> {
     const KIND: &'static str = "a list of names";
 
@@ -152,7 +152,7 @@ impl Setting for Vec<String> {
     }
 }
 
-/// A list of folders; in a variable they are parted as in `PATH`.
+/// A list of folders, separated as in `PATH` in a variable.
 impl Setting for Vec<PathBuf> {
     const KIND: &'static str = "a list of folders";
 
@@ -161,7 +161,7 @@ impl Setting for Vec<PathBuf> {
     }
 
     fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self> {
-        // An empty part would silently mean the working directory, so it means nothing.
+        // An empty part would silently mean the working directory, so it is ignored.
         std::env::split_paths(text)
             .filter(|part| !part.as_os_str().is_empty())
             .map(|part| path(&part, bases))
@@ -199,7 +199,7 @@ impl Setting for Option<PathBuf> {
 }
 
 impl Setting for ModelId {
-    const KIND: &'static str = "a model as `provider/model`, or your name for one";
+    const KIND: &'static str = "a model as `provider/model`, or your own name for it";
 
     fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
         parse_model_name(text_of(value)?)

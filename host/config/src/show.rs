@@ -1,4 +1,4 @@
-//! What `jaato config show` prints: each value with where it came from, secrets hidden.
+//! The output of `jaato config show`: each value with its origin, with secrets hidden.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use crate::keys::Config;
 use crate::mask::{MASK, is_secret_name, is_secret_number};
 use crate::origin::Origin;
 
-/// The setting that names the variable with a key.
+/// The setting with the name of the variable that contains a key.
 const NAME_OF_KEY_VARIABLE: &str = "api_key_env";
 
-/// One value, as a person is shown it.
+/// One value as the user sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The key with its section, dotted.
     pub key: String,
-    /// The value as a configuration file would have it. Secrets among plugins' settings are masked;
-    /// no key of the table is one.
+    /// The value as a configuration file would have it. Secrets among plugins' settings are masked.
+    /// No key of the table is a secret.
     pub value: String,
-    /// Where it came from: one place, or several for lists that add up.
+    /// Its origin: one place, or several for lists that are joined.
     pub origins: Vec<Origin>,
 }
 
 impl Config {
-    /// Every key with its value and origin: first the known keys in the order of the table, then
-    /// what is said of models, then the settings of providers and plugins.
+    /// Lists every key with its value and origin: first the known keys in the order of the table,
+    /// then the settings of models, then those of providers and plugins.
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = self.key_entries();
         for (model, settings) in &self.model_settings {
@@ -40,7 +40,7 @@ impl Config {
         let plugins = self.plugin_settings.iter().map(|(name, it)| (PLUGINS, name, it));
         let providers = self.provider_settings.iter().map(|(name, it)| (PROVIDERS, name, it));
         for (section, owner, settings) in providers.chain(plugins) {
-            // Whether the map sorts depends on a feature that any crate of the build can turn on.
+            // Whether the map sorts depends on a feature that any crate in the build can enable.
             let sorted: BTreeMap<_, _> = settings.values().iter().collect();
             for (name, value) in sorted {
                 let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
@@ -52,12 +52,13 @@ impl Config {
         entries
     }
 
-    /// The text of `jaato config show`: a line for each key, its origin in a comment.
+    /// Returns the text of `jaato config show`: one line per key, with its origin in a comment.
     pub fn shown(&self) -> String {
         self.shown_with(Vec::new())
     }
 
-    /// The same with settings of plugins that variables give, which win over those of files.
+    /// As [`Self::shown`], but with plugins' settings from variables, which override those of
+    /// files.
     pub fn shown_with(&self, given: Vec<Entry>) -> String {
         let mut entries = self.entries();
         for one in given {
@@ -80,7 +81,7 @@ impl Config {
     }
 }
 
-/// Writes a setting's value, without what looks like a secret.
+/// Formats a setting's value, without anything that looks like a secret.
 fn shown(name: &str, value: &Json) -> String {
     match masked(name, value) {
         Json::String(text) if text == MASK => text,
@@ -89,7 +90,7 @@ fn shown(name: &str, value: &Json) -> String {
 }
 
 impl Entry {
-    /// Makes the entry of a plugin's setting.
+    /// Creates the entry of a plugin's setting.
     pub fn of_plugin(plugin: &str, name: &str, value: &Json, origin: Origin) -> Self {
         Self::new(&format!("{PLUGINS}.{plugin}.{name}"), shown(name, value), &[origin])
     }
@@ -125,7 +126,7 @@ fn masked(name: &str, value: &Json) -> Json {
     }
 }
 
-/// Hides the values of settings whose kind holds secrets under any name: headers, variables,
+/// Hides the values of settings of a kind that contains secrets under any name: headers, variables,
 /// arguments, commands.
 fn shown_by_kind(name: &str, value: &Json) -> Option<Json> {
     let name = name.to_ascii_lowercase();
@@ -161,7 +162,8 @@ fn shown_words<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Vec<Stri
     }
 }
 
-/// Limits may stand in a table (`max_tokens = { prompt = 5 }`); a secret is a text, or beside one.
+/// Returns true if a value contains a text. A table may hold limits (`max_tokens = { prompt = 5
+/// }`), but a secret is a text, or next to one.
 fn holds_text(value: &Json) -> bool {
     match value {
         Json::Null | Json::Bool(_) | Json::Number(_) => false,

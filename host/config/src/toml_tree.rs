@@ -8,18 +8,18 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::ConfigError;
 
-/// A value and the line (from 1) of its key, or of itself inside a list.
+/// A value and the line (from 1) of its key, or of the value itself inside a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub line: usize,
     pub value: Value,
 }
 
-/// What TOML can hold. A table keeps its keys in the order of the alphabet, each once.
+/// A TOML value. A table keeps its keys in alphabetical order, each once.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Text(String),
-    /// Kept as written where it does not fit 64 bits, so that an error can quote it.
+    /// If it does not fit 64 bits, the text is kept as written, so that an error can quote it.
     Integer(Result<i64, String>),
     Float(f64),
     Boolean(bool),
@@ -28,7 +28,7 @@ pub(crate) enum Value {
     Table(Vec<(String, Node)>),
 }
 
-/// Reads a document. `path` is only for errors.
+/// Parses a document. `path` is used only in errors.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, Node)>, ConfigError> {
     let lines = Lines::of(text);
     let table = DeTable::parse(text).map_err(|error| {
@@ -44,8 +44,8 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, Node)>, Conf
 }
 
 impl Value {
-    /// Turns it into JSON, a date into its text; `None` where a number in it is none of JSON's: of
-    /// more than 64 bits, `inf`, `nan`.
+    /// Converts it to JSON, with dates as texts. Returns `None` if it contains a number that JSON
+    /// does not have: more than 64 bits, `inf`, `nan`.
     pub(crate) fn to_json(&self) -> Option<Json> {
         Some(match self {
             Self::Text(text) | Self::Datetime(text) => Json::String(text.clone()),
@@ -64,7 +64,7 @@ impl Value {
         })
     }
 
-    /// Names the type and quotes the value, as errors show it.
+    /// Names the type and quotes the value, for errors.
     pub fn describe(&self) -> String {
         match self {
             Self::Text(text) => format!("the text `{text}`"),
@@ -90,7 +90,7 @@ fn entries(table: &DeTable<'_>, lines: &Lines) -> Vec<(String, Node)> {
             (key.get_ref().to_string(), Node { line, value: value_of(value, lines) })
         })
         .collect();
-    // Whether the parser sorts depends on a feature that any crate of the build can turn on.
+    // Whether the parser sorts depends on a feature that any crate in the build can enable.
     entries.sort_by(|(one, _), (other, _)| one.cmp(other));
     entries
 }
@@ -131,12 +131,12 @@ impl Lines {
         Self { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }
     }
 
-    /// Line of a byte, from 1.
+    /// Returns the line of a byte, from 1.
     fn line(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at)
     }
 
-    /// Line and column of a byte, both from 1; the column counts characters.
+    /// Returns the line and column of a byte, both from 1. The column counts characters.
     fn position(&self, text: &str, at: usize) -> (usize, usize) {
         let line = self.line(at);
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);

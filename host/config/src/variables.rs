@@ -1,33 +1,34 @@
-//! The variables of the process, taken once, so that the rest is a function of its inputs.
+//! The variables of the process, read once, so that everything else depends only on its inputs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// Operating-system variables. Tests make their own; the binary takes the process's once.
+/// Environment variables. Tests make their own, and the binary reads the process's once.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {
     values: BTreeMap<String, OsString>,
 }
 
 impl Variables {
-    /// The variables of this process. Names that are not UTF-8 cannot be ours and are left out.
+    /// Returns the variables of this process. Names that are not UTF-8 cannot be ours and are left
+    /// out.
     pub fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .collect()
     }
 
-    /// The value of a variable; one that is empty counts as not set.
+    /// Returns the value of a variable. An empty one counts as not set.
     pub fn get(&self, name: &str) -> Option<&OsString> {
         self.values.get(name).filter(|value| !value.is_empty())
     }
 
-    /// All variables as they are, empty ones too, in the order of their names.
+    /// Lists all variables, including empty ones, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OsString)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The names of all variables that are set, in order.
+    /// Lists the names of all non-empty variables, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| name.as_str())
     }

@@ -1,4 +1,4 @@
-//! `docs/configuration.md` says what the code says. `UPDATE_EXPECT=1` writes the table anew.
+//! `docs/configuration.md` matches the code. `UPDATE_EXPECT=1` rewrites the table.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect_file;

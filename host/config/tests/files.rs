@@ -1,10 +1,10 @@
-//! Configuration files: what is refused, in which words, and what is only a warning.
+//! Configuration files: what is refused, with which words, and what is only a warning.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::bench::Bench;
 use expect_test::{Expect, expect};
 
-/// Checks what is told of each of these files.
+/// Checks the error of each of these files.
 #[track_caller]
 fn check(texts: &[&str], expected: Expect) {
     let bench = Bench::new();
@@ -62,13 +62,13 @@ fn a_wrong_type_tells_both_sides() {
         ],
         expect![[r#"
             `offline` takes true or false, but is the text `yes` (user ROOT/user/config/config.toml:1)
-            hint: docs/configuration.md tells what `offline` takes
+            hint: see `offline` in docs/configuration.md
             `tools.enabled` takes a list of names, but is the list [the text `a`, the number `3`] (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `tools.enabled` takes
+            hint: see `tools.enabled` in docs/configuration.md
             `session` takes a section `[session]`, but is the number `3` (user ROOT/user/config/config.toml:1)
-            hint: docs/configuration.md tells what `session` takes
-            `model` takes a model as `provider/model`, or your name for one, but is a section (user ROOT/user/config/config.toml:1)
-            hint: docs/configuration.md tells what `model` takes"#]],
+            hint: see `session` in docs/configuration.md
+            `model` takes a model as `provider/model`, or your own name for it, but is a section (user ROOT/user/config/config.toml:1)
+            hint: see `model` in docs/configuration.md"#]],
     );
 }
 
@@ -82,11 +82,11 @@ fn a_number_out_of_range_is_refused_at_both_ends_and_taken_at_the_limits() {
         ],
         expect![[r#"
             `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `session.steps_max` takes
+            hint: see `session.steps_max` in docs/configuration.md
             `session.steps_max` takes a whole number from 1 to 10000, but is `10001` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `session.steps_max` takes
+            hint: see `session.steps_max` in docs/configuration.md
             `session.steps_max` takes a whole number from 1 to 10000, but is the number `-1` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `session.steps_max` takes"#]],
+            hint: see `session.steps_max` in docs/configuration.md"#]],
     );
     for steps in [1, 10_000] {
         let bench = Bench::new();
@@ -240,7 +240,7 @@ fn a_plugins_section_holds_sections_and_two_lists() {
             unknown key `plugins.tool-web` (user ROOT/user/config/config.toml:2)
             hint: known here: `disabled`, `isolated`
             `plugins.p.x` takes a number of at most 64 bits, not `inf` or `nan`, but is the number `inf` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `plugins.p.x` takes"#]],
+            hint: see `plugins.p.x` in docs/configuration.md"#]],
     );
 }
 
@@ -259,15 +259,15 @@ fn what_is_said_of_a_model_is_checked() {
             unknown key `models."openai/x".context_limt` (user ROOT/user/config/config.toml:2)
             hint: did you mean `context_limit`?
             `models."openai/x".context_limit` takes a whole number from 256 to 100000000, but is the number `255` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `models."openai/x".context_limit` takes
+            hint: see `models."openai/x".context_limit` in docs/configuration.md
             `models."openai/x".context_limit` takes a whole number from 256 to 100000000, but is the text `8k` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `models."openai/x".context_limit` takes
+            hint: see `models."openai/x".context_limit` in docs/configuration.md
             `models."x"` takes `model = "provider/model"`, being a name of your own, but is a section without (user ROOT/user/config/config.toml:1)
-            hint: docs/configuration.md tells what `models."x"` takes
+            hint: see `models."x"` in docs/configuration.md
             `models."openai/x"` takes a section, but is the number `9000` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `models."openai/x"` takes
+            hint: see `models."openai/x"` in docs/configuration.md
             `models` takes a section `[models]`, but is the number `9000` (user ROOT/user/config/config.toml:1)
-            hint: docs/configuration.md tells what `models` takes"#]],
+            hint: see `models` in docs/configuration.md"#]],
     );
 }
 
@@ -301,7 +301,7 @@ fn a_workspace_says_no_price_and_nothing_in_the_vendors_words() {
     assert_eq!((says.extra_body, says.extra_headers), (None, None));
     assert!(says.temperature.is_some());
     let told: Vec<_> = config.warnings.iter().map(|warning| warning.text.clone()).collect();
-    assert_eq!(told.iter().filter(|text| text.contains("only you say it")).count(), 3, "{told:?}");
+    assert_eq!(told.iter().filter(|text| text.contains("can set it")).count(), 3, "{told:?}");
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn a_model_has_settings_of_its_own_and_a_name_of_the_persons() {
     ] {
         assert!(shown.contains(line), "{shown}");
     }
-    // A variable, and the command line, give it as well.
+    // A variable, and the command line, also accept it.
     bench.overrides.model = jaato_config::parse_model_name("fast");
     assert_eq!(bench.load().unwrap().model_alias.as_deref(), Some("fast"));
     bench.overrides.model = jaato_config::parse_model_name("slow");

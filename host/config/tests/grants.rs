@@ -1,4 +1,5 @@
-//! What the person grants to plugins: by name and content, taken back by name, seen by who runs.
+//! The user's grants to plugins: bound to name and content, revoked by name, noticed by running
+//! hosts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -74,7 +75,7 @@ fn what_an_earlier_file_was_granted_last_is_carried_over_once() {
     assert_eq!(Vec::from_iter(store.carry_over("moon", NEW, NOW).unwrap()), ["ask"]);
     assert!(store.read().unwrap().has("moon", NEW, "ask"));
     assert!(store.carry_over("moon", NEW, NOW).unwrap().is_empty(), "it has it already");
-    // What is taken back is taken from every file, so that no older one brings it back.
+    // A revocation applies to every file, so that no older one brings the grant back.
     store.revoke("moon", &["ask"]).unwrap();
     assert!(store.carry_over("moon", OLD, NOW).unwrap().is_empty());
     assert!(store.read().unwrap().plugins.is_empty());
@@ -110,7 +111,7 @@ fn a_damaged_record_grants_nothing_and_is_not_overwritten() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of grants `ROOT/user/data/grants.json` is damaged: EOF while parsing an object at line 1 column 1
-            hint: nothing is granted meanwhile: `mv ROOT/user/data/grants.json ROOT/user/data/grants.json.broken`, and grant again what you need"#]],
+            hint: nothing is granted until this is fixed: `mv ROOT/user/data/grants.json ROOT/user/data/grants.json.broken`, then grant again what you need"#]],
     );
     fs::write(store.path(), r#"{"version":2,"x":1}"#).unwrap();
     check_error(
@@ -118,7 +119,7 @@ fn a_damaged_record_grants_nothing_and_is_not_overwritten() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of grants `ROOT/user/data/grants.json` has version 2, this host knows 1
-            hint: nothing is granted meanwhile: update jaato"#]],
+            hint: nothing is granted until this is fixed: update jaato"#]],
     );
 }
 

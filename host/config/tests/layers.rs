@@ -1,4 +1,4 @@
-//! The layers of the configuration: which wins, what is refused, and where a value came from.
+//! The layers of the configuration: precedence, refused values, and the origin of each value.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::bench::Bench;
@@ -236,9 +236,9 @@ fn odd_lines_and_typos_in_variables_are_told() {
         bench.load().unwrap().warnings.iter().map(|one| one.to_string() + "\n").collect();
     expect![[r#"
         skipped `ROOT/work/e.env:1`: not `NAME=value`
-        variable `JAATO_OFLINE` (ROOT/work/e.env:2) means nothing; did you mean `JAATO_OFFLINE`?
+        variable `JAATO_OFLINE` (ROOT/work/e.env:2) is unknown; did you mean `JAATO_OFFLINE`?
         `JAATO_PROMPT_FILE` in `ROOT/work/e.env:3` is taken as written: `${…}` is not replaced
-        variable `JAATO_MODLE` (the process) means nothing; did you mean `JAATO_MODEL`?
+        variable `JAATO_MODLE` (the process) is unknown; did you mean `JAATO_MODEL`?
     "#]]
     .assert_eq(&bench.relative(&warnings.concat()));
 }
@@ -255,9 +255,9 @@ fn what_only_the_user_may_say_is_not_taken_from_a_workspace() {
     let warnings: Vec<_> =
         config.warnings.iter().map(|warning| bench.relative(&warning.text) + "\n").collect();
     expect![[r#"
-        `ledger.enabled` in `ROOT/work/.jaato/config.toml:2` is not used: only you say it, in your own configuration or a variable
-        `ledger.path` in `ROOT/work/.jaato/config.toml:3` is not used: only you say it, in your own configuration or a variable
-        `LEDGER_PATH` in `ROOT/work/.env:1` is not used: only you say it, in your own configuration or a variable
+        `ledger.enabled` in `ROOT/work/.jaato/config.toml:2` is not used: only your own configuration or a variable can set it
+        `ledger.path` in `ROOT/work/.jaato/config.toml:3` is not used: only your own configuration or a variable can set it
+        `LEDGER_PATH` in `ROOT/work/.env:1` is not used: only your own configuration or a variable can set it
     "#]]
     .assert_eq(&warnings.concat());
     bench.variable("LEDGER_PATH", "mine.jsonl");
@@ -307,7 +307,7 @@ fn what_the_user_says_of_a_plugin_is_known_whatever_a_workspace_lays_over_it() {
     assert!(settings.own("plain").is_none());
 }
 
-/// What a workspace says is loaded, and what is told of it.
+/// Checks a workspace's settings, and the warnings about them.
 #[track_caller]
 fn check_workspace(user: &str, workspace: &str, expected: &[&str]) -> jaato_config::Config {
     let mut bench = Bench::new();
@@ -323,7 +323,7 @@ fn check_workspace(user: &str, workspace: &str, expected: &[&str]) -> jaato_conf
 
 #[test]
 fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
-    let yours = "only you say it, in your own configuration or a variable";
+    let yours = "only your own configuration or a variable can set it";
     let at = |key: &str, why: &str| {
         format!("`{key}` in `ROOT/work/.jaato/config.toml:1` is not used: {why}")
     };
@@ -336,7 +336,7 @@ fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
         let name = key.split_once(" =").unwrap().0;
         check_workspace("", key, &[&at(name, yours)]);
     }
-    // Stricter, not looser.
+    // Stricter, but not looser.
     assert!(check_workspace("", "offline = true", &[]).offline);
     assert!(check_workspace("offline = true", "offline = false", &[&at("offline", yours)]).offline);
     assert!(
@@ -347,21 +347,21 @@ fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
         "local.download = true",
         &[&at("local.download", yours)],
     );
-    // Where nobody else chose.
+    // If the user chose nothing.
     assert_eq!(check_workspace("", "environment = 'docker'", &[]).environment, "docker");
-    let given = at("environment", "your own configuration says it");
+    let given = at("environment", "your own configuration sets it");
     assert_eq!(
         check_workspace("environment = 'docker'", "environment = 'local'", &[&given]).environment,
         "docker"
     );
-    let given = at("tools.enabled", "your own configuration says it");
+    let given = at("tools.enabled", "your own configuration sets it");
     let config = check_workspace("tools.enabled = ['a']", "tools.enabled = ['b']", &[&given]);
     assert_eq!(config.tools_enabled, ["a"]);
 }
 
 #[test]
 fn a_workspace_names_no_prompt_file_outside_of_it() {
-    let why = "`prompt.file` in `ROOT/work/.jaato/config.toml:1` is not used: a workspace may only name a file inside of it";
+    let why = "`prompt.file` in `ROOT/work/.jaato/config.toml:1` is not used: a workspace may name only files inside it";
     for outside in ["/etc/passwd", "~/secret", "../x", "docs/../../x"] {
         let config = check_workspace("", &format!("prompt.file = '{outside}'"), &[why]);
         assert_eq!(config.prompt.file, None);

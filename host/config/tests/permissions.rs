@@ -1,5 +1,4 @@
-//! Files with rules: what they mean, what breaks them, which of them bind most, and how a person's
-//! changes leave them.
+//! Files with rules: their meaning, what breaks them, their precedence, and how edits change them.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +11,7 @@ use jaato_config::permissions::{
 use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
 use jaato_policy::Layer;
 
-/// A machine with the files that a test names.
+/// A machine with a test's files.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -58,7 +57,7 @@ impl Machine {
         let mut text = String::new();
         let root = self.folder.path().canonicalize().unwrap().display().to_string();
         let plain = self.folder.path().display().to_string();
-        // The shipped rules come last, and are the same for each.
+        // The shipped rules come last, and are the same for every test.
         let written = files.files.iter().filter(|file| file.layer != Layer::Shipped);
         for file in written {
             let path = file.path.replace(&root, "").replace(&plain, "");
@@ -402,7 +401,7 @@ fn cases_are_read_with_their_lines() {
     }
 }
 
-/// The examples of the page are a person's first rules: they must mean what it says.
+/// The examples in the documentation may be a user's first rules, so they must mean what it says.
 #[test]
 fn the_examples_of_the_documentation_are_decided_as_it_says() {
     use jaato_policy::{Call, CallingAgent, PluginSource, Rules, WorkspaceTrust, decide};

@@ -1,4 +1,4 @@
-//! Trust commands see through the real process tree that a session started them.
+//! Trust commands detect in the real process tree that a session started them.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,12 +8,12 @@ use std::process::Command;
 use jaato_config::Variables;
 use jaato_config::trust::inside_session;
 
-/// Tells a copy of this test program which part it plays.
+/// Tells a copy of this test program which part it has.
 const PART: &str = "SESSION_TREE_TEST_PART";
 /// The program that the parent starts.
 const CHILD: &str = "SESSION_TREE_TEST_CHILD";
 
-/// Starts this very test in another process, as the given part, without the session's variable.
+/// Starts this very test in another process, in the given part, without the session's variable.
 fn start(program: &Path, part: &str) -> bool {
     Command::new(program)
         .args(["--exact", "session_tree::a_jaato_among_the_real_parents_is_found"])

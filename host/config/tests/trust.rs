@@ -1,4 +1,4 @@
-//! The record of trust: what counts as trusted, what withdraws it, and what never does.
+//! The record of trust: what is trusted, what withdraws trust, and what is never trusted.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -112,7 +112,7 @@ fn a_damaged_record_trusts_nothing_and_is_not_overwritten() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of trust `ROOT/user/data/trust.json` is damaged: EOF while parsing an object at line 1 column 1
-            hint: nothing is trusted meanwhile: `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, and trust again what you need"#]],
+            hint: nothing is trusted until this is fixed: `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, then trust again what you need"#]],
     );
 }
 
@@ -128,7 +128,7 @@ fn a_record_of_a_newer_host_is_left_alone() {
         &store.trust_plugin(SHA, "p", Path::new("/p"), NOW).unwrap_err(),
         expect![[r#"
             the record of trust `ROOT/user/data/trust.json` has version 2, this host knows 1
-            hint: nothing is trusted meanwhile: update jaato"#]],
+            hint: nothing is trusted until this is fixed: update jaato"#]],
     );
     assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
 }
@@ -173,8 +173,8 @@ fn record_and_folder_are_their_owners_alone() {
         &bench,
         &store.read().unwrap_err(),
         expect![[r#"
-            the record of trust proves nothing: `ROOT/user/data/trust.json` is not used: others than its owner can write to it (mode 660)
-            hint: nothing is trusted meanwhile: look whether anybody changed it; chmod go-w 'ROOT/user/data/trust.json'"#]],
+            the record of trust proves nothing: `ROOT/user/data/trust.json` is not used: users other than its owner can write to it (mode 660)
+            hint: nothing is trusted until this is fixed: check whether another user changed it; chmod go-w 'ROOT/user/data/trust.json'"#]],
     );
 }
 
@@ -265,7 +265,7 @@ fn a_change_in_a_big_file_is_seen_too() {
     let record = fs::read_to_string(store(&bench).path()).unwrap();
     assert_eq!(record.contains("changed_ns"), cfg!(unix), "{record}");
     assert_eq!(state(&bench), "trusted");
-    // Of the same size and time, as an archive would unpack it.
+    // With the same size and time, like a file that an archive unpacks.
     let before = fs::metadata(bench.work().join(name)).unwrap().modified().unwrap();
     bench.workspace_file("beside", &"b".repeat(100_000));
     let file = fs::OpenOptions::new().write(true).open(bench.work().join("beside")).unwrap();
@@ -356,7 +356,7 @@ fn claude_md_counts_in_a_folder_without_agents_md() {
     assert_eq!(trust.read("a/CLAUDE.md").unwrap(), None);
     bench.workspace_file("a/CLAUDE.md", "neither read nor covered");
     assert_eq!(store.workspace_state(&deep).unwrap(), WorkspaceState::Trusted(trust.clone()));
-    // One that comes later is not trusted, and does not replace what is.
+    // A file that is added later is not trusted, and does not replace a trusted one.
     bench.workspace_file("AGENTS.md", "later");
     assert_eq!(deep.agents_files(&trust), found);
 }
@@ -412,7 +412,7 @@ fn only_trusted_content_is_read() {
         &bench,
         &workspace.read(".env").unwrap_err(),
         expect![[r#"
-            `ROOT/work/.env` is not what was trusted
+            `ROOT/work/.env` has changed since it was trusted
             hint: look at it, then run `jaato trust`"#]],
     );
     fs::remove_file(bench.work().join(".env")).unwrap();
@@ -442,7 +442,7 @@ fn links_are_never_followed_out_of_the_workspace() {
     assert_eq!(trust.content_of(".jaato/plugins"), None);
     assert_eq!(trust.content_of("AGENTS.md"), None, "a link");
     assert_eq!(trust.read("AGENTS.md").unwrap().unwrap(), b"inside");
-    // What lies outside may change; what the link means, and what is inside, may not.
+    // Files outside may change, but the link's target and the files inside may not.
     fs::write(outside.join("evil.env"), "other").unwrap();
     assert_eq!(state(&bench), "trusted");
     bench.workspace_file("docs/agents.md", "changed");
@@ -474,7 +474,7 @@ fn a_workspace_with_too_much_in_it_is_refused_at_one_past_the_limit() {
     assert!(state(&bench).starts_with("untrusted: "));
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
     bench.workspace_file(".jaato/one-more", "");
-    // Whoever put it there keeps nobody from working: it is not trusted, that is all.
+    // It keeps no one from working. The workspace is just not trusted.
     assert_eq!(state(&bench), "changed: `.jaato` was changed");
     let error = store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap_err();
     assert_eq!(
@@ -531,7 +531,7 @@ fn a_file_that_a_person_has_written_stays_trusted_and_no_other() {
     store.trust_workspace(&workspace, NOW).unwrap();
     store.rewrite(&workspace, ".mcp.json", b"{}", NOW).unwrap();
     assert_eq!(trusted(&bench).read(".mcp.json").unwrap().unwrap(), b"{}");
-    // It may hold keys, so it stays as closed as it is.
+    // It may contain keys, so its mode stays as restrictive as it is.
     let mode = |mode: u32| fs::Permissions::from_mode(mode);
     fs::set_permissions(bench.work().join(".mcp.json"), mode(0o600)).unwrap();
     store.rewrite(&workspace, ".mcp.json", b"{ }", NOW).unwrap();
@@ -539,7 +539,7 @@ fn a_file_that_a_person_has_written_stays_trusted_and_no_other() {
     let facts = fs::metadata(bench.work().join(".mcp.json")).unwrap();
     assert_eq!(facts.permissions().mode() & 0o777, 0o600);
 
-    // What somebody else has changed is not trusted with it.
+    // A change by another program does not become trusted with it.
     fs::write(bench.work().join(".env"), "A=2").unwrap();
     assert!(store.rewrite(&workspace, ".mcp.json", b"{}", NOW).is_err());
     assert_eq!(fs::read(bench.work().join(".mcp.json")).unwrap(), b"{ }");
@@ -559,7 +559,7 @@ fn of_a_large_file_the_beginning_is_read_and_all_of_it_is_checked() {
     let (bytes, size) = trusted.read_beginning("AGENTS.md", 200_001).unwrap().unwrap();
     assert_eq!((bytes.len(), size), (200_000, 200_000));
     assert_eq!(trusted.read("AGENTS.md").unwrap().unwrap(), text);
-    // A change behind the beginning is found.
+    // A change after the beginning is noticed.
     text[199_999] = b'b';
     fs::write(&path, &text).unwrap();
     assert!(trusted.read_beginning("AGENTS.md", 1).is_err());

@@ -1,4 +1,5 @@
-//! The guardian that the tests' programs stand under: the test program itself has threads.
+//! The guardian for the tests' programs. The test program itself cannot be one, because it has
+//! threads.
 
 fn main() -> std::process::ExitCode {
     jaato_process::guardian_main()

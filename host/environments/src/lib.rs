@@ -1,13 +1,14 @@
-//! The execution environments of sessions, and the programs that they are made of.
+//! The execution environments of sessions, and the programs that run in them.
 //!
-//! What files, commands and terminals are like in an environment is its plugin's: this room makes
-//! one ready, shares it, passes on what tools ask, knows what is whose, and takes it down. Programs
-//! of this machine are run here, for environments alone ([`Processes`]).
+//! An environment's plugin decides how its files, commands and terminals work. This crate sets the
+//! environment up, shares it, passes on tools' requests, tracks ownership, and takes the
+//! environment down. It also runs programs on this machine on behalf of environments
+//! ([`Processes`]).
 //!
 //! Invariants:
-//! - What runs or is open has a number, which only its own session may name.
+//! - Every running program and open file has a number that only its own session may use.
 //! - Resources close before the environment, in reverse order.
-//! - A program gets no variable that looks like a secret unless the person passes it.
+//! - A program gets no variable that looks like a secret unless the user passes it.
 
 mod environments;
 mod outputs;

@@ -1,5 +1,5 @@
-//! Keeps what is too large for the model in files of this machine. Where the model works elsewhere,
-//! its environment keeps them.
+//! Keeps outputs that are too large for the model in files on this machine. If the model works in
+//! another environment, that environment keeps them.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,21 +12,21 @@ use jaato_types::{Error, ErrorKind};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
-/// Largest output file of one call, in bytes: a tool that prints without end must not fill the
+/// Largest output file of one call, in bytes. A tool that prints without end must not fill the
 /// disk.
 pub const OUTPUT_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Longest name of a file, in bytes.
+/// Longest file name, in bytes.
 const NAME_BYTES_MAX: usize = 120;
 
-/// A folder of the host's own, made with the first output and removed with the host.
+/// A folder that the host creates with the first output and removes when it ends.
 #[derive(Debug)]
 pub struct Outputs {
     parent: PathBuf,
     folder: OnceLock<LivingFolder>,
 }
 
-/// A folder that is locked as long as its host lives, however that ends.
+/// A folder with a lock that the system releases when its host ends in any way.
 #[derive(Debug)]
 struct LivingFolder {
     folder: TempDir,
@@ -34,37 +34,37 @@ struct LivingFolder {
 }
 
 impl Outputs {
-    /// Names the folder in which the folder will be made.
+    /// Sets the parent folder.
     pub fn below(parent: &Path) -> Self {
         Self { parent: parent.join("outputs"), folder: OnceLock::new() }
     }
 
-    /// Returns the path for a file of this name, which is made safe. Makes the folder.
+    /// Returns a path for a file with this name, after sanitizing it. Creates the folder.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// If the folder cannot be created.
     pub fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let folder = match self.folder.get() {
             Some(folder) => folder,
             None => {
                 let made = make(&self.parent).map_err(|error| failed(&self.parent, &error))?;
-                // Two calls may come here together: one folder wins, the other is removed again.
+                // Two calls may get here at the same time. One folder wins, and the other is
+                // removed.
                 self.folder.get_or_init(|| made)
             }
         };
         Ok(folder.folder.path().join(file_name(name)))
     }
 
-    /// Removes what hosts left behind that were killed. Where the file system has no locks, it
-    /// stays.
+    /// Removes folders that killed hosts left behind. On a file system without locks, they stay.
     pub fn sweep(&self) {
-        // Nearly always there is nothing, and looking costs one call of the system.
+        // Usually there is nothing, and checking costs one system call.
         let Ok(entries) = std::fs::read_dir(&self.parent) else { return };
         if jaato_places::check_folder(&self.parent, &Owners::own()).is_err() {
             return;
         }
         let Ok(lock) = File::open(&self.parent) else { return };
-        // While it is held no other host makes its folder, or sweeps.
+        // While this lock is held, no other host creates its folder or sweeps.
         if lock.try_lock().is_err() {
             return;
         }
@@ -72,14 +72,14 @@ impl Outputs {
             let folder = entry.path();
             let is_dead = File::open(&folder).is_ok_and(|file| file.try_lock().is_ok());
             if is_dead && folder.is_dir() {
-                // What cannot be removed is tried again at the next start.
+                // The next start tries again if this fails.
                 let _ = std::fs::remove_dir_all(&folder);
             }
         }
     }
 }
 
-/// Makes a name safe. Ids come from providers: two that differ must not become one file.
+/// Sanitizes a file name. Ids come from providers, so different ids must not map to one file.
 pub fn file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) && !name.starts_with('.') {
@@ -87,20 +87,20 @@ pub fn file_name(name: &str) -> String {
     }
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
-    // The end tells what is in the file.
+    // The end of the name says what the file contains.
     let end: Vec<char> = name.chars().rev().take(NAME_BYTES_MAX / 2).collect();
     let end = end.into_iter().rev().map(|c| if is_plain(c) { c } else { '_' });
     format!("{:016x}-{}", hasher.finish(), end.collect::<String>())
 }
 
-/// Makes a name for a file beside one that is called `name`.
+/// Returns an alternative file name if `name` is taken.
 pub fn numbered_name(name: &str, number: u64) -> String {
     format!("{number}-{name}")
 }
 
 fn make(parent: &Path) -> io::Result<LivingFolder> {
     jaato_places::make(parent)?;
-    // Held until the folder has its own: what has none is taken for dead.
+    // Held until the new folder has its own lock, because a folder without one counts as dead.
     let sweeping = File::open(parent)?;
     let has_locks = sweeping.lock().is_ok();
     let folder = tempfile::Builder::new().prefix("session-").tempdir_in(parent)?;
@@ -127,11 +127,10 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Makes the file, which grows to so many bytes at most. If there is one of that name, the new
-    /// one has a number before its name.
+    /// Creates the file with a maximum size. If the name is taken, prefixes it with a number.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub async fn create(path: PathBuf, bytes_max: u64) -> Result<Self, Error> {
         let mut options = tokio::fs::OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
@@ -149,20 +148,21 @@ impl OutputFile {
         Err(not_written(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// Returns where it is.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns how much is in it.
+    /// Returns the number of bytes written.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds a piece, whole.
+    /// Appends a whole piece.
     ///
     /// # Errors
-    /// When the file would be too large, and then nothing is added; or when it cannot be written.
+    /// If the file would become too large, in which case nothing is written, or if it cannot be
+    /// written.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let after = self.bytes + bytes.len() as u64;
         if after > self.bytes_max {
@@ -175,7 +175,7 @@ impl OutputFile {
     }
 }
 
-/// The error of an output that is larger than its file may be.
+/// Returns the error for an output that exceeds the limit of its file.
 pub fn beyond(bytes_max: u64) -> Error {
     let text = format!("the call's output has more than {bytes_max} bytes");
     Error::new(ErrorKind::LimitReached, text)

@@ -1,4 +1,4 @@
-//! Asks Google's servers for a token, and reads what they answer.
+//! Requests tokens from Google's servers, and parses the answers.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 use crate::file::{AuthorizedUser, Impersonated};
 use crate::token::Minted;
 
-/// How long a server of tokens may take.
+/// The longest wait for a token server.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Most bytes of an answer: a token has a few thousand.
+/// The most bytes of an answer. A token has a few thousand.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 
-/// How long a token is asked for, in another account's name.
+/// The requested lifetime of a token for another account.
 const LIFETIME: Duration = Duration::from_secs(3_600);
 
-/// Longest text of a server's that is repeated in an error, in characters.
+/// The longest text of a server that an error repeats, in characters.
 const TOLD_CHARS_MAX: usize = 300;
 
-/// What a server of tokens answers.
+/// A token server's answer.
 #[derive(Deserialize)]
 pub(crate) struct Answer {
     access_token: String,
@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-/// What keeps a server from giving a token.
+/// A token server's refusal.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Refusal {
@@ -47,7 +47,7 @@ struct Refusal {
     error_description: String,
 }
 
-/// Asks for a token of a person who once logged in.
+/// Requests a token for a user who has logged in before.
 pub(crate) async fn of_user(client: &Client, user: &AuthorizedUser) -> Result<Minted, Error> {
     let mut form = Url::parse("https://form.invalid").map_err(|error| unusable(&error))?;
     form.query_pairs_mut()
@@ -64,7 +64,7 @@ pub(crate) async fn of_user(client: &Client, user: &AuthorizedUser) -> Result<Mi
     Ok(answer.into_minted(user.quota_project_id.clone()))
 }
 
-/// Asks for a token in another account's name, with a token of one's own.
+/// Requests a token for another account, with a token of our own.
 pub(crate) async fn in_the_name_of(
     client: &Client,
     account: &Impersonated,
@@ -91,7 +91,7 @@ pub(crate) async fn in_the_name_of(
 fn post(url: &str) -> Result<Request, Error> {
     let mut request = Request::new(Method::POST, url).map_err(|error| unusable(&error))?;
     if request.url.scheme() != "https" && !is_loopback(&request.url) {
-        return Err(unusable(&"it names a server that is reached without encryption"));
+        return Err(unusable(&"it names a server without encryption"));
     }
     request.redirects = Redirects::Refuse;
     request.limits = Limits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
@@ -103,11 +103,11 @@ fn unusable(what: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Configuration, text)
 }
 
-/// Sends a request and returns the body of its answer, if that is a success. What a server repeats
-/// of these secrets is taken out of an error.
+/// Sends a request and returns the body of a successful answer. Removes these secrets from errors,
+/// in case the server repeats them.
 async fn send(client: &Client, request: Request, secrets: &[&str]) -> Result<Vec<u8>, Error> {
     let failed = |error: jaato_http::HttpError| {
-        let text = format!("no token for Google's servers came: {error}");
+        let text = format!("cannot get a token for Google's servers: {error}");
         Error::new(ErrorKind::Provider, text).temporary()
     };
     let server = request.url.host_str().unwrap_or_default().to_owned();
@@ -124,7 +124,7 @@ async fn send(client: &Client, request: Request, secrets: &[&str]) -> Result<Vec
     Err(error)
 }
 
-/// Says what a server of tokens does not like, and what to do about it.
+/// Describes a token server's refusal, with a hint.
 fn refused(server: &str, status: u16, body: &[u8]) -> Error {
     let refusal: Refusal = serde_json::from_slice(body).unwrap_or_default();
     let word = refusal.error.as_str().map(str::to_owned);
@@ -136,26 +136,25 @@ fn refused(server: &str, status: u16, body: &[u8]) -> Error {
     };
     let about = cut(&about, TOLD_CHARS_MAX);
     let about = if about.is_empty() { about } else { format!(": {about}") };
-    let text = format!("`{server}` gives no token for Google's servers ({word}){about}");
+    let text = format!("`{server}` refused a token for Google's servers ({word}){about}");
     let error = Error::new(ErrorKind::Configuration, text);
     match (word.as_str(), status) {
         ("invalid_grant" | "invalid_rapt", _) => error.with_hint(
-            "the login was taken back or is too old, or this machine's clock is wrong: run `gcloud \
+            "the login was revoked or has expired, or this machine's clock is wrong: run `gcloud \
              auth application-default login`",
         ),
         ("PERMISSION_DENIED", _) => error.with_hint(
-            "to act in another account's name takes the role `roles/iam.serviceAccountTokenCreator`",
+            "impersonating an account needs the role `roles/iam.serviceAccountTokenCreator`",
         ),
         (_, 429 | 500..) => error.temporary(),
         _ => error,
     }
 }
 
-/// Reads an answer. What it holds is not told.
+/// Parses an answer. Errors do not contain its content.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|_| {
-        Error::new(ErrorKind::Provider, "a server of tokens answered in a form that is none")
-    })
+    serde_json::from_slice(body)
+        .map_err(|_| Error::new(ErrorKind::Provider, "the token server sent an invalid answer"))
 }
 
 #[cfg(test)]

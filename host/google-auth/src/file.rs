@@ -1,28 +1,28 @@
-//! Reads a file of credentials. Pure.
+//! Parses a credentials file. Pure.
 
 use jaato_types::{Error, ErrorKind};
 use serde::Deserialize;
 
 use crate::places::Named;
 
-/// Where tokens are asked for where a file does not say.
+/// The token server if a file does not name one.
 const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
 
-/// What a file of credentials holds, by its `type`. No `Debug`: most of it is secret.
+/// The content of a credentials file, by its `type`. Not `Debug`, because most of it is secret.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Credentials {
-    /// The key of an account that is no person's.
+    /// The key of a service account.
     ServiceAccount(ServiceAccount),
-    /// What a person's login leaves.
+    /// The result of a user's login.
     AuthorizedUser(AuthorizedUser),
-    /// An account in whose name one of the others acts.
+    /// A service account that another account impersonates.
     ImpersonatedServiceAccount(Impersonated),
-    /// An account elsewhere, such as with another cloud.
+    /// An account with another identity provider, such as another cloud.
     ExternalAccount,
-    /// The same, after a person's login.
+    /// The same, after a user's login.
     ExternalAccountAuthorizedUser,
-    /// What else there is.
+    /// Any other type.
     #[serde(other)]
     Other,
 }
@@ -60,16 +60,16 @@ fn token_url() -> String {
     TOKEN_URL.to_owned()
 }
 
-/// Reads what a file holds.
+/// Parses the content of a file.
 ///
 /// # Errors
-/// `configuration` for what is no such file. No error tells what it holds.
+/// `configuration` if it is not a credentials file. No error contains its content.
 pub(crate) fn read(text: &[u8], named: &Named) -> Result<Credentials, Error> {
     serde_json::from_slice(text).map_err(|error| {
-        // Serde's own words may repeat a value.
+        // Serde's own message may repeat a value.
         let what = match error.classify() {
-            serde_json::error::Category::Data => "lacks what a file of credentials has",
-            _ => "is no JSON",
+            serde_json::error::Category::Data => "lacks a field of a credentials file",
+            _ => "is not valid JSON",
         };
         let (path, place) = (named.path.display(), &named.place);
         let text = format!("`{path}` ({place}) {what} (line {})", error.line());

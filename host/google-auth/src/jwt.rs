@@ -1,4 +1,5 @@
-//! Signs the token of a service account: RS256 of RFC 7515, as Google's "self-signed JWT" wants it.
+//! Signs the token of a service account: RS256 of RFC 7515, in the format of Google's "self-signed
+//! JWT".
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,21 +12,21 @@ use serde_json::{Value, json};
 
 use crate::file::ServiceAccount;
 
-/// How long it counts: the longest that Google takes.
+/// Its lifetime: the longest that Google accepts.
 pub(crate) const LIFETIME_S: u64 = 3_600;
 
-/// How much earlier it says it was made, for clocks that are fast. As Google's libraries do.
+/// How far its time of creation is backdated, for fast clocks. Google's libraries do the same.
 const BACKDATED_S: u64 = 10;
 
-/// Signs a token that counts from this second on, counted from 1970.
+/// Signs a token that is valid from this second on, counted from 1970.
 ///
 /// # Errors
-/// `configuration` for a key that is none.
+/// `configuration` if the key is not valid.
 pub(crate) fn sign(account: &ServiceAccount, scope: &str, now_s: u64) -> Result<String, Error> {
     let wrong = || {
         let text = format!("the private key of `{}` cannot be read", account.client_email);
         Error::new(ErrorKind::Configuration, text)
-            .with_hint("it is RSA, in PKCS#8: download the file once more")
+            .with_hint("it must be an RSA key in PKCS#8: download the file again")
     };
     let der = PrivatePkcs8KeyDer::from_pem_slice(account.private_key.as_bytes());
     let der = der.map_err(|_| wrong())?;

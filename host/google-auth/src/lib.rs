@@ -1,14 +1,14 @@
-//! Tokens for Google's servers, from what a person has: a file of credentials, what `gcloud` keeps,
-//! or the account of the machine on which jaato runs.
+//! Tokens for Google's servers, from the user's credentials: a credentials file, the file of
+//! `gcloud`, or the account of the machine on which jaato runs.
 //!
-//! The order is that of Google's own libraries ("application default credentials"). A file that is
-//! named and broken is an error: nothing else is tried then. A service account signs its tokens
-//! itself, so that no server is asked; all others are asked for at a server, and kept until a few
+//! The order is that of Google's own libraries ("application default credentials"). If a named file
+//! is broken, that is an error, and no other source is tried. A service account signs its tokens
+//! itself, without a server. All other tokens are requested from a server, and kept until a few
 //! minutes before they expire.
 //!
 //! Invariants:
-//! - No `Debug` and no error shows a token, a key or what a file holds.
-//! - What a file names is asked over https, or on loopback, alone.
+//! - No `Debug` and no error shows a token, a key or the content of a file.
+//! - Servers that a file names are contacted only over https, or on loopback.
 //!
 //! ```
 //! use jaato_google_auth::{Minter, Places};

@@ -1,5 +1,4 @@
-//! Asks the server of tokens that machines of Google's have, which is reached over plain http and
-//! through no proxy.
+//! Requests tokens from the token server of Google's machines, over plain http and without a proxy.
 
 use std::time::Duration;
 
@@ -10,20 +9,20 @@ use jaato_types::Error;
 use crate::exchange::{Answer, read};
 use crate::token::Minted;
 
-/// How long a machine that has such a server may take to show that it does. On all others nobody
-/// waits longer, as names may lead nowhere there.
+/// How long a machine's token server may take to respond. Other machines do not wait longer,
+/// because there the name may lead nowhere.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Most bytes of an answer.
+/// The most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 
-/// The header by which the server knows that it is meant, and we that it is the server.
+/// The header that proves to the server that it is meant, and to us that it is the server.
 const FLAVOR: &str = "metadata-flavor";
 
-/// Asks for a token; none where there is no such server, or the machine has no account.
+/// Requests a token. Returns `None` if there is no such server, or the machine has no account.
 ///
 /// # Errors
-/// What is wrong with an answer.
+/// The problem with an answer.
 pub(crate) async fn ask(host: &str, network: Network) -> Result<Option<Minted>, Error> {
     let path = "computeMetadata/v1/instance/service-accounts/default/token";
     let Ok(mut request) = Request::get(&format!("http://{host}/{path}")) else { return Ok(None) };

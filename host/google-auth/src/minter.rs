@@ -1,4 +1,4 @@
-//! Mints tokens, and keeps the one that counts.
+//! Mints tokens, and keeps the current one.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,10 +12,10 @@ use crate::places::{Named, Places};
 use crate::token::{Minted, Token};
 use crate::{exchange, file, jwt, metadata};
 
-/// Most bytes of a file of credentials; real ones have 3,000.
+/// The most bytes of a credentials file. Real ones have 3,000.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Mints tokens from what is found at some places.
+/// Mints tokens from the credentials at these places.
 pub struct Minter {
     places: Places,
     kept: Mutex<Kept>,
@@ -24,9 +24,9 @@ pub struct Minter {
 #[derive(Default)]
 struct Kept {
     minted: Option<Minted>,
-    /// Whether the machine turned out to have no server of tokens.
+    /// Whether the machine is known to have no token server.
     is_machine_asked: bool,
-    /// Whether it gave a token once.
+    /// Whether the machine has ever given a token.
     has_machine: bool,
 }
 
@@ -37,27 +37,28 @@ impl fmt::Debug for Minter {
 }
 
 impl Minter {
-    /// Makes one. Reads and asks nothing.
+    /// Creates a minter, without reading or requesting anything.
     pub fn new(places: Places) -> Self {
         Self { places, kept: Mutex::default() }
     }
 
-    /// Tells which file counts; none where there is none, though the machine may have an account.
+    /// Returns the file that is used. Returns `None` if there is none, although the machine may
+    /// have an account.
     pub fn found(&self) -> Option<String> {
         self.places.file().map(|named| named.place)
     }
 
-    /// Tells where else than in the file that a person names one looks.
+    /// Describes the places that are searched besides the file that the user names.
     pub fn looked_at(&self) -> String {
         self.places.looked_at()
     }
 
-    /// Returns a token that counts for some minutes at least. `refused` is one that a server did
-    /// not take: another is minted then.
+    /// Returns a token that is valid for at least some minutes. `refused` is a token that a server
+    /// refused, so that a new one is minted.
     ///
     /// # Errors
-    /// `not_found` where there is nothing to mint it from; `configuration` for what cannot be used;
-    /// `provider` where a server does not answer.
+    /// `not_found` if there are no credentials. `configuration` if they cannot be used. `provider`
+    /// if a server does not answer.
     pub async fn token(&self, client: &Client, refused: Option<&str>) -> Result<Token, Error> {
         let mut kept = self.kept.lock().await;
         if let Some(minted) = &kept.minted
@@ -111,14 +112,13 @@ async fn of_file(named: &Named, scope: &str, client: &Client) -> Result<Minted, 
     let about = tokio::fs::metadata(&named.path).await;
     let about = about.map_err(|error| wrong(&format!("cannot be read: {error}")))?;
     if !about.is_file() || about.len() > FILE_BYTES_MAX {
-        return Err(wrong(&"is no file of credentials"));
+        return Err(wrong(&"is not a credentials file"));
     }
     let text = tokio::fs::read(&named.path).await;
     let text = text.map_err(|error| wrong(&format!("cannot be read: {error}")))?;
     let not_yet = || {
-        wrong(&"holds credentials of a kind that jaato cannot use yet").with_hint(
-            "it takes service accounts and what `gcloud auth application-default login` leaves",
-        )
+        wrong(&"contains credentials of a type that jaato does not support")
+            .with_hint("use a service account, or run `gcloud auth application-default login`")
     };
     match file::read(&text, named)? {
         Credentials::ServiceAccount(account) => of_service_account(account, scope).await,
@@ -139,7 +139,7 @@ async fn of_file(named: &Named, scope: &str, client: &Client) -> Result<Minted, 
     }
 }
 
-/// Signs a token. On a thread of its own: it takes milliseconds.
+/// Signs a token. Runs on its own thread, because that takes milliseconds.
 async fn of_service_account(account: ServiceAccount, scope: &str) -> Result<Minted, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let scope = scope.to_owned();

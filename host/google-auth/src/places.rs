@@ -1,34 +1,34 @@
-//! Where credentials are looked for. Pure.
+//! The places of credentials. Pure.
 
 use std::path::{Path, PathBuf};
 
-/// What `gcloud auth application-default login` writes.
+/// The file that `gcloud auth application-default login` writes.
 const GCLOUD_FILE: &str = "application_default_credentials.json";
 
-/// The machine's own server of tokens, on machines of Google's.
+/// The token server of Google's machines.
 const METADATA_HOST: &str = "metadata.google.internal";
 
-/// A file that somebody names.
+/// A file, and what names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// The file.
     pub path: PathBuf,
-    /// Who names it, for people: `variable GOOGLE_APPLICATION_CREDENTIALS`.
+    /// What names it, for users: `variable GOOGLE_APPLICATION_CREDENTIALS`.
     pub place: String,
 }
 
-/// Where credentials are looked for, in this order.
+/// The places of credentials, in search order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
-    /// The file that a person names. With one nothing else is looked at.
+    /// The file that the user names. If there is one, no other place is searched.
     pub named: Option<Named>,
-    /// Where `gcloud` keeps its file.
+    /// The path of the `gcloud` file.
     pub gcloud: Option<PathBuf>,
-    /// The machine's server of tokens: `HOST` or `HOST:PORT`. None where nobody is to be asked.
+    /// The machine's token server: `HOST` or `HOST:PORT`. `None` if no server may be asked.
     pub metadata: Option<String>,
-    /// The project that requests are billed to, before one that a file names.
+    /// The project that requests are billed to. Takes precedence over a file's.
     pub quota_project: Option<String>,
-    /// The scope that tokens are asked for.
+    /// The scope of requested tokens.
     pub scope: String,
 }
 
@@ -56,7 +56,7 @@ impl Places {
         }
     }
 
-    /// Returns the file that counts, and who names it.
+    /// Returns the file that is used, and what names it.
     pub(crate) fn file(&self) -> Option<Named> {
         let gcloud = self.gcloud.as_ref().filter(|path| path.is_file());
         let of_gcloud = gcloud.map(|path| Named {
@@ -66,7 +66,7 @@ impl Places {
         self.named.clone().or(of_gcloud)
     }
 
-    /// Says where one looked, beside the file that a person names.
+    /// Describes the searched places besides the file that the user names.
     pub(crate) fn looked_at(&self) -> String {
         let gcloud = self.gcloud.as_ref().map(|path| format!("`{}`", path.display()));
         let metadata = self.metadata.as_ref().map(|_| "the machine's metadata server".to_owned());

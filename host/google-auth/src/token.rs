@@ -1,20 +1,21 @@
-//! A token, and how long it counts.
+//! A token and its lifetime.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How long before its end a token is no longer used: what is asked with it may take a while.
+/// How long before it expires a token is no longer used, because a request with it may take a
+/// while.
 const SPARE: Duration = Duration::from_secs(240);
 
-/// Longest time for which a token is believed to count, whatever a server says.
+/// The longest believable lifetime of a token, whatever a server says.
 const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A token and what goes with it.
+/// A token and its project.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     /// The token, a secret.
     pub text: String,
-    /// The project that is billed, for the header `x-goog-user-project`.
+    /// The billed project, for the header `x-goog-user-project`.
     pub quota_project: Option<String>,
 }
 
@@ -24,7 +25,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A token that was just made.
+/// A new token.
 pub(crate) struct Minted {
     pub(crate) token: Token,
     pub(crate) fresh_until: Instant,

@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// Made for these tests, and the key of nothing.
+/// A key for these tests only, without any use.
 const KEY: &str = include_str!("throwaway-key.pem");
 
 fn client() -> Client {
     Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
 }
 
-/// A server that answers each request as `answer` says, and keeps what it was asked.
+/// A server that answers each request with `answer`, and records the requests.
 struct Server {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -66,7 +66,7 @@ impl Server {
         Self { address, asked }
     }
 
-    /// A server that gives a token of another number each time.
+    /// Starts a server that gives a token with a new number each time.
     async fn of_tokens() -> Self {
         Self::start(|number| {
             (200, json!({ "access_token": format!("token-{number}"), "expires_in": 3599 }))
@@ -150,7 +150,7 @@ async fn a_persons_login_is_exchanged_once_and_again_when_a_server_refuses_it() 
     assert_eq!(minter.token(&client(), None).await.unwrap(), first);
     let second = minter.token(&client(), Some("token-0")).await.unwrap();
     assert_eq!(second.text, "token-1");
-    // Somebody else has already had it replaced.
+    // Another caller has already replaced it.
     assert_eq!(minter.token(&client(), Some("token-0")).await.unwrap(), second);
     let asked = server.asked();
     assert_eq!(asked.len(), 2);
@@ -240,7 +240,7 @@ async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_wha
         assert!(!format!("{error:?}").contains("hidden"), "{error:?}");
     };
     check(folder.0.path().join("none.json"), "cannot be read").await;
-    check(folder.0.path().to_owned(), "is no file of credentials").await;
+    check(folder.0.path().to_owned(), "is not a credentials file").await;
     check(folder.file(&json!("hidden")), "lacks what").await;
     check(
         folder.file(&json!({ "type": "authorized_user", "client_id": 5, "x": "hidden" })),
@@ -251,12 +251,12 @@ async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_wha
     broken["private_key"] = json!("hidden");
     check(folder.file(&broken), "the private key of `bot@p.iam.gserviceaccount.com`").await;
     for kind in ["external_account", "external_account_authorized_user", "gdch_service_account"] {
-        check(folder.file(&json!({ "type": kind, "x": "hidden" })), "cannot use yet").await;
+        check(folder.file(&json!({ "type": kind, "x": "hidden" })), "does not support").await;
     }
     let far = user("http://h.example/token");
     check(folder.file(&far), "without encryption").await;
     std::fs::write(folder.0.path().join("credentials.json"), "{hidden").unwrap();
-    check(folder.0.path().join("credentials.json"), "is no JSON").await;
+    check(folder.0.path().join("credentials.json"), "is not valid JSON").await;
     assert_eq!(server.asked().len(), 0);
 }
 

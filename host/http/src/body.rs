@@ -1,4 +1,4 @@
-//! A body that lies in a file: it is read while it is sent, so it is never in memory as a whole.
+//! A body in a file that is read while it is sent, so that it is never completely in memory.
 
 use std::fs::File;
 use std::future::Future as _;
@@ -12,10 +12,10 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// The bytes of a file from its begin. A clone reads the same file.
+/// The bytes of a file from its beginning. A clone reads the same file.
 #[derive(Debug, Clone)]
 pub struct FileBody {
     file: Arc<File>,
@@ -23,23 +23,23 @@ pub struct FileBody {
 }
 
 impl FileBody {
-    /// Takes so many bytes of a file, which must have them.
+    /// Creates a body from the first bytes of a file, which must have that many.
     pub fn new(file: File, bytes: u64) -> Self {
         Self { file: Arc::new(file), bytes }
     }
 
-    /// Returns how many bytes it has.
+    /// Returns its length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Makes what is sent.
+    /// Returns the body to send.
     pub(crate) fn to_sent(&self) -> reqwest::Body {
         reqwest::Body::wrap(Sent { body: self.clone(), at: 0, reading: None })
     }
 }
 
-/// A body on its way.
+/// A body that is being sent.
 struct Sent {
     body: FileBody,
     at: u64,
@@ -62,7 +62,7 @@ impl Body for Sent {
         let (file, at) = (Arc::clone(&this.body.file), this.at);
         let reading = this.reading.get_or_insert_with(|| {
             tokio::task::spawn_blocking(move || {
-                // At most a piece, which fits into a `usize`.
+                // At most one piece, which fits into a `usize`.
                 let mut piece = vec![0; length as usize];
                 file.read_exact_at(&mut piece, at)?;
                 Ok(piece.into())

@@ -1,11 +1,11 @@
-//! Reads the cause out of the errors of the library below: kinds and lower-case reasons.
+//! Extracts the cause from errors of the library below: kinds and lower-case reasons.
 
 use std::error::Error;
 use std::io;
 
 use crate::{HttpError, MaskedUrl, is_loopback};
 
-/// Turns an error that came before any answer into ours.
+/// Converts an error that occurred before any answer.
 pub(crate) fn before_answer(
     error: reqwest::Error,
     url: MaskedUrl,
@@ -34,7 +34,7 @@ pub(crate) fn before_answer(
     HttpError::Connect { url, proxy, reason: reason(&error), is_nobody_here }
 }
 
-/// Turns an error in the middle of a body into ours.
+/// Converts an error in the middle of a body.
 pub(crate) fn in_body(
     error: reqwest::Error,
     url: MaskedUrl,
@@ -50,7 +50,7 @@ pub(crate) fn in_body(
     HttpError::Transfer { url, reason: reason(&error) }
 }
 
-/// The innermost cause in lower case, without numbers of the operating system.
+/// Returns the innermost cause in lower case, without error numbers of the operating system.
 fn reason(error: &reqwest::Error) -> String {
     if let Some(io) = find::<io::Error>(error)
         && io.raw_os_error().is_some()
@@ -76,7 +76,7 @@ fn tls_reason(error: &rustls::Error) -> String {
         Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => "its certificate is for another name".to_owned(),
-        // The library's enums grow; their own texts do for the rest.
+        // The library's enums grow, so other errors use their own texts.
         other => lower_first(&other.to_string()),
     }
 }
@@ -88,7 +88,8 @@ fn lower_first(text: &str) -> String {
     })
 }
 
-/// All causes, outermost first. An `io::Error` hides what it wraps from `source`, so look inside.
+/// Returns all causes, outermost first. An `io::Error` hides its inner error from `source`, so look
+/// inside.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |current: &&'a (dyn Error + 'static)| {
         let current: &'a (dyn Error + 'static) = *current;

@@ -1,4 +1,4 @@
-//! The client: sends a request, follows redirects of reads, keeps connections.
+//! The client: sends requests, follows redirects of reads, reuses connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use crate::{
 };
 
 /// Longest wait for a connection (name, address, proxy and TLS together). A host that does not
-/// answer within this is not reachable from here, and the next source should have its turn.
+/// answer within this time is unreachable, and the next source should be tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most redirects of one request; real chains have one or two.
+/// Maximum number of redirects per request. Real chains have one or two.
 const REDIRECTS_MAX: usize = 10;
 
-/// Headers that go with a redirect to another origin. All others stay: any of them may be a secret.
+/// Headers that follow a redirect to another origin. All others are removed, because any of them
+/// may be a secret.
 const CROSS_ORIGIN_HEADERS: [HeaderName; 5] =
     [header::ACCEPT, header::ACCEPT_ENCODING, header::RANGE, header::IF_RANGE, header::USER_AGENT];
 
@@ -33,14 +34,14 @@ pub enum Network {
     Offline,
 }
 
-/// How a client behaves.
+/// The settings of a client.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What it calls itself.
+    /// The user agent.
     pub user_agent: String,
     /// Whether it may send anything.
     pub network: Network,
-    /// Where requests go through.
+    /// The proxies for requests.
     pub proxies: Proxies,
     /// Longest wait for a connection.
     pub connect_timeout: Duration,
@@ -58,7 +59,7 @@ impl Default for Settings {
     }
 }
 
-/// Sends requests. A clone shares the connections. Needs tokio with I/O and time.
+/// Sends requests. Clones share the connections. Needs tokio with I/O and time.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -66,33 +67,33 @@ pub struct Client {
 
 struct Inner {
     settings: Settings,
-    /// For connections without TLS: reads no certificates.
+    /// For connections without TLS. Reads no certificates.
     plain: OnceCell<Engine>,
     /// For all others.
     secure: OnceCell<Engine>,
 }
 
-/// What does the work, made at the first request that needs it.
+/// A library client, created for the first request that needs it.
 struct Engine {
     client: reqwest::Client,
     route: Route,
 }
 
 impl Client {
-    /// Makes a client. Opens and reads nothing.
+    /// Creates a client. Opens and reads nothing.
     pub fn new(settings: Settings) -> Self {
         let (plain, secure) = (OnceCell::new(), OnceCell::new());
         Self { inner: Arc::new(Inner { settings, plain, secure }) }
     }
 
-    /// Tells whether requests are sent or refused.
+    /// Returns whether requests are sent or refused.
     pub fn network(&self) -> Network {
         self.inner.settings.network
     }
 
-    /// Sends a request and returns once status and headers are there; any status is an answer.
+    /// Sends a request and returns once status and headers have arrived. Any status is an answer.
     ///
-    /// A `GET` or `HEAD` is sent on where the server says so, never from `https` to `http`, and to
+    /// Redirects of a `GET` or `HEAD` are followed, but never from `https` to `http`, and to
     /// another origin only with headers that hold no secret. Dropping the future ends the exchange.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
         if self.network() == Network::Offline {
@@ -146,8 +147,8 @@ impl Client {
         })
     }
 
-    /// The engine for a URL: the one without certificates if neither the server nor the proxy needs
-    /// any.
+    /// Returns the engine for a URL: the one without certificates if neither the server nor the
+    /// proxy needs any.
     async fn engine(&self, url: &Url) -> Result<&Engine, HttpError> {
         let inner = &self.inner;
         let needs_tls = if url.scheme() == "https" {
@@ -194,9 +195,9 @@ impl Engine {
     }
 }
 
-/// Where an answer sends us, if it does and we may go.
+/// Returns the target of a redirect, if the answer is one that may be followed.
 ///
-/// Ours and not the library's: that one takes only well-known headers off at another origin, and
+/// Implemented here because the library removes only well-known headers for another origin, and
 /// would repeat a body there.
 fn target(
     request: &Request,

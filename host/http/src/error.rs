@@ -1,4 +1,4 @@
-//! What can go wrong with a request: kinds, retry classes, texts and hints.
+//! Errors of requests: kinds, retry classes, texts and hints.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,79 +7,79 @@ use jaato_types::Retry;
 
 use crate::MaskedUrl;
 
-/// A failed request. Its text is for people and holds no secret.
+/// A failed request. Its text is for users and holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpError {
-    /// The client was made offline; nothing was tried.
+    /// The client is offline, so nothing was tried.
     Offline {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
     },
-    /// The URL cannot be read, or is neither `http` nor `https`.
+    /// The URL cannot be parsed, or is neither `http` nor `https`.
     BadUrl {
-        /// What was given.
+        /// The given URL.
         url: MaskedUrl,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A variable that names a proxy cannot be used.
+    /// A variable that names a proxy is invalid.
     BadProxy {
         /// The variable.
         variable: String,
         /// Its value.
         value: MaskedUrl,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The client could not be set up: no root certificates, as a rule.
+    /// The client could not be set up, usually because there are no root certificates.
     SetUp {
-        /// What failed.
+        /// The reason.
         reason: String,
     },
     /// No address was found for the host's name.
     Lookup {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
         /// The proxy on the way, if any.
         proxy: Option<MaskedUrl>,
     },
-    /// No connection came about.
+    /// No connection could be established.
     Connect {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
         /// The proxy on the way, if any.
         proxy: Option<MaskedUrl>,
         /// Why.
         reason: String,
-        /// It leads to this machine, on which nobody listens there.
+        /// Whether the address is on this machine and nothing listens there.
         is_nobody_here: bool,
     },
-    /// No secure connection came about, or the certificate is not trusted.
+    /// No secure connection could be established, or the certificate is not trusted.
     Tls {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
         /// Why.
         reason: String,
     },
     /// Nothing happened for too long.
     Timeout {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
-        /// What it was waiting for.
+        /// What the request was waiting for.
         phase: Phase,
         /// How long it waited.
         after: Duration,
     },
-    /// The server sent us elsewhere, and we do not follow.
+    /// The server sent a redirect that is not followed.
     Redirect {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
         /// Why not.
         problem: RedirectProblem,
     },
-    /// The server answered, and not with success.
+    /// The server's answer was not a success.
     Status {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
         /// The status code.
         status: u16,
@@ -88,30 +88,30 @@ pub enum HttpError {
     },
     /// The body is larger than the request allows.
     TooLarge {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
         /// The limit.
         bytes_max: u64,
     },
-    /// The connection ended before the whole body was there.
+    /// The connection ended before the whole body arrived.
     Truncated {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
-        /// Bytes of the body that came.
+        /// Bytes of the body received.
         received: u64,
-        /// Bytes that were announced.
+        /// Bytes announced.
         expected: Option<u64>,
     },
-    /// The connection broke, or what came is not HTTP.
+    /// The connection broke, or the received data is not HTTP.
     Transfer {
-        /// What was asked for.
+        /// The requested URL.
         url: MaskedUrl,
         /// Why.
         reason: String,
     },
 }
 
-/// What an [`HttpError`] is, for code to branch on.
+/// The kind of an [`HttpError`], for code to branch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is documented at the variant of HttpError of its name")]
 pub enum HttpErrorKind {
@@ -130,10 +130,10 @@ pub enum HttpErrorKind {
     Transfer,
 }
 
-/// What a request was waiting for when its time was up.
+/// The phase of a request that timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Name, connection and TLS.
+    /// Name lookup, connection and TLS.
     Connect,
     /// The status line and the headers.
     Answer,
@@ -144,7 +144,7 @@ pub enum Phase {
 /// Why a redirect was not followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectProblem {
-    /// It leads back to where we were.
+    /// It leads back to an earlier URL.
     #[error("redirects in a circle")]
     Loop,
     /// There were more than this many.
@@ -153,14 +153,14 @@ pub enum RedirectProblem {
     /// It leads from `https` to `http`.
     #[error("redirects to `{0}`, which would leave https")]
     Downgrade(MaskedUrl),
-    /// A request that is not a plain read was sent elsewhere; its body stays here.
-    #[error("redirects to `{0}`, and only reads are sent on")]
+    /// The request is not a plain read, so its body must not be sent elsewhere.
+    #[error("redirects to `{0}`, but only read requests follow redirects")]
     NotARead(MaskedUrl),
-    /// Its target is missing or cannot be read.
-    #[error("redirects to `{0}`, which is no usable url")]
+    /// Its target is missing or cannot be parsed.
+    #[error("redirects to `{0}`, which is not a usable url")]
     BadTarget(MaskedUrl),
-    /// The request goes to the server that it was made for and nowhere else.
-    #[error("redirects to `{0}`, and a request with a credential is not sent on")]
+    /// The request must go only to its own server.
+    #[error("redirects to `{0}`, but a request with a credential follows no redirect")]
     Refused(MaskedUrl),
 }
 
@@ -184,17 +184,17 @@ impl HttpError {
         }
     }
 
-    /// Tells whether the same request may work later.
+    /// Returns whether the same request may work later.
     pub fn retry(&self) -> Retry {
         match self {
-            // A person starts the server, and waits for nothing.
+            // The user has to start the server, so waiting does not help.
             Self::Connect { proxy: None, is_nobody_here: true, .. } => Retry::Permanent,
             Self::Lookup { .. }
             | Self::Connect { .. }
             | Self::Timeout { .. }
             | Self::Truncated { .. }
             | Self::Transfer { .. } => Retry::Temporary,
-            // 529 is what overloaded model servers answer.
+            // Overloaded model servers answer 529.
             Self::Status { status: 408 | 425 | 429 | 500 | 502 | 503 | 504 | 529, .. } => {
                 Retry::Temporary
             }
@@ -209,7 +209,7 @@ impl HttpError {
         }
     }
 
-    /// Tells what a person can do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Offline { .. } => "run it without `--offline`",
@@ -238,7 +238,7 @@ impl HttpError {
             Self::Redirect {
                 problem: RedirectProblem::Refused(_) | RedirectProblem::NotARead(_),
                 ..
-            } => "if that is the right server, use its url in the first place",
+            } => "if that is the right server, use its url directly",
             Self::Redirect { .. } => "check the url",
             Self::Timeout { .. }
             | Self::Status { .. }
@@ -311,7 +311,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// A duration as people say it: `5 s`, `0.2 s`.
+/// A duration for display: `5 s`, `0.2 s`.
 struct Seconds(Duration);
 
 impl fmt::Display for Seconds {

@@ -1,12 +1,12 @@
-//! The one HTTP client of the host: what it fetches itself, and what it lends to plugins.
+//! The host's only HTTP client, for its own downloads and for plugins.
 //!
-//! No retries, no credentials and no caching here: those are layers above. HTTP/1.1, streaming
-//! bodies, byte ranges, proxies from the variables, the system's root certificates.
+//! Retries, credentials and caching belong to layers above. This crate provides HTTP/1.1, streaming
+//! bodies, byte ranges, proxies from variables, and the system's root certificates.
 //!
 //! Invariants:
-//! - Making a [`Client`] costs microseconds; certificates are read at the first `https` request.
-//! - A client made with [`Network::Offline`] refuses each request before any name is looked up.
-//! - No error text holds a user, a password or a query of a URL ([`MaskedUrl`]).
+//! - Creating a [`Client`] takes microseconds. Certificates are read at the first `https` request.
+//! - A client with [`Network::Offline`] refuses each request before any name is looked up.
+//! - No error text contains a URL's user, password or query ([`MaskedUrl`]).
 //! - Dropping a future or a [`Response`] ends the exchange.
 //!
 //! ```

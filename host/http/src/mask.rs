@@ -1,10 +1,10 @@
-//! URLs as they may be shown: without user, password, query and fragment.
+//! URLs for display: without user, password, query and fragment.
 
 use std::fmt;
 
 use reqwest::Url;
 
-/// Longest piece of unreadable input that an error repeats.
+/// Longest part of an invalid input to repeat in an error.
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// A URL without its secrets, for errors and logs.
@@ -12,11 +12,11 @@ const SHOWN_CHARS_MAX: usize = 200;
 pub struct MaskedUrl(String);
 
 impl MaskedUrl {
-    /// Keeps scheme, host, port and path; marks what was left out.
+    /// Keeps scheme, host, port and path, and marks omitted parts.
     pub fn new(url: &Url) -> Self {
         let mut shown = url.clone();
         let has_user = !url.username().is_empty() || url.password().is_some();
-        // Both calls fail only for URLs that cannot have a user, which then have none to hide.
+        // Both calls fail only for URLs that cannot have a user, so there is none to hide.
         let cleared = shown.set_password(None).and_then(|()| shown.set_username(""));
         if has_user && cleared.is_err() {
             return Self(format!("{}:…", url.scheme()));
@@ -33,7 +33,7 @@ impl MaskedUrl {
         Self(text)
     }
 
-    /// Masks a text that could not be read as a URL.
+    /// Masks a text that is not a valid URL.
     pub fn unreadable(text: &str) -> Self {
         let cut = text.find(['?', '#']);
         let mut shown = cut.map_or(text, |at| &text[..at]).to_owned();
@@ -57,7 +57,7 @@ impl fmt::Display for MaskedUrl {
     }
 }
 
-/// Keeps control characters of foreign text out of the terminal.
+/// Escapes control characters of foreign text, so that they do not reach the terminal.
 fn escape(character: char) -> impl Iterator<Item = char> {
     let escaped = character.is_control().then(|| character.escape_default());
     let plain = (!character.is_control()).then_some(character);

@@ -1,9 +1,9 @@
-//! Which URLs lead to this machine.
+//! Detects URLs of this machine.
 
 use crate::Url;
 
-/// Tells whether a URL leads to this machine, and nowhere else. Names below `localhost` may lead
-/// anywhere: not every resolver keeps them here.
+/// Returns true if a URL always leads to this machine. Names below `localhost` may lead anywhere,
+/// because not every resolver keeps them local.
 pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"

@@ -1,4 +1,4 @@
-//! Which proxy a request goes through, from the usual variables.
+//! Selects the proxy for a request from the usual variables.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use reqwest::{NoProxy, Url};
 
 use crate::{HttpError, MaskedUrl};
 
-/// What is never sent to a proxy: it cannot reach this machine's own servers.
+/// Hosts that never use a proxy, because it cannot reach this machine's own servers.
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 
 const SCHEMES: [&str; 5] = ["http", "https", "socks4", "socks5", "socks5h"];
 
-/// The proxies of `http` and `https` requests, and the hosts that are reached directly.
+/// The proxies of `http` and `https` requests, and the hosts to reach directly.
 #[derive(Clone, Default)]
 pub struct Proxies {
     http: Option<Setting>,
@@ -20,7 +20,7 @@ pub struct Proxies {
     direct: String,
 }
 
-/// A variable and what it says.
+/// A variable and its value.
 #[derive(Clone)]
 struct Setting {
     variable: &'static str,
@@ -33,10 +33,12 @@ impl Proxies {
         Self::default()
     }
 
-    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`; where both are set, the
-    /// lower-case name wins, as with curl. An empty one means none. Loopback is never proxied.
+    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. If both spellings are set,
+    /// the lower-case name wins, as with curl. An empty value means no proxy. Loopback is never
+    /// proxied.
     ///
-    /// Values are checked at the first request, so that a wrong one costs only who needs it.
+    /// Values are checked at the first request, so that a wrong one affects only requests that need
+    /// it.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let first = |names: &[&'static str]| {
             let found = names.iter().find_map(|name| Some((*name, lookup(name)?)));
@@ -45,7 +47,7 @@ impl Proxies {
                 .filter(|setting| !setting.value.is_empty())
         };
         let all = first(&["all_proxy", "ALL_PROXY"]);
-        // In a CGI program `HTTP_PROXY` is a header that the visitor chose (CVE-2016-5385).
+        // In a CGI program, `HTTP_PROXY` is a header that the visitor chose (CVE-2016-5385).
         let is_cgi = lookup("REQUEST_METHOD").is_some();
         let http_names: &[&'static str] =
             if is_cgi { &["http_proxy"] } else { &["http_proxy", "HTTP_PROXY"] };
@@ -57,7 +59,7 @@ impl Proxies {
         }
     }
 
-    /// Checks the variables and makes what routes requests.
+    /// Checks the variables and returns the route for requests.
     pub(crate) fn route(&self) -> Result<Route, HttpError> {
         let http = self.http.as_ref().map(Setting::url).transpose()?;
         let https = self.https.as_ref().map(Setting::url).transpose()?;
@@ -70,8 +72,8 @@ impl Proxies {
     }
 }
 
-/// Writes what other programs take in the form that the library knows: `*` means addresses too, and
-/// `*.corp.example` is a domain.
+/// Converts other programs' syntax to the library's: `*` includes addresses, and `*.corp.example`
+/// is a domain.
 fn in_plain_words(direct: &str) -> String {
     let entries = direct.split(',').map(str::trim);
     let plain = entries.map(|entry| match entry.strip_prefix('*') {
@@ -82,7 +84,7 @@ fn in_plain_words(direct: &str) -> String {
     plain.collect::<Vec<_>>().join(",")
 }
 
-/// Shows which variables count, and never what they say.
+/// Shows which variables apply, but not their values.
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |setting: &Option<Setting>| setting.as_ref().map(|setting| setting.variable);
@@ -108,10 +110,10 @@ impl Setting {
         };
         let url = Url::parse(&text).map_err(|error| refuse(error.to_string()))?;
         if !SCHEMES.contains(&url.scheme()) {
-            return Err(refuse(format!("`{}` is none of {}", url.scheme(), SCHEMES.join(", "))));
+            return Err(refuse(format!("`{}` is not one of {}", url.scheme(), SCHEMES.join(", "))));
         }
         if url.host_str().is_none() {
-            return Err(refuse("it names no host".to_owned()));
+            return Err(refuse("it has no host".to_owned()));
         }
         Ok(url)
     }
@@ -126,7 +128,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// The proxies as the library takes them.
+    /// Returns the proxies in the library's form.
     pub(crate) fn for_client(&self) -> Result<Vec<reqwest::Proxy>, reqwest::Error> {
         let direct = NoProxy::from_string(&self.direct);
         let http = self.http.clone().map(reqwest::Proxy::http);
@@ -135,7 +137,7 @@ impl Route {
         both.map(|proxy| Ok(proxy?.no_proxy(direct.clone()))).collect()
     }
 
-    /// The proxy that a request takes, by the same rules that the library follows.
+    /// Returns the proxy for a request, by the same rules as the library.
     pub(crate) fn proxy_of(&self, url: &Url) -> Option<Url> {
         let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
         let proxy = proxy.clone()?;
@@ -217,7 +219,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "cannot use the proxy `ftp://…@h` of the variable `https_proxy`: \
-             `ftp` is none of http, https, socks4, socks5, socks5h"
+             `ftp` is not one of http, https, socks4, socks5, socks5h"
         );
     }
 

@@ -1,4 +1,4 @@
-//! What is asked for: method, URL, headers, body, range and limits.
+//! A request: method, URL, headers, body, range and limits.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,34 +9,33 @@ use reqwest::{Method, Url};
 
 use crate::{FileBody, HttpError, MaskedUrl};
 
-/// A request. Plain data: it can be made from what a plugin asks for.
+/// A request. Plain data, so that it can be created from a plugin's request.
 #[derive(Clone)]
 pub struct Request {
     /// The method.
     pub method: Method,
     /// The URL, `http` or `https`.
     pub url: Url,
-    /// Headers beside those that the client sets itself (`host`, `user-agent`, lengths).
+    /// Headers in addition to those that the client sets itself (`host`, `user-agent`, lengths).
     pub headers: HeaderMap,
-    /// The body; empty for none.
+    /// The body, empty for none.
     pub body: Bytes,
-    /// The body in place of that, where it is too large for memory.
+    /// The body in a file, in place of `body`, if it is too large for memory.
     pub file: Option<FileBody>,
-    /// The part of the resource that is wanted.
+    /// The requested part of the resource.
     pub range: ByteRange,
-    /// What happens where the server says that it is elsewhere.
+    /// The handling of redirects.
     pub redirects: Redirects,
-    /// How long and how much.
+    /// The limits on time and size.
     pub limits: Limits,
 }
 
-/// What happens where a server says that what was asked for is elsewhere.
+/// The handling of redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
-    /// A plain read is sent on, to another origin without what may be secret.
+    /// Redirects of plain reads are followed, to another origin without headers that may be secret.
     Follow,
-    /// It is an error: for requests whose URL or headers hold a secret that is meant for one
-    /// server.
+    /// A redirect is an error, for requests whose URL or headers hold a secret for one server.
     Refuse,
 }
 
@@ -47,23 +46,24 @@ pub enum ByteRange {
     Whole,
     /// From this byte to the end.
     From(u64),
-    /// From the first to the last, both included.
+    /// From the first to the last byte, both included.
     Between(u64, u64),
 }
 
-/// Bounds of one exchange. Connecting has its own bound, in the client's settings.
+/// Limits of one exchange. Connecting has its own limit in the client's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest wait for status and headers, connecting included.
+    /// Longest wait for status and headers, including connecting.
     pub answer: Duration,
     /// Longest wait for the next bytes of the body.
     pub idle: Duration,
-    /// Most bytes of a body.
+    /// Maximum bytes of a body.
     pub body_bytes_max: u64,
 }
 
 impl Default for Limits {
-    /// 60 s for an answer, 30 s of silence, 16 MiB: enough for APIs; who fetches more says so.
+    /// 60 s for an answer, 30 s of silence, 16 MiB. Enough for APIs, and larger downloads set their
+    /// own limits.
     fn default() -> Self {
         Self {
             answer: Duration::from_secs(60),
@@ -74,12 +74,12 @@ impl Default for Limits {
 }
 
 impl Request {
-    /// Makes a `GET` without headers. Fails if the URL cannot be read or is not `http(s)`.
+    /// Creates a `GET` without headers. Fails if the URL cannot be parsed or is not `http(s)`.
     pub fn get(url: &str) -> Result<Self, HttpError> {
         Self::new(Method::GET, url)
     }
 
-    /// Makes a request without headers and body. Fails as [`Request::get`] does.
+    /// Creates a request without headers and body. Fails as [`Request::get`] does.
     pub fn new(method: Method, url: &str) -> Result<Self, HttpError> {
         Ok(Self {
             method,
@@ -98,7 +98,7 @@ impl Request {
         self.file.as_ref().map_or(self.body.len() as u64, FileBody::bytes)
     }
 
-    /// The headers as they are sent.
+    /// Returns the headers to send.
     pub(crate) fn all_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
         let range = match self.range {
@@ -115,7 +115,7 @@ impl Request {
     }
 }
 
-/// Shows the masked URL and the names of the headers: values may be secrets.
+/// Shows the masked URL and the names of the headers, because their values may be secrets.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")

@@ -1,4 +1,4 @@
-//! What came back: status, headers and a body that is read piece by piece.
+//! A response: status, headers and a body that is read piece by piece.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use reqwest::{StatusCode, Url};
 
 use crate::{HttpError, Limits, MaskedUrl, Phase, cause};
 
-/// Longest wait that a server's `retry-after` can ask for; more is a mistake or an attack.
+/// Longest wait to accept from a server's `retry-after`. More is a mistake or an attack.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An answer whose body is still to be read. Dropping it ends the connection.
+/// A response with an unread body. Dropping it ends the connection.
 #[derive(Debug)]
 pub struct Response {
     inner: reqwest::Response,
@@ -21,19 +21,20 @@ pub struct Response {
     expected: Option<u64>,
 }
 
-/// What a `206` says about the part that it holds.
+/// The part of the resource in a `206` response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentRange {
     /// First byte.
     pub first: u64,
     /// Last byte, included.
     pub last: u64,
-    /// Size of the whole resource, where the server knows it.
+    /// Size of the whole resource, if the server knows it.
     pub total: Option<u64>,
 }
 
 impl Response {
-    /// Refuses a body that is announced larger than allowed, before reading any of it.
+    /// Creates a response. Rejects a body whose announced length exceeds the limit, before reading
+    /// any of it.
     pub(crate) fn new(inner: reqwest::Response, limits: Limits) -> Result<Self, HttpError> {
         let url = MaskedUrl::new(inner.url());
         let expected = inner.content_length();
@@ -43,7 +44,7 @@ impl Response {
         Ok(Self { inner, url, limits, received: 0, expected })
     }
 
-    /// Returns the status; any status is an answer.
+    /// Returns the status. Any status is an answer.
     pub fn status(&self) -> StatusCode {
         self.inner.status()
     }
@@ -53,7 +54,8 @@ impl Response {
         self.inner.headers()
     }
 
-    /// Returns the URL that answered, after redirects. It may hold secrets: show the masked one.
+    /// Returns the URL that answered, after redirects. It may hold secrets, so display only the
+    /// masked one.
     pub fn url(&self) -> &Url {
         self.inner.url()
     }
@@ -63,18 +65,18 @@ impl Response {
         self.expected
     }
 
-    /// Returns the part that the body is, if the header is there and can be read.
+    /// Returns the part of the resource in the body, if the header is present and valid.
     pub fn content_range(&self) -> Option<ContentRange> {
         parse_content_range(self.headers().get(CONTENT_RANGE)?.to_str().ok()?)
     }
 
-    /// Returns how long the server asks to wait, where it says so in seconds.
+    /// Returns how long the server asks to wait, if it says so in seconds.
     pub fn retry_after(&self) -> Option<Duration> {
         let seconds = self.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
         Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
     }
 
-    /// Turns every status but 2xx into an error.
+    /// Turns every status except 2xx into an error.
     pub fn require_success(self) -> Result<Self, HttpError> {
         if self.status().is_success() {
             return Ok(self);
@@ -83,8 +85,8 @@ impl Response {
         Err(HttpError::Status { url: self.url, status, retry_after })
     }
 
-    /// Reads what comes next of the body, as the server sent it (nothing is decompressed);
-    /// `None` at its end. Dropping a waiting `chunk` loses nothing.
+    /// Reads the next bytes of the body as sent (without decompression), or `None` at its end.
+    /// Dropping a waiting `chunk` loses nothing.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         let next = tokio::time::timeout(self.limits.idle, self.inner.chunk()).await;
         let Ok(next) = next else {

@@ -1,4 +1,4 @@
-//! TLS for the client: rustls with ring, and the certificates that the system trusts.
+//! TLS for the client: rustls with ring, and the system's trusted certificates.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::HttpError;
 
-/// Trusts what the system trusts (also `SSL_CERT_FILE` and `SSL_CERT_DIR`). Reads files:
-/// milliseconds.
+/// Trusts the system's certificates (also `SSL_CERT_FILE` and `SSL_CERT_DIR`). Reads files, which
+/// takes milliseconds.
 pub(crate) fn with_system_roots() -> Result<ClientConfig, HttpError> {
     let config = builder()?.with_platform_verifier().map_err(|error| set_up(&error))?;
     Ok(config.with_no_client_auth())
 }
 
-/// Trusts nobody: for connections that are never secure. Reads nothing, so that a model server on
+/// Trusts no certificate, for connections without TLS. Reads nothing, so that a model server on
 /// loopback works on a machine without any certificates.
 pub(crate) fn without_roots() -> Result<ClientConfig, HttpError> {
     Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 fn builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, HttpError> {
-    // Given explicitly: a default provider for the process would be a hidden global.
+    // Passed explicitly, because a default provider for the process would be a hidden global.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
     builder.with_safe_default_protocol_versions().map_err(|error| set_up(&error))

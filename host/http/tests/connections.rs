@@ -1,4 +1,4 @@
-//! How connections come about or fail: refused, silent, proxied, secure.
+//! Tests how connections succeed or fail: refused, silent, proxied, secure.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::Read;
@@ -25,7 +25,7 @@ async fn get(client: &Client, url: &str) -> Result<String, HttpError> {
     Ok(String::from_utf8(response.bytes().await?.to_vec()).unwrap())
 }
 
-/// A port that nothing listens on.
+/// Returns a port on which nothing listens.
 fn closed_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
@@ -44,7 +44,7 @@ async fn a_refused_connection_says_so_and_hides_the_password() {
 
 #[tokio::test]
 async fn an_unknown_host_is_a_lookup_error() {
-    // Longer than a label may be: the resolver refuses it without asking anybody.
+    // Longer than a label may be, so the resolver rejects it without a query.
     let url = format!("http://{}.example/", "a".repeat(64));
     let error = get(&client(&[]), &url).await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::Lookup);
@@ -57,7 +57,7 @@ async fn an_unknown_host_is_a_lookup_error() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_host_that_does_not_answer_times_out() {
-    // A listener that accepts nothing and whose queue is full: Linux then drops what comes.
+    // A listener that accepts nothing and has a full queue. Linux then drops new connections.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
@@ -170,11 +170,11 @@ async fn a_server_without_tls_is_told_apart() {
     );
 }
 
-/// Valid for `localhost` until 2126, issued by itself, of use nowhere but here.
+/// A self-signed certificate for `localhost`, valid until 2126, only for these tests.
 const CERTIFICATE: &str = include_str!("support/localhost.pem");
 const KEY: &str = include_str!("support/localhost.key.pem");
 
-/// A server with that certificate.
+/// Starts a server with that certificate.
 fn secure_server() -> u16 {
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();

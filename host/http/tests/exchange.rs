@@ -1,4 +1,4 @@
-//! What the client does with answers of all kinds, against a real server on loopback.
+//! Tests how the client handles all kinds of answers, with a real server on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::mpsc;
@@ -18,7 +18,7 @@ fn limits() -> Limits {
     Limits { body_bytes_max: 1024, ..Limits::default() }
 }
 
-/// Fetches `path` and returns status and body.
+/// Requests `path` and returns status and body.
 async fn get(server: &Server, path: &str) -> Result<(u16, Vec<u8>), HttpError> {
     let request = Request { limits: limits(), ..Request::get(&server.url(path)).unwrap() };
     let response = client().send(request).await?;
@@ -26,7 +26,7 @@ async fn get(server: &Server, path: &str) -> Result<(u16, Vec<u8>), HttpError> {
     Ok((status, response.bytes().await?.to_vec()))
 }
 
-/// The error of a fetch, with the server's port taken out.
+/// Returns the error of a request, without the server's port.
 async fn error_of(server: &Server, path: &str) -> (HttpErrorKind, Retry, String) {
     let error = get(server, path).await.expect_err("the fetch must fail");
     let text = error.to_string().replace(&format!(":{}", server.port()), "");
@@ -48,7 +48,7 @@ async fn a_connection_is_used_again() {
     let (sender, receiver) = mpsc::channel();
     let server = Server::start(move |_, stream| {
         send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
-        // The second request must come on this connection: the server reads it here.
+        // The second request must use this connection, because the server reads it here.
         let mut byte = [0];
         let read = std::io::Read::read(stream, &mut byte).unwrap_or(0);
         sender.send(read).unwrap();
@@ -232,7 +232,7 @@ async fn dropping_a_response_closes_the_connection() {
     let server = Server::start(move |_, stream| {
         send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
         let mut byte = [0];
-        // Returns once the client is gone: with 0 bytes or a reset, never with data.
+        // Returns once the client is gone, with 0 bytes or a reset, never with data.
         closed.send(std::io::Read::read(stream, &mut byte).unwrap_or(0)).unwrap();
     });
     let mut response = client().send(Request::get(&server.url("/")).unwrap()).await.unwrap();

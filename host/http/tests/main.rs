@@ -1,4 +1,4 @@
-//! The client against servers on loopback.
+//! Tests the client with servers on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod connections;

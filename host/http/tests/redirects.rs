@@ -1,4 +1,4 @@
-//! Which redirects are followed, and what goes with them.
+//! Tests which redirects are followed, and which headers are sent.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::{Server, answer, send};
@@ -10,7 +10,7 @@ fn client() -> Client {
     Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
 }
 
-/// Redirects every path to what stands behind `/to/`, with `/` for a place on the same server.
+/// Redirects every path to the target after `/to/`. A target with `/` is a path on the same server.
 fn redirecting(
     status: &'static str,
     location: impl Fn(&str) -> String + Send + Sync + 'static,
@@ -107,7 +107,7 @@ async fn a_body_is_not_sent_on() {
     let (_, text) = error_of(&server, request).await;
     assert_eq!(
         text,
-        "`http://127.0.0.1/` redirects to `http://h.example/x?…`, and only reads are sent on"
+        "`http://127.0.0.1/` redirects to `http://h.example/x?…`, but only read requests follow redirects"
     );
 }
 
@@ -117,7 +117,7 @@ async fn a_target_that_is_no_http_url_is_refused() {
         let server = redirecting("302 Found", move |_| location.to_owned());
         let (_, text) = error_of(&server, get(&server, "/")).await;
         let expected =
-            format!("`http://127.0.0.1/` redirects to `{shown}`, which is no usable url");
+            format!("`http://127.0.0.1/` redirects to `{shown}`, which is not a usable url");
         assert_eq!(text, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Unpacks the libraries of a .tar or .tar.gz, and nothing else: no link, no path that leads out.
+//! Unpacks only the libraries of a .tar or .tar.gz: no links, and no paths that lead out of it.
 
 use std::collections::BTreeSet;
 use std::env::consts::DLL_SUFFIX;
@@ -16,32 +16,32 @@ use tempfile::TempDir;
 use crate::error::InstallError;
 use crate::limits::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
 
-/// Longest name of an entry, in bytes: longer than any system opens.
+/// The longest name of an entry, in bytes: longer than any system opens.
 const NAME_BYTES_MAX: u64 = 4096;
 
-/// Most bytes of what stands beside an entry (times, owners, labels, a long name).
+/// The most bytes of an entry's extended metadata (times, owners, labels, a long name).
 const EXTENSION_BYTES_MAX: u64 = 64 * 1024;
 
-/// Most folders that are made.
+/// The most folders that are made.
 const FOLDERS_MAX: usize = 1000;
 
-/// Deepest path that is looked at; `name/lib/<system>/<library>` has four parts.
+/// The deepest path that is read. `name/lib/<system>/<library>` has four parts.
 const DEPTH_MAX: usize = 8;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZIP: &[u8] = b"PK\x03\x04";
-/// Where a tar says that it is one.
+/// The position of the magic number in a tar.
 const TAR_MARK: std::ops::Range<usize> = 257..262;
 
-/// The kinds of archives by their first bytes.
+/// The kinds of archives, detected by their first bytes.
 enum Form {
     Gzip,
     Tar,
-    /// Known, so that it is refused as what it is.
+    /// Known only so that the error can name it.
     Zip,
 }
 
-/// Tells whether a file is an archive, by its content.
+/// Returns true if a file is an archive, by its content.
 pub fn is_archive(path: &Path) -> io::Result<bool> {
     Ok(form(path)?.is_some())
 }
@@ -60,7 +60,7 @@ fn form(path: &Path) -> io::Result<Option<Form>> {
     })
 }
 
-/// Unpacks the libraries of an archive into a folder of their own below `scratch`.
+/// Unpacks the libraries of an archive into a new folder below `scratch`.
 pub fn unpack(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
     let failed = |error: io::Error| InstallError::Archive(path.to_owned(), error.to_string());
     let folder =
@@ -70,7 +70,7 @@ pub fn unpack(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
         Some(Form::Gzip) => unpack_tar(GzDecoder::new(file), folder.path()),
         Some(Form::Tar) => unpack_tar(file, folder.path()),
         Some(Form::Zip) => Err(io::Error::other("it is a zip")),
-        None => Err(io::Error::other("it is no archive")),
+        None => Err(io::Error::other("it is not an archive")),
     }
     .map_err(failed)?;
     Ok(folder)
@@ -79,9 +79,10 @@ pub fn unpack(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
 fn unpack_tar(stream: impl Read, folder: &Path) -> io::Result<()> {
     let mut archive = Archive::new(Bounded { stream, left: UNPACKED_BYTES_MAX });
     let mut folders = BTreeSet::new();
-    // What an entry before it says of its name.
+    // The name from a preceding entry.
     let mut long_name: Option<PathBuf> = None;
-    // Raw: the crate would take what stands beside an entry into memory, however long it is.
+    // Raw, because otherwise the crate would read an entry's metadata into memory, however long it
+    // is.
     for (index, entry) in archive.entries()?.raw(true).enumerate() {
         let mut entry = entry?;
         if index == ARCHIVE_FILES_MAX {
@@ -121,7 +122,7 @@ fn unpack_file(
             return Err(io::Error::other("it has too many folders"));
         }
     }
-    // The folders of other systems stand for what there is, even if empty here.
+    // The folders of other systems show which systems there are, even if they stay empty here.
     jaato_places::make_missing(parent)?;
     if path.to_string_lossy().ends_with(DLL_SUFFIX) {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
@@ -130,14 +131,14 @@ fn unpack_file(
     Ok(())
 }
 
-/// The name that a GNU tar keeps in an entry of its own, up to the zero byte behind it.
+/// Reads the name that a GNU tar keeps in its own entry, up to the zero byte after it.
 fn gnu_name(entry: &mut impl Read) -> io::Result<PathBuf> {
     let mut name = bounded(entry, NAME_BYTES_MAX)?;
     name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
     Ok(OsString::from_vec(name).into())
 }
 
-/// The name among the further facts of an entry, if it is there.
+/// Returns the name in the extended metadata of an entry, if it is there.
 fn pax_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
     let facts = bounded(entry, EXTENSION_BYTES_MAX)?;
     let mut name = None;
@@ -153,7 +154,7 @@ fn pax_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
     Ok(name)
 }
 
-/// Reads an entry whole, if it is no longer than that.
+/// Reads a whole entry, if it has at most this many bytes.
 fn bounded(entry: &mut impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     entry.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -164,7 +165,7 @@ fn too_long() -> io::Error {
     io::Error::other("a name in it is too long")
 }
 
-/// A path made of names alone, and not too many.
+/// Returns the path if it has only plain names, and not too many.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     let mut depth = 0;
@@ -182,7 +183,7 @@ fn plain(path: &Path) -> Option<PathBuf> {
     (depth > 0).then_some(plain)
 }
 
-/// A stream that fails where it gets too long, instead of ending there.
+/// A stream that fails at its limit, instead of ending there.
 pub struct Bounded<R> {
     pub stream: R,
     pub left: u64,

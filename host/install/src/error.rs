@@ -1,4 +1,4 @@
-//! Why a plugin cannot be installed, in words for people.
+//! Why a plugin cannot be installed, as text for users.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,25 +11,25 @@ use crate::system::target_triple;
 /// Why a plugin cannot be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// An address was given.
-    #[error("`{0}` is an address; what is installed must lie on this machine")]
+    /// The source is an address.
+    #[error("`{0}` is an address; jaato installs only files of this machine")]
     Address(String),
-    /// What was given cannot be read.
+    /// The source cannot be read.
     #[error("cannot read `{}`: {error}", .0.display(), error = .1)]
     Read(PathBuf, io::Error),
     /// The file cannot be used as a plugin.
     #[error("{0}")]
     File(FileError),
-    /// No library lies where one should.
+    /// There is no library where one should be.
     #[error("`{}` holds no dynamic library of this system", .0.display())]
     NoLibrary(PathBuf),
-    /// A crate that is to be built first.
+    /// A crate that must be built first.
     #[error("`{}` is a crate's sources, not a plugin", .0.display())]
     Crate(PathBuf),
-    /// More libraries than one.
+    /// There is more than one library.
     #[error("`{}` holds more than one dynamic library: {}", .0.display(), quoted(.1))]
     Several(PathBuf, Vec<String>),
-    /// Libraries for other systems only.
+    /// There are only libraries for other systems.
     #[error(
         "`{}` holds plugins for {}, this system is `{}`",
         path.display(),
@@ -39,18 +39,18 @@ pub enum InstallError {
     OtherSystems {
         /// The folder or archive.
         path: PathBuf,
-        /// The systems that it holds a library for.
+        /// The systems for which it has a library.
         has: Vec<String>,
     },
     /// An archive that cannot be unpacked.
     #[error("cannot unpack `{}`: {error}", .0.display(), error = .1)]
     Archive(PathBuf, String),
-    /// The place is held by something else.
-    #[error("plugin `{name}` belongs at `{}`, where something else lies", path.display())]
+    /// There is something else at the plugin's path.
+    #[error("plugin `{name}` belongs at `{}`, but something else is there", path.display())]
     Taken {
-        /// The place.
+        /// The path.
         path: PathBuf,
-        /// The plugin that was to lie there.
+        /// The plugin to install.
         name: String,
     },
     /// The user's folder cannot be written.
@@ -59,19 +59,19 @@ pub enum InstallError {
 }
 
 impl InstallError {
-    /// Returns what to do about it, where there is something.
+    /// Returns a hint on how to fix it, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Address(_) => Some(
-                "download it, look at where it comes from, then `jaato plugin install FILE`".into(),
-            ),
+            Self::Address(_) => {
+                Some("download it, check its source, then run `jaato plugin install FILE`".into())
+            }
             Self::File(error) => error.problem.hint(),
             Self::Crate(path) => Some(format!(
                 "`cargo build --release` in `{}`, then install the library below `target/release`",
                 path.display()
             )),
             Self::NoLibrary(_) => Some(format!(
-                "one library, at the top or in `lib/{}`, is what is looked for",
+                "jaato looks for one library, at the top level or in `lib/{}`",
                 target_triple()
             )),
             Self::Several(..) => Some("install them one by one, by their files".into()),

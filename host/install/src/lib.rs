@@ -1,10 +1,10 @@
-//! Installs plugin files into the user's own folder, and finds those that are there.
+//! Installs plugin files into the user's own folder, and finds installed ones.
 //!
-//! Runs no plugin: what is given is unpacked, its manifest read, its names compared with those of
-//! the others.
+//! Runs no plugin: it unpacks the source, reads its manifest, and compares its names with those of
+//! other plugins.
 //!
-//! Invariant: a file that a running host may have mapped is never written to. What is installed is
-//! written beside its place and renamed over it.
+//! Invariant: a file that a running host may have mapped is never written to. A new file is written
+//! next to the old one and renamed over it.
 
 mod archive;
 mod error;

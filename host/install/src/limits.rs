@@ -1,7 +1,7 @@
-//! How large an archive may be.
+//! The size limits of an archive.
 
-/// Most entries of an archive: one library a system, papers, maybe sources.
+/// The most entries of an archive: one library per system, documents, perhaps sources.
 pub const ARCHIVE_FILES_MAX: usize = 10_000;
 
-/// Most bytes that an archive may hold: a small file can promise terabytes.
+/// The most bytes of an unpacked archive, because a small file can contain terabytes.
 pub const UNPACKED_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;

@@ -1,26 +1,26 @@
-//! Tells before a plugin is installed whether its names are free, and whose it would take.
+//! Checks before a plugin is installed whether its names are free, and which plugins it would
+//! displace.
 
 use std::path::Path;
 
 use jaato_loader::PlaceKind;
 use jaato_registry::{Candidate, CommandStatus, PluginEntry, Registry, Rules, Status};
 
-/// What is wrong with a plugin that is to lie in the user's folder, beside all others that are
-/// there.
+/// A conflict of a plugin with the others in the user's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conflict {
     /// Its own names are taken.
     Refused(String),
-    /// Its file would come before another's, and take a name of that: the other plugin, and why it
-    /// would be refused.
+    /// Its file would come before another plugin's, and take one of its names. Contains the other
+    /// plugin, and why it would be refused.
     Displaces(String, String),
 }
 
-/// Looks for names that clash. `replaced` is the file that the newcomer takes the place of. Returns
-/// a line for each part that could not be used while the rest can.
+/// Looks for conflicting names. `replaced` is the file that the new plugin replaces. Returns a line
+/// for each part that could not be used while the rest can.
 ///
 /// # Errors
-/// The conflict, where the plugin as a whole could not be used or would displace another.
+/// The conflict, if the whole plugin could not be used or would displace another.
 pub fn examine(
     registry: &Registry,
     newcomer: Candidate,
@@ -47,7 +47,7 @@ pub fn examine(
             let name = entry.candidate.manifest.name.to_string();
             Some(Conflict::Displaces(name, refusal.to_string()))
         }
-        // What others had lost before is in their descriptions no more.
+        // The descriptions of other plugins no longer contain the names that they had lost before.
         _ if entry.candidate.path != path && was_used(entry) => {
             let name = entry.candidate.manifest.name.to_string();
             let lost = entry.left_out.first()?;
@@ -77,7 +77,7 @@ fn unusable(newcomer: &PluginEntry, before: &Registry, after: &Registry) -> Vec<
     left_out.chain(refused).collect()
 }
 
-/// How files are ordered when they are searched: by place, trusted ones first, then by name.
+/// Returns the sort key of a searched file: by place, trusted ones first, then by name.
 fn key(candidate: &Candidate) -> (usize, bool, &Path) {
     let places = [
         PlaceKind::Shipped,
@@ -87,7 +87,7 @@ fn key(candidate: &Candidate) -> (usize, bool, &Path) {
         PlaceKind::Workspace,
     ];
     let place = places.iter().position(|place| place.name() == candidate.place);
-    // Of places given several times, all files of the first come first: their order among each
-    // other does not matter here.
+    // If a kind of place is given several times, all files of the first place come first. Their
+    // relative order does not matter here.
     (place.unwrap_or(places.len()), !candidate.trust.is_trusted(), &candidate.path)
 }

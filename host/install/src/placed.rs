@@ -1,4 +1,4 @@
-//! The plugin files that lie in their places, and one more put among them.
+//! Plugin files in their folders, and installing another one.
 
 use std::fs;
 use std::io;
@@ -11,17 +11,17 @@ use jaato_types::{Manifest, PluginName};
 use crate::error::InstallError;
 use crate::source::Source;
 
-/// A plugin file where plugins are searched.
+/// A plugin file in a searched folder.
 #[derive(Debug, Clone)]
 pub struct PlacedPlugin {
     /// The file.
     pub file: FoundFile,
-    /// What its manifest says.
+    /// Its manifest.
     pub manifest: Manifest,
 }
 
-/// Lists the plugin files of some places, most trusted first, without running one. Files that are
-/// none are left out: the lists tell of them.
+/// Lists the plugin files in these folders, most trusted first, without running one. Files that are
+/// not plugins are left out, because the plugin lists report them.
 pub fn placed_plugins(places: &[Place]) -> Vec<PlacedPlugin> {
     let files = find(places).files.into_iter();
     files
@@ -32,30 +32,31 @@ pub fn placed_plugins(places: &[Place]) -> Vec<PlacedPlugin> {
         .collect()
 }
 
-/// What became of an installed plugin.
+/// The result of an installation.
 #[derive(Debug)]
 pub struct Installed {
-    /// Where it lies.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The version of the one that it took the place of.
+    /// The version of the replaced plugin.
     pub before: Option<String>,
 }
 
-/// Where a plugin of this name goes: over the one that is there, which it then gives back too.
+/// Returns the path for a plugin of this name. If there is one of that name, this is its path, and
+/// that plugin is also returned.
 pub fn place_of(name: &PluginName, folder: &Path) -> (PathBuf, Option<PlacedPlugin>) {
     let own = Place::new(PlaceKind::User, folder);
     let mut placed = placed_plugins(&[own]).into_iter();
-    // The first has the name; others of it were refused, and would be again.
+    // The first one has the name. Others were refused, and would be again.
     match placed.find(|plugin| plugin.manifest.name == *name) {
         Some(plugin) => (plugin.file.path.clone(), Some(plugin)),
         None => (folder.join(library_name(name.as_str())), None),
     }
 }
 
-/// Puts a plugin into the user's folder; one of its name that is there gives way to it.
+/// Puts a plugin into the user's folder, and replaces one of the same name.
 ///
 /// # Errors
-/// When its place is held by another plugin, or cannot be written.
+/// When another plugin is at its path, or the path cannot be written.
 pub fn install(source: &Source, folder: &Path) -> Result<Installed, InstallError> {
     let name = &source.manifest().name;
     let (path, before) = place_of(name, folder);

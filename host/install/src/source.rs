@@ -1,5 +1,4 @@
-//! What a person gives to be installed: a plugin file, a folder with one, or an archive of such a
-//! folder.
+//! The source of an installation: a plugin file, a folder with one, or an archive of such a folder.
 
 use std::env::consts::DLL_SUFFIX;
 use std::fs;
@@ -13,21 +12,21 @@ use crate::archive;
 use crate::error::InstallError;
 use crate::system::target_triple;
 
-/// A plugin file to be installed, and what its manifest says.
+/// A plugin file to install, and its manifest.
 #[derive(Debug)]
 pub struct Source {
     file: PathBuf,
     manifest: Manifest,
-    /// What an archive was unpacked into lives as long as the source.
+    /// The folder of an unpacked archive, which must live as long as the source.
     _unpacked: Option<TempDir>,
 }
 
 impl Source {
-    /// Finds the plugin in what was given. Its manifest is read, none of its code is run. An
-    /// archive is unpacked below `scratch`, from where programs can be run.
+    /// Finds the plugin in the source. Its manifest is read, but none of its code runs. An archive
+    /// is unpacked below `scratch`, from where programs can run.
     ///
     /// # Errors
-    /// What is wrong with it; nothing is left behind then.
+    /// The problem with the source. Nothing is left behind then.
     pub fn find(given: &Path, scratch: &Path) -> Result<Self, InstallError> {
         let text = given.to_string_lossy();
         let read = |error| match is_address(&text) {
@@ -49,12 +48,12 @@ impl Source {
         Ok(Self { file, manifest, _unpacked: unpacked })
     }
 
-    /// The plugin file.
+    /// Returns the plugin file.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// What its manifest says.
+    /// Returns its manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -64,7 +63,8 @@ fn is_address(text: &str) -> bool {
     text.contains("://") || text.starts_with("git@")
 }
 
-/// The plugin of an unpacked archive, which may hold all below one folder named as the archive.
+/// Returns the plugin of an unpacked archive, which may contain everything below one folder named
+/// like the archive.
 fn in_unpacked(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
     let (files, folders) = entries(folder, given)?;
     match folders.as_slice() {
@@ -73,7 +73,7 @@ fn in_unpacked(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
     }
 }
 
-/// The one library of a folder: in `lib/<this system>`, else at its top.
+/// Returns the only library of a folder: in `lib/<this system>`, else at its top level.
 fn in_folder(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
     let lib = folder.join("lib");
     let ours = lib.join(target_triple());
@@ -104,7 +104,7 @@ fn only_library(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
     }
 }
 
-/// The names of the files and of the folders in a folder, sorted.
+/// Returns the names of the files and of the folders in a folder, sorted.
 fn entries(folder: &Path, given: &Path) -> Result<(Vec<String>, Vec<String>), InstallError> {
     let read = |error| InstallError::Read(given.to_owned(), error);
     let (mut files, mut folders) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
-//! What this system is called.
+//! The name of this system.
 
 use std::env::consts::ARCH;
 
-/// Returns the name of the system that this host is built for, as compilers call it.
+/// Returns the name of the system that this host is built for, in the form that compilers use.
 pub fn target_triple() -> String {
     let arch = if ARCH == "x86" { "i686" } else { ARCH };
     let system = if cfg!(target_os = "macos") {

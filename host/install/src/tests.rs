@@ -1,4 +1,4 @@
-//! What is found in folders and archives, and what is refused, without a plugin that is one.
+//! What is found in folders and archives, and what is refused, without a real plugin.
 
 use std::env::consts::DLL_SUFFIX;
 use std::fs;
@@ -11,15 +11,15 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Files by their paths; their content is no plugin, so that the error tells which of them was
-/// read.
+/// Creates an archive of files with these paths. Their content is not a plugin, so the error shows
+/// which of them was read.
 fn archive(paths: &[&str]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for path in paths {
         let mut header = tar::Header::new_gnu();
         header.set_size(4);
         header.set_mode(0o644);
-        // Not `append_data`, which refuses the paths that a hostile archive has.
+        // Not `append_data`, which refuses the paths of a hostile archive.
         let name = &mut header.as_old_mut().name;
         name[..path.len()].copy_from_slice(path.as_bytes());
         header.set_cksum();
@@ -130,7 +130,7 @@ fn folders_and_addresses_are_told_apart() {
     );
 }
 
-/// An entry of a kind of its own: a name or facts of the one behind it.
+/// Appends an entry of a special kind: a name or metadata for the entry after it.
 fn entry(builder: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, bytes: &[u8]) {
     let mut header = tar::Header::new_ustar();
     header.set_size(bytes.len() as u64);
@@ -176,7 +176,7 @@ fn long_names_are_read_as_tars_write_them() {
     check_entries(&[(XHeader, "x", &pax("path", &named)), (Regular, "cut", b"text")], &read);
     let global = (XGlobalHeader, "x", &pax("comment", "hello")[..]);
     check_entries(&[global, (Regular, &name, b"text")], &format!("/{name}` as a plugin"));
-    // A name holds for the next entry alone.
+    // A name holds only for the next entry.
     let two = [
         (GNULongName, "x", &gnu[..]),
         (tar::EntryType::Directory, "d", b""),

@@ -1,4 +1,4 @@
-//! Calls plugins: from the look at a plugin's file to the answer that its instance gives.
+//! Calls plugins, from the check of a plugin's file to its instance's answer.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::given_names::clean_delta;
 use crate::instances::{CallServices, Got, Instances, Lease, Wanted, drive};
 use crate::site::{CallSite, Tell};
 
-/// How often a file may change under the hands of who opens it.
+/// How often a file may change while it is being opened.
 const CHANGES_MAX: u32 = 5;
 
-/// The operation by which a plugin is asked to run a command.
+/// The operation that asks a plugin to run a command.
 const COMMAND: &str = "command";
 
-/// Makes the services of calls.
+/// Creates the services of calls.
 pub trait ServiceFactory: Send + Sync {
-    /// Makes the services of one call.
+    /// Creates the services of one call.
     ///
     /// # Errors
-    /// What keeps the plugin from having any: settings that its schema refuses, say.
+    /// Why the plugin gets no services, such as settings that its schema rejects.
     fn services(
         &self,
         plugin: PluginInUse<'_>,
@@ -38,59 +38,60 @@ pub trait ServiceFactory: Send + Sync {
         tell: &Tell,
     ) -> Result<Arc<dyn CallServices>, Error>;
 
-    /// Takes the keys of a plugin out of a text that it gives.
+    /// Removes a plugin's keys from a text of that plugin.
     fn without_secrets(&self, plugin: &str, text: &str) -> String;
 
-    /// Hears of a registry that follows, before a plugin is called by it.
+    /// Receives a new registry, before a plugin is called by it.
     fn follows(&self, registry: &Registry);
 }
 
 /// A plugin that is called.
 #[derive(Clone, Copy)]
 pub struct PluginInUse<'a> {
-    /// What is known of it.
+    /// The plugin's entry.
     pub entry: &'a PluginEntry,
-    /// The number of the edition that this is of.
+    /// The number of its edition.
     pub edition: u64,
-    /// Who has which name at this moment.
+    /// The current registry of names.
     pub registry: &'a Registry,
 }
 
-/// What a plugin is asked for.
+/// What a plugin is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Facet<'a> {
-    /// To run a tool.
+    /// Run a tool.
     Tool(&'a str, Effect),
-    /// Whether a tool's condition holds. What it changed by that is not saved, and what it says on
-    /// the way is not told: it is a question.
+    /// Check whether a tool's condition holds. The host does not save the instance afterwards and
+    /// shows no messages, because this is only a question.
     Condition,
-    /// To run a command.
+    /// Run a command.
     Command,
-    /// Something of a resource that it keeps.
+    /// Perform an action on a resource that it keeps.
     Resource(Effect),
-    /// A completion.
+    /// Return a completion.
     Completion,
-    /// What a gc would leave out.
+    /// Propose what a gc would remove.
     Plan,
-    /// A completion or a plan for what the call reads of its site, as it is larger than a frame.
+    /// Return a completion or a plan for a request that is larger than a frame and that the call
+    /// reads through its site.
     Large(LargeOf),
-    /// Its models.
+    /// List its models.
     Models,
-    /// To fetch a model to its server.
+    /// Download a model to its server.
     PullModel,
-    /// One of the questions that it wants to be asked. What it says on the way is not told.
+    /// Answer a hook that it listed. The host shows no messages.
     Hook(Hook),
-    /// What a call of its tool would change.
+    /// Preview what a call of its tool would change.
     Preview,
-    /// Which words may come next in a command of its own.
+    /// List the next words of its own command.
     CompleteWords,
-    /// To count the tokens of a request.
+    /// Count the tokens of a request.
     CountTokens,
-    /// To wait for tools that it has not set yet.
+    /// Wait for tools that it has not set yet.
     AwaitTools,
 }
 
-/// Whether a call may change what the instance would save.
+/// Whether a call may change the state that the instance saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// It only reads.
@@ -99,23 +100,23 @@ pub enum Effect {
     Changes,
 }
 
-/// Calls plugins for sessions. One a host.
+/// Calls plugins for sessions. One per host.
 pub struct PluginCaller {
-    /// What the host is set up with.
+    /// The host's setup.
     pub setup: Arc<Setup>,
-    /// What is known of the plugins.
+    /// The plugins.
     pub plugins: Plugins,
     /// Their instances.
     pub instances: Instances,
     /// The host's log.
     pub log: Log,
-    /// What starts the children that describe plugins.
+    /// Starts the children that describe plugins.
     pub supervisor: Supervisor,
-    /// Makes the services of calls.
+    /// Creates the services of calls.
     pub services: Arc<dyn ServiceFactory>,
 }
 
-/// An instance that was lent for one call, and the services of that.
+/// An instance on loan for one call, and the call's services.
 pub struct Reached<'a> {
     caller: &'a PluginCaller,
     facet: Facet<'a>,
@@ -125,10 +126,10 @@ pub struct Reached<'a> {
 }
 
 impl PluginCaller {
-    /// Asks a session's instance of a plugin for something, and waits for the answer's frame.
+    /// Asks a session's instance of a plugin, and waits for the answer's frame.
     ///
     /// # Errors
-    /// What keeps the plugin from being called; what it answers; `cancelled`.
+    /// Why the plugin cannot be called, the plugin's error, or `cancelled`.
     pub async fn ask(
         &self,
         plugin: &str,
@@ -141,10 +142,10 @@ impl PluginCaller {
         self.reach(plugin, facet, site, tell).await?.ask(request, cancel).await
     }
 
-    /// Gets ready to ask, so that it can be looked at what is asked.
+    /// Prepares a call, so that the caller can inspect it first.
     ///
     /// # Errors
-    /// What keeps the plugin from being called.
+    /// Why the plugin cannot be called.
     pub async fn reach<'a>(
         &'a self,
         plugin: &str,
@@ -160,7 +161,7 @@ impl PluginCaller {
         Ok(Reached { caller: self, facet, lease, services, tell: Arc::clone(tell) })
     }
 
-    /// Asks an instance that is held, which another may have followed.
+    /// Asks an instance that is held, which may already have a successor.
     ///
     /// # Errors
     /// As [`PluginCaller::ask`].
@@ -178,11 +179,11 @@ impl PluginCaller {
         reached.ask(request, cancel).await
     }
 
-    /// Returns a plugin's instance for a session and the services of one call on it. Where its file
-    /// was replaced, it is an instance of what is there.
+    /// Returns a plugin's instance for a session, and the services for one call. If the file was
+    /// replaced, the instance belongs to the current file.
     ///
     /// # Errors
-    /// What keeps the plugin from being called.
+    /// Why the plugin cannot be called.
     pub async fn instance(
         &self,
         plugin: &str,
@@ -213,21 +214,22 @@ impl PluginCaller {
             services.bind(lease.downgrade());
             return Ok((lease, services));
         }
-        let text = format!("the file of plugin `{plugin}` is gone, or changes again and again");
-        Err(Error::new(ErrorKind::Unavailable, text).with_hint("try again once it is in its place"))
+        let text = format!("the file of plugin `{plugin}` is missing or keeps changing");
+        Err(Error::new(ErrorKind::Unavailable, text)
+            .with_hint("try again when the file is complete"))
     }
 
-    /// Returns who has which name at this moment.
+    /// Returns the current registry of names.
     pub fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.plugins.current().registry)
     }
 
-    /// Takes the keys of a plugin out of a text that it gives.
+    /// Removes a plugin's keys from a text of that plugin.
     pub fn without_secrets(&self, plugin: &str, text: &str) -> String {
         self.services.without_secrets(plugin, text)
     }
 
-    /// Looks at the files of all plugins, where they are watched.
+    /// Checks the files of all plugins, if they are watched.
     pub async fn look(&self) {
         self.plugins.look(self.scan_inputs(&self.following())).await;
     }
@@ -235,13 +237,13 @@ impl PluginCaller {
     /// Describes plugins again, as [`Plugins::again`].
     ///
     /// # Errors
-    /// When there is no plugin of that name, or plugins are not watched.
+    /// If there is no plugin with this name, or plugins are not watched.
     pub async fn look_again(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
         self.plugins.again(self.scan_inputs(&self.following()), plugin).await
     }
 
-    /// Lets an instance that a call may have changed say what its successor is to be given. Awaited
-    /// before the call is over, so that nothing is lost when the next one kills it.
+    /// Saves the state of an instance that a call may have changed, for its successor. Awaited
+    /// before the call is over, so that nothing is lost if the next call crashes the instance.
     async fn save(&self, instance: &Lease, tell: &Tell) {
         if !instance.is_in_worker() {
             return;
@@ -252,15 +254,14 @@ impl PluginCaller {
         }
     }
 
-    /// Tells whoever follows a call what has become of its plugin.
+    /// Shows a call's followers the news about its plugin.
     fn tell_news(&self, session: &SessionId, plugin: &str, tell: &Tell) {
         for text in self.plugins.news(session, Some(plugin)) {
             tell(Delta::notice(text));
         }
     }
 
-    /// Makes the services of a further call on an instance, which may be one that another has
-    /// followed.
+    /// Creates the services of a further call on an instance, which may already have a successor.
     fn services_on(
         &self,
         lease: &Lease,
@@ -306,7 +307,7 @@ impl Reached<'_> {
     /// Asks, and waits for the answer's frame.
     ///
     /// # Errors
-    /// What the plugin answers, without its keys; `cancelled`.
+    /// The plugin's error without its keys, or `cancelled`.
     pub async fn ask(self, request: Vec<u8>, cancel: &Cancel) -> Result<Vec<u8>, Error> {
         let Self { caller, facet, lease, services, tell } = self;
         let running = facet.begin(&lease, request, services)?;
@@ -332,7 +333,7 @@ impl Reached<'_> {
 }
 
 impl Facet<'_> {
-    /// Returns true if somebody follows the call, who is told what has become of its plugin.
+    /// Returns true if the call has followers, who see the news about its plugin.
     fn is_followed(self) -> bool {
         match self {
             Self::Tool(..) | Self::Command | Self::Completion | Self::PullModel => true,
@@ -349,7 +350,7 @@ impl Facet<'_> {
         }
     }
 
-    /// Returns true if what the plugin says on the way is told; a question has no place for it.
+    /// Returns true if the plugin's messages are shown. Questions show none.
     fn is_told(self) -> bool {
         match self {
             Self::Condition
@@ -369,11 +370,11 @@ impl Facet<'_> {
         }
     }
 
-    /// Returns true if the instance is asked afterwards what its successor is to be given.
+    /// Returns true if the instance's state is saved afterwards.
     fn is_saved(self) -> bool {
         match self {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == Effect::Changes,
-            // What was told to it may be what it keeps; a question changes nothing.
+            // The plugin may keep the event it received. A question changes nothing.
             Self::Hook(hook) => matches!(hook, Hook::AfterTool | Hook::Event),
             Self::Condition
             | Self::Preview

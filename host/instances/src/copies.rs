@@ -1,9 +1,10 @@
-//! Private copies of plugin files, from which they are opened while they are watched.
+//! Private copies of plugin files, which are opened instead of the originals while plugins are
+//! watched.
 //!
-//! What is mapped from a file that somebody overwrites in place kills the process. So a file is
-//! copied, the copy opened, and its name taken away at once: nobody can change it, and nothing is
-//! left behind. It is held open for as long as an instance may have to be made from it again. Each
-//! has a name of its own, for a linker takes two files of one name for the same.
+//! If a file is overwritten in place while it is mapped, the process crashes. So the file is
+//! copied, and the copy opened and unlinked at once. No one can change the copy, and nothing is
+//! left behind. It stays open as long as another instance may be created from it. Each copy has its
+//! own name, because a linker treats two files of the same name as one.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -19,32 +20,31 @@ use jaato_types::PluginName;
 use parking_lot::Mutex;
 use tempfile::TempPath;
 
-/// How old a copy must be that somebody left behind, to be taken away: its opening takes
-/// milliseconds.
+/// How old a leftover copy must be before it is removed. Opening a copy takes milliseconds.
 const LEFT_BEHIND: Duration = Duration::from_secs(3600);
 
-/// Makes copies and holds them.
+/// Creates and holds copies.
 pub struct Copies {
     folder: PathBuf,
     held: Mutex<HashMap<(PluginName, u64), Weak<Copy>>>,
 }
 
-/// A copy. It has no name.
+/// A copy without a name.
 #[derive(Debug)]
 pub struct Copy(Mutex<File>);
 
-/// A copy with a name, for as long as it is opened.
+/// A copy that has a name while it is being opened.
 pub struct Opening {
     /// The file to open.
     pub path: TempPath,
-    /// To be kept beside what is made of it.
+    /// The copy, to be kept with the instance.
     pub copy: Arc<Copy>,
 }
 
 /// Why there is no copy.
 #[derive(Debug)]
 pub enum CopyProblem {
-    /// The file is not what was found any more.
+    /// The file has changed since it was found.
     Changed,
     /// Reading or writing failed.
     Io(io::Error),
@@ -57,8 +57,8 @@ impl From<io::Error> for CopyProblem {
 }
 
 impl Copies {
-    /// Makes them in a folder below this one, where nobody else looks. Takes away what a host that
-    /// was killed has left there.
+    /// Creates copies in a private folder below this one. Removes copies that a killed host has
+    /// left there.
     pub fn below(parent: &Path) -> Self {
         let folder = parent.join("opened");
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -66,17 +66,17 @@ impl Copies {
             let modified = entry.metadata().and_then(|metadata| metadata.modified());
             let age = modified.ok().and_then(|time| time.elapsed().ok());
             if age.is_some_and(|age| age > LEFT_BEHIND) {
-                // Best effort: whoever cannot do it has other troubles.
+                // Best effort: if this fails, more important things fail too.
                 let _ = fs::remove_file(entry.path());
             }
         }
         Self { folder, held: Mutex::default() }
     }
 
-    /// Returns a copy of an edition: the one that is held, or one that is made of its file. Blocks.
+    /// Returns a copy of an edition: an existing one, or a new one of its file. Blocks.
     ///
     /// # Errors
-    /// [`CopyProblem::Changed`] when the file is another by now.
+    /// [`CopyProblem::Changed`] if the file has changed.
     pub fn open(
         &self,
         plugin: &PluginName,
@@ -113,7 +113,7 @@ impl Copies {
     /// Gives a copy a name again. Blocks.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// If that cannot be written.
     pub fn reopen(&self, plugin: &PluginName, copy: Arc<Copy>) -> Result<Opening, CopyProblem> {
         let path = {
             let mut from = copy.0.lock();
@@ -163,7 +163,7 @@ mod tests {
         path.close().unwrap();
         assert_eq!(files(folder.path()), 0);
 
-        // It is still there for who makes another instance of it, under another name.
+        // The copy still serves further instances, under another name.
         let again = copies.open(&moon, &edition, &file, None).unwrap();
         assert_eq!(fs::read(&again.path).unwrap(), b"old");
         assert_ne!(again.path.to_path_buf(), first);

@@ -1,11 +1,11 @@
-//! Takes a plugin's keys out of the names and notices that it passes on from its server.
+//! Removes a plugin's keys from the names and notices that it passes on from its server.
 //!
-//! The model's own text and the arguments of its calls stay as they are: a user may ask a model to
-//! write a key to a file.
+//! The model's own text and the arguments of its calls stay unchanged, because a user may ask a
+//! model to write a key to a file.
 
 use jaato_types::{Completion, Delta, ModelInfo, Part, ToolCall};
 
-/// Cleans an answer: the ids and names of its tool calls, and the word for why it stopped.
+/// Cleans an answer: the ids and names of its tool calls, and its finish reason.
 pub fn clean_completion(completion: &mut Completion, clean: impl Fn(&str) -> String) {
     if let Some(word) = &mut completion.finish_word {
         *word = clean(word);
@@ -17,7 +17,7 @@ pub fn clean_completion(completion: &mut Completion, clean: impl Fn(&str) -> Str
     }
 }
 
-/// Cleans what the server tells about a model.
+/// Cleans the server's facts about a model.
 pub fn clean_model(model: &mut ModelInfo, clean: impl Fn(&str) -> String) {
     let accepts = model.accepts.iter_mut().flatten();
     let texts = [&mut model.name, &mut model.title].into_iter().chain(accepts);
@@ -26,7 +26,7 @@ pub fn clean_model(model: &mut ModelInfo, clean: impl Fn(&str) -> String) {
     }
 }
 
-/// Cleans what comes before the answer.
+/// Cleans a delta that precedes the answer.
 pub(crate) fn clean_delta(delta: &mut Delta, clean: impl Fn(&str) -> String) {
     match delta {
         Delta::ToolCall(call) => clean_call(call, clean),

@@ -1,13 +1,14 @@
-//! The living instances of plugins, and the one way to ask one something.
+//! The living instances of plugins, and the only way to call them.
 //!
-//! A plugin is opened when it is first called, in this process or in a worker; it is followed by
-//! its next edition, made again when its worker dies, and closed with its session. [`PluginCaller`]
-//! asks: it looks whether the plugin's file changed, lends the instance, makes the services of the
-//! call, waits, saves. What the services are it does not know: [`ServiceFactory`] makes them.
+//! A plugin is opened when it is first called, in this process or in a worker. Its next edition
+//! replaces it, it is created again when its worker dies, and it is closed with its session.
+//! [`PluginCaller`] makes the calls: it checks whether the plugin's file changed, lends the
+//! instance, creates the call's services, waits and saves. [`ServiceFactory`] provides the
+//! services, whose content this crate does not know.
 //!
 //! Invariants:
-//! - A plugin is opened once a process, and only to call it.
-//! - What an instance saved is given to the one that follows it.
+//! - A plugin is opened once per process, and only to call it.
+//! - An instance's saved state is passed to its successor.
 
 mod caller;
 mod copies;

@@ -1,4 +1,4 @@
-//! Where a call of a plugin stands: its session, what it may reach there, and who hears of it.
+//! The site of a plugin call: its session, what it may access there, and who follows it.
 
 use std::sync::Arc;
 
@@ -10,78 +10,78 @@ use parking_lot::Mutex;
 
 use crate::instances::AskingInstance;
 
-/// Takes what a service tells while it works: shown where the call is shown.
+/// Receives a service's deltas while it works, and shows them with the call.
 pub type Tell = Arc<dyn Fn(Delta) + Send + Sync>;
 
-/// Hears that bytes came from the network, whatever they say.
+/// Signals that bytes arrived from the network, whatever they contain.
 pub type Alive = Arc<dyn Fn() + Send + Sync>;
 
-/// What a tool call has attached so far.
+/// The attachments of a tool call so far.
 pub type Attachments = Arc<Mutex<Vec<Data>>>;
 
-/// What a call may ask of the host.
+/// What a call may request from the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// All that the plugin may ask for.
+    /// Everything that the plugin may request.
     #[default]
     Full,
-    /// What only reads: the call is a question to the plugin, and no act of anybody's.
+    /// Only reads, because the call is only a question to the plugin.
     Reads,
 }
 
-/// Where a call stands in a session.
+/// The place of a call in a session.
 #[derive(Clone)]
 pub struct CallSite {
-    /// The session; empty for a call typed by a person.
+    /// The session, empty for a call typed by a user.
     pub session: SessionId,
-    /// Model and tokens, where the session has a model.
+    /// Model and tokens, if the session has a model.
     pub facts: Option<SharedFacts>,
-    /// The name under `[providers]` by which a provider is asked, where it is one of those.
+    /// The name under `[providers]` by which a provider is used, if any.
     pub provider: Option<Arc<str>>,
-    /// The call, where it is a tool's.
+    /// The id of the tool call, if it is one.
     pub call: Option<CallId>,
-    /// The session's objects, where a tool or a command runs.
+    /// The session's objects, if a tool or a command runs.
     pub objects: Option<CallObjects>,
     /// The session's execution environment.
     pub environment: Option<Arc<dyn EnvironmentAccess>>,
-    /// Hears of each piece of an answer from the network, where a provider answers a request.
+    /// Notified of each network piece while a provider answers a request.
     pub alive: Option<Alive>,
-    /// What the call streams, where a tool runs.
+    /// The call's streamed output, if a tool runs.
     pub streamed: Option<StreamedOutput>,
-    /// What goes beside the result, where a tool runs.
+    /// The attachments of the result, if a tool runs.
     pub attachments: Option<Attachments>,
-    /// The JSON of what is asked, where that is larger than a frame and the call reads it.
+    /// The JSON of a request that is larger than a frame, which the call reads.
     pub request: Option<Arc<[u8]>>,
-    /// How many calls of plugins stand above it.
+    /// Number of plugin calls above it.
     pub depth: u32,
-    /// Stops the call's deadline while it waits for a person or in a queue.
+    /// Pauses the call's deadline while it waits for a user or in a queue.
     pub hold: Hold,
-    /// What it may ask of the host.
+    /// What it may request from the host.
     pub access: Access,
-    /// What the file operations of the call keep off; without it, what rules deny to all.
+    /// The limits of the call's file operations, or `None` for the general deny rules.
     pub files: Option<Arc<CallFiles>>,
 }
 
-/// The objects of a session, as one call of a plugin has them.
+/// The objects of a session for one call of a plugin.
 #[derive(Clone)]
 pub struct CallObjects {
-    /// The session's.
+    /// The session's objects.
     pub shared: SharedObjects,
-    /// The tool that runs; the command's name where it is none.
+    /// The running tool, or the command's name.
     pub tool: String,
 }
 
-/// The execution environment of a session, as the calls of its plugins reach it.
+/// A session's execution environment, as its plugins' calls access it.
 pub trait EnvironmentAccess: Send + Sync {
-    /// Answers what a tool asks of files, programs and terminals; `None` where the environment's
-    /// own plugin asks, which has none.
+    /// Answers a tool's request about files, programs and terminals. Returns `None` for the
+    /// environment's own plugin, which cannot make such requests.
     fn call(&self, asked: EnvironmentRequest) -> Option<BoxFuture<'static, Result<Served, Error>>>;
 
-    /// Answers what a plugin asks of the resources that are kept in the environment.
+    /// Answers a plugin's request about the resources in the environment.
     fn resources(&self, asked: EnvironmentRequest) -> BoxFuture<'static, Result<Served, Error>>;
 }
 
-/// What a call of a plugin asks of its session's environment.
+/// A plugin call's request to its session's environment.
 pub struct EnvironmentRequest {
     /// The plugin that asks.
     pub plugin: PluginName,
@@ -89,23 +89,24 @@ pub struct EnvironmentRequest {
     pub session: SessionId,
     /// The instance that asks.
     pub asker: AskingInstance,
-    /// What is asked.
+    /// The operation.
     pub operation: String,
     /// Its frame.
     pub request: Vec<u8>,
     /// The limits of the call's file operations, if a call asks.
     pub files: Option<Arc<CallFiles>>,
-    /// Who hears of it.
+    /// Receives the deltas.
     pub tell: Tell,
 }
 
 impl CallSite {
-    /// A call that belongs to no session.
+    /// Returns a site that belongs to no session.
     pub fn of_nobody() -> Self {
         Self::of(SessionId::from(""))
     }
 
-    /// A call for a session, or for what stands in for one, that reaches nothing there.
+    /// Returns a site for a session, or for an id that takes the place of a session, without access
+    /// to anything there.
     pub fn of(session: SessionId) -> Self {
         Self {
             session,
@@ -125,13 +126,13 @@ impl CallSite {
         }
     }
 
-    /// The same for a question to a plugin, which only reads.
+    /// Returns the same site for a question to a plugin, which only reads.
     #[must_use]
     pub fn reading(self) -> Self {
         Self { access: Access::Reads, ..self }
     }
 
-    /// The same for a tool or a command of that name, while it is not called.
+    /// Returns the same site for a tool or a command with this name, while it is not called.
     #[must_use]
     pub fn for_tool(self, name: &str, has_model: bool, scope: &CallScope) -> Self {
         let objects = CallObjects { shared: scope.objects.clone(), tool: name.to_owned() };
@@ -140,7 +141,7 @@ impl CallSite {
         Self { facts, objects: Some(objects), depth, hold, files: scope.files.clone(), ..self }
     }
 
-    /// The same for the instance that the call has made, which outlives it.
+    /// Returns the same site for the instance that the call has created, which outlives the call.
     #[must_use]
     pub fn for_instance(&self) -> Self {
         Self {
@@ -158,13 +159,13 @@ impl CallSite {
         }
     }
 
-    /// Returns the tool or command that runs, where one does.
+    /// Returns the running tool or command, if there is one.
     pub fn running(&self) -> Option<&str> {
         self.objects.as_ref().map(|objects| objects.tool.as_str())
     }
 }
 
-/// Tells whoever follows a call.
+/// Returns a receiver that shows deltas to a call's followers.
 pub fn teller(scope: &CallScope) -> Tell {
     let sink = scope.output.clone();
     Arc::new(move |delta| {

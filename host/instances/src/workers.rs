@@ -1,4 +1,4 @@
-//! Starts the processes in which plugins run apart from the host.
+//! Starts the processes in which plugins run outside of the host.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -21,20 +21,21 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::watch;
 
-/// Descriptors that a worker may have open.
+/// Limit on a worker's open descriptors.
 pub const WORKER_OPEN_FILES: u64 = 512;
-/// Address space of a worker whose plugin is not trusted: it must not take the machine's memory.
+/// Address space of a worker with an untrusted plugin, so that it cannot exhaust the machine's
+/// memory.
 pub const WORKER_MEMORY_BYTES: u64 = 2 * 1024 * 1024 * 1024;
-/// Most of what a worker printed that an error repeats.
+/// Maximum bytes of a worker's output to repeat in an error.
 const PRINTED_BYTES_MAX: usize = 400;
-/// How long the rest of what it printed is waited for after its end.
+/// How long to wait for the rest of its output after its end.
 const PRINTED_MAX: Duration = Duration::from_millis(100);
-/// Longest line of the log; a longer one goes on in the next.
+/// Longest line of the log. Longer lines are split.
 const LINE_BYTES_MAX: usize = 4096;
-/// Variables that every worker gets, where the host has them.
+/// Variables that every worker gets, if the host has them.
 const VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
 
-/// What workers are started with.
+/// Starts workers.
 pub struct Workers {
     supervisor: Supervisor,
     executable: PathBuf,
@@ -46,22 +47,22 @@ pub struct WorkerOf<'a> {
     /// The file that it opens.
     pub file: &'a Path,
     pub manifest: &'a Manifest,
-    /// Whether it might as well run inside jaato: then its memory is not limited.
+    /// Whether it could also run inside jaato. Its memory is then not limited.
     pub is_trusted: bool,
     /// The session that it belongs to.
     pub owner: Option<&'a str>,
-    /// Returns the value of a variable, of those that the plugin may see.
+    /// Returns the value of a variable, if the plugin may see it.
     pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
 }
 
-/// A worker that was started: the host's end of its socket, and its process.
+/// A started worker: the host's end of its socket, and its process.
 pub struct StartedWorker {
     pub socket: UnixStream,
     pub process: Arc<dyn WorkerProcess>,
 }
 
 impl Workers {
-    /// Makes them; starts nothing.
+    /// Creates a starter for workers. Starts nothing.
     pub fn new(supervisor: Supervisor, executable: PathBuf, log: Log) -> Self {
         Self { supervisor, executable, log }
     }
@@ -69,7 +70,7 @@ impl Workers {
     /// Starts a worker.
     ///
     /// # Errors
-    /// When there is no socket, or the process cannot be started.
+    /// If there is no socket, or the process cannot be started.
     pub async fn start(&self, asked: WorkerOf<'_>) -> Result<StartedWorker, Error> {
         let WorkerOf { file, manifest, .. } = asked;
         let failed = |what: String| Error::new(ErrorKind::Io, what);
@@ -106,7 +107,7 @@ impl Workers {
     }
 }
 
-/// Returns the variables that every worker gets and those that its manifest names.
+/// Returns the variables that every worker gets, and those that its manifest names.
 fn variables(asked: &WorkerOf<'_>) -> BTreeMap<OsString, OsString> {
     let common = VARIABLES.map(|name| WorkerVariable { name, value: None, memory_below: None });
     let named = asked.manifest.variables.iter().filter_map(|entry| WorkerVariable::parse(entry));
@@ -122,12 +123,12 @@ fn variables(asked: &WorkerOf<'_>) -> BTreeMap<OsString, OsString> {
     };
     let mut variables: BTreeMap<OsString, OsString> =
         common.into_iter().chain(named).filter_map(value).collect();
-    // What runs below a plugin must not trust in the person's name.
+    // Programs below a plugin must not trust anything in the user's name.
     variables.insert(SESSION_MARKER.into(), asked.owner.unwrap_or("none").into());
     variables
 }
 
-/// Returns the memory that a process could still take, in bytes; none where it cannot be told.
+/// Returns the memory that a process could still allocate, in bytes, or `None` if that is unknown.
 fn available_memory() -> Option<u64> {
     let mut system = sysinfo::System::new().ok()?;
     system.refresh_memory();
@@ -140,7 +141,7 @@ fn available_memory() -> Option<u64> {
 struct WorkerChild {
     child: Child,
     printed: Arc<Mutex<Vec<u8>>>,
-    /// Closed when all that it printed was read.
+    /// Closed when all its output was read.
     read: watch::Receiver<()>,
 }
 
@@ -148,7 +149,7 @@ impl WorkerProcess for WorkerChild {
     fn ended(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
             let exit = self.child.wait().await;
-            // A child of its own may hold the pipe open.
+            // A child of the worker may hold the pipe open.
             let mut read = self.read.clone();
             let _ = tokio::time::timeout(PRINTED_MAX, read.changed()).await;
             match exit {
@@ -160,7 +161,7 @@ impl WorkerProcess for WorkerChild {
 
     fn end(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            // What survives is not ours to end; the guardian tries again at the host's end.
+            // We may not kill the survivors. The guardian tries again at the host's end.
             let _ = self.child.end().await;
         })
     }
@@ -177,21 +178,22 @@ impl WorkerProcess for WorkerChild {
     }
 }
 
-/// Tells whether a process was stopped; false where `/proc` does not say.
+/// Returns true if a process was stopped, or false if `/proc` is unavailable.
 fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name, which may hold anything, ends with the last parenthesis.
+    // The name may contain any character and ends with the last parenthesis.
     let after = stat.iter().rposition(|byte| *byte == b')').unwrap_or(stat.len());
     stat.get(after + 2) == Some(&b'T')
 }
 
-/// Writes what plugins inside the host print to the log, a line each, until nobody can print any
-/// more. `source` is whose the lines are called.
+/// Writes the output of plugins inside the host to the log, line by line, until the output ends.
+/// `source` is the name for the lines.
 pub async fn log_printed(log: Log, source: String, output: impl AsyncRead + Unpin) {
     Printed { plugin: PluginName::from(source), log }.read(output, Arc::default()).await;
 }
 
-/// Reads what a worker prints: a line of the log each, the last of it for the error of its death.
+/// Writes a worker's output to the log line by line, and keeps the last part for the error of its
+/// death.
 struct Printed {
     plugin: PluginName,
     log: Log,
@@ -271,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_value_for_little_memory_counts_where_there_is_little() {
-        // No machine has less than nothing, and none has a million times a gibibyte.
+        // No machine has less than 0 bytes, and none has a million GiB.
         check(&["A=1 if memory < 0 GiB"], &[], &[]);
         check(&["A=1 if memory < 1000000 GiB"], &[], &[("A", "1")]);
         check(&["A=1 if memory < 0 GiB"], &[("A", "2")], &[("A", "2")]);

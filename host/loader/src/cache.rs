@@ -1,9 +1,9 @@
-//! The cache of manifests and descriptions, so that a start opens no plugin file at all.
+//! The cache of manifests and descriptions, so that a start opens no plugin files.
 //!
-//! One JSON file. An entry holds for exactly one state of one file (path, size, times, inode) and
-//! one host version. What the cache says is used for listing only: before a file is opened to be
-//! called it is read again. A cache that cannot be read is made anew; it holds nothing that is not
-//! in the files.
+//! The cache is one JSON file. An entry is valid for exactly one state of a file (path, size,
+//! times, inode) and one host version. It is used only for listing: a file is read again before the
+//! host opens it for calls. An unreadable cache is rebuilt, because everything in it comes from the
+//! plugin files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,13 @@ use jaato_places::PlaceError;
 use jaato_types::{Description, Error, Manifest};
 use serde::{Deserialize, Serialize};
 
-/// Version of the cache's shape; a file of another version is made anew.
+/// Version of the cache format. A file of another version is rebuilt.
 const VERSION: u32 = 1;
 
-/// Largest cache that is read, in bytes: 1,000 plugins with 100 tools each stay below it.
+/// Largest cache file that is read, in bytes. 1,000 plugins with 100 tools each need less.
 const CACHE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The state of a file for which an entry holds.
+/// The state of a file for which an entry is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     size: u64,
@@ -30,37 +30,37 @@ pub struct Stamp {
     inode: u64,
 }
 
-/// What is known of one plugin file.
+/// The known facts about one plugin file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     stamp: Stamp,
     /// The embedded manifest.
     pub manifest: Manifest,
-    /// SHA-256 of the content in hex, where it was asked for.
+    /// SHA-256 of the content in hex, if it was computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// What the describing child said; absent when it was not asked.
+    /// The result of the describing child, if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub described: Option<Described>,
 }
 
-/// What came of describing a plugin. Failures are kept too: a describe that hangs costs its
-/// deadline once.
+/// The result of describing a plugin. Failures are kept as well, so that a describe that hangs
+/// waits for its deadline only once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Described {
     /// The description.
     Ok(Box<Description>),
-    /// Why there is none.
+    /// Why there is no description.
     Failed(Error),
 }
 
-/// The cache, read once and written when something changed.
+/// The cache. Read once, and written if something changed.
 #[derive(Debug)]
 pub struct DescriptionCache {
     path: PathBuf,
     host_version: String,
-    /// By path, as text: paths are slow to compare, and no other can be a key in JSON.
+    /// Keyed by path as text: paths are slow to compare, and JSON keys must be text.
     entries: BTreeMap<String, Entry>,
     is_changed: bool,
     /// Why the file is not used.
@@ -75,17 +75,17 @@ struct OnDisk {
 }
 
 impl Stamp {
-    /// Takes the state of a file.
+    /// Returns the current state of a file.
     ///
     /// # Errors
-    /// When the file cannot be looked at.
+    /// If the file's metadata cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH);
         let (changed_ns, inode) = unix_facts(&metadata);
         Ok(Self {
             size: metadata.len(),
-            // Nanoseconds since 1970 leave 64 bits in 2554.
+            // Nanoseconds since 1970 overflow 64 bits in 2554.
             modified_ns: modified.map_or(0, |time| time.as_nanos() as u64),
             changed_ns,
             inode,
@@ -93,7 +93,7 @@ impl Stamp {
     }
 }
 
-/// The time of the last change of the inode cannot be set by hand, unlike that of the content.
+/// Returns the inode and its change time, which no one can set, unlike the modification time.
 fn unix_facts(metadata: &fs::Metadata) -> (i64, u64) {
     use std::os::unix::fs::MetadataExt as _;
     let nanoseconds = metadata.ctime().saturating_mul(1_000_000_000);
@@ -101,21 +101,21 @@ fn unix_facts(metadata: &fs::Metadata) -> (i64, u64) {
 }
 
 impl Entry {
-    /// Makes an entry that knows the manifest only.
+    /// Creates an entry with only the manifest.
     pub fn new(stamp: Stamp, manifest: Manifest) -> Self {
         Self { stamp, manifest, sha256: None, described: None }
     }
 
-    /// Returns the state of the file that the entry is of.
+    /// Returns the file state for which the entry is valid.
     pub fn stamp(&self) -> &Stamp {
         &self.stamp
     }
 }
 
 impl DescriptionCache {
-    /// Reads the cache; one that is missing, damaged, or of another version counts as empty. So
-    /// does one that somebody else may have written: what stands in it decides what a model is
-    /// offered and what is asked about.
+    /// Reads the cache. A missing, damaged or outdated cache counts as empty. So does a cache that
+    /// another user could have written, because its content decides which tools a model gets and
+    /// which calls need a prompt.
     pub fn read(path: PathBuf, host_version: &str) -> Self {
         let (entries, problem) = match jaato_places::read(&path, CACHE_BYTES_MAX) {
             Ok(Some(text)) => (parse_entries(&text, host_version).unwrap_or_default(), None),
@@ -125,19 +125,19 @@ impl DescriptionCache {
         Self { path, host_version: host_version.to_owned(), entries, is_changed: false, problem }
     }
 
-    /// Returns why the file is not used, neither read nor written.
+    /// Returns why the file is neither read nor written.
     pub fn problem(&self) -> Option<&PlaceError> {
         self.problem.as_ref()
     }
 
-    /// Returns what was known last of a file, in whatever state it is.
+    /// Returns the latest entry of a file, whatever the file's current state is.
     pub fn last(&self, path: &Path) -> Option<&Entry> {
         self.entries.get(path.to_str()?)
     }
 
-    /// Takes out what is known of a file in the state that it has. Whoever goes on to write the
-    /// cache puts it back first: copies of all entries would cost a start with many plugins more
-    /// than reading them does.
+    /// Removes and returns the entry for a file in its current state. A caller that writes the
+    /// cache later must put the entry back. Copying all entries would cost a start with many
+    /// plugins more than reading them.
     pub fn take(&mut self, path: &Path, stamp: &Stamp) -> Option<Entry> {
         let path = path.to_str()?;
         if self.entries.get(path)?.stamp != *stamp {
@@ -146,19 +146,18 @@ impl DescriptionCache {
         self.entries.remove(path)
     }
 
-    /// Keeps what is known of a file. A path that is no UTF-8 cannot be a key in JSON: it is not
-    /// kept.
+    /// Stores an entry. A path that is not UTF-8 cannot be a JSON key and is not stored.
     pub fn put(&mut self, path: &Path, entry: Entry) {
         let Some(path) = path.to_str() else { return };
         self.is_changed = true;
         self.entries.insert(path.to_owned(), entry);
     }
 
-    /// Writes the cache if something changed, beside its place and then renamed. Entries of files
-    /// that are gone are left out.
+    /// Writes the cache if something changed, to a temporary file that is then renamed. Omits
+    /// entries of missing files.
     ///
     /// # Errors
-    /// When it cannot be written; the host works without it.
+    /// If the cache cannot be written. The host works without it.
     pub fn write(&mut self) -> io::Result<()> {
         if !self.is_changed || self.problem.is_some() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! One call of a plugin, on the plugin executor or in a worker, as its session holds it.
+//! A plugin call as its session holds it, on the plugin executor or in a worker.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use jaato_types::Error;
 
 use crate::remote::{RemoteCall, RemoteCanceller};
 
-/// A call that runs, on the plugin executor or in a worker. Dropping it cancels the call.
+/// A running call, on the plugin executor or in a worker. Dropping it cancels the call.
 ///
-/// Read [`RunningCall::next_emission`] to its end first, then take [`RunningCall::answer`]:
-/// everything that the call emitted is there before the answer is.
+/// Read [`RunningCall::next_emission`] to its end first, then take [`RunningCall::answer`]: all
+/// emissions arrive before the answer.
 #[must_use = "dropping it cancels the call"]
 pub struct RunningCall {
-    // Before the task: the flag is set first, so that what the plugin does meanwhile is refused.
+    // Dropped before the task, so that the cancel flag is set first and further requests of the
+    // plugin are refused.
     core: CancelOnDrop,
     work: Work,
 }
@@ -40,7 +41,8 @@ impl RunningCall {
         Self { core: CancelOnDrop(core), work: Work::Remote(call) }
     }
 
-    /// Waits for the next frame that the call emits; none when the call has ended and all is read.
+    /// Waits for the next frame that the call emits. Returns `None` once the call has ended and
+    /// every frame was read.
     pub async fn next_emission(&mut self) -> Option<Vec<u8>> {
         let next = self.core.0.next_emission();
         match &self.work {
@@ -49,7 +51,7 @@ impl RunningCall {
         }
     }
 
-    /// Cancels the call and keeps it, so that the rest of its emissions can be read; its answer is
+    /// Cancels the call but keeps it, so that the remaining emissions can be read. Its answer is
     /// `cancelled`.
     pub fn cancel(&self) {
         self.core.0.cancel();
@@ -59,7 +61,7 @@ impl RunningCall {
         }
     }
 
-    /// Returns what cancels the call while somebody else waits for it.
+    /// Returns a handle that cancels the call while another task waits for it.
     pub fn canceller(&self) -> Canceller {
         let remote = match &self.work {
             Work::Local(_) => None,
@@ -71,13 +73,13 @@ impl RunningCall {
     /// Waits for the answer: a checked frame.
     ///
     /// # Errors
-    /// What the plugin answers; `plugin_misbehaved` for what is no answer, `plugin_disabled`,
+    /// The plugin's error, `plugin_misbehaved` for an invalid answer, `plugin_disabled`, or
     /// `cancelled`.
     pub async fn answer(self) -> Result<Vec<u8>, Error> {
         self.answer_bytes().await.map(Bytes::into_vec)
     }
 
-    /// Waits for the answer, in the memory in which it came.
+    /// Waits for the answer, without copying it.
     ///
     /// # Errors
     /// As [`RunningCall::answer`].
@@ -89,19 +91,19 @@ impl RunningCall {
     }
 }
 
-/// Cancels a call, from anywhere.
+/// Cancels a call from anywhere.
 pub struct Canceller {
     core: Arc<HostContext>,
     remote: Option<RemoteCanceller>,
 }
 
 impl Canceller {
-    /// Makes what cancels a call on the plugin executor.
+    /// Returns a canceller for a call on the plugin executor.
     pub(crate) fn local(core: Arc<HostContext>) -> Self {
         Self { core, remote: None }
     }
 
-    /// Cancels the call: from here on nothing that it waits for is given to it.
+    /// Cancels the call. Everything that it waits for is refused afterwards.
     pub fn cancel(&self) {
         self.core.cancel();
         match &self.remote {

@@ -1,4 +1,4 @@
-//! Why a file that has a manifest cannot be opened: one line for a person and a hint.
+//! Why a file with a manifest cannot be opened: one line for the user and a hint.
 
 use std::path::PathBuf;
 
@@ -13,32 +13,32 @@ use crate::manifest::{FileError, FileProblem};
 pub struct LoadError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The problem.
     pub problem: LoadProblem,
 }
 
-/// What is wrong with a plugin that is to be opened.
+/// A problem with opening a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadProblem {
-    /// Found without running a line of it.
+    /// Found without running any of its code.
     #[error("{0}")]
     File(FileProblem),
-    /// The dynamic linker refused it; its own words.
+    /// The dynamic linker refused it, with this message.
     #[error("the system's linker refused it: {0}")]
     Linker(String),
-    /// It does not export what a plugin exports.
+    /// It lacks the export of a plugin.
     #[error("it does not export `{}`", EXPORT_NAME)]
     NoSymbol,
-    /// What it exports was made by something that this host does not understand.
-    #[error("what it exports as `{name}` cannot be read: {0}", name = EXPORT_NAME)]
+    /// Its export has a format that this host does not understand.
+    #[error("its export `{name}` cannot be read: {0}", name = EXPORT_NAME)]
     ForeignHeader(String),
     /// It was built against another major version of the boundary.
     #[error("{}", FileProblem::Api { has: String::clone(.has) })]
     Api {
-        /// The plugin's.
+        /// The plugin's version.
         has: String,
     },
-    /// The layouts differ although the versions say that they agree.
+    /// The layouts differ although the versions match.
     #[error("its plugin-api {api} differs from this host's {}: {mismatch}", API_VERSION)]
     Layout {
         /// The version that the plugin was built against.
@@ -46,16 +46,16 @@ pub enum LoadProblem {
         /// The first difference.
         mismatch: Mismatch,
     },
-    /// Its table of functions, where it is not written in Rust, cannot be used; the text says why.
-    #[error("what it exports as `{name}` cannot be used: {0}", name = EXPORT_NAME_C1)]
+    /// The function table of a non-Rust plugin cannot be used. The text says why.
+    #[error("its export `{name}` cannot be used: {0}", name = EXPORT_NAME_C1)]
     CTable(String),
-    /// Its root module could not be made; its own words.
+    /// Its root module could not be created. The text is its own message.
     #[error("it failed to start: {0}")]
     Root(String),
 }
 
 impl LoadProblem {
-    /// Returns what to do about it, where there is something.
+    /// Returns what the user can do about it, if anything.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::File(problem) => problem.hint(),

@@ -1,4 +1,4 @@
-//! The plugin executor on tokio: its time, and where services find their reactor.
+//! The plugin executor on tokio: its timers, and the reactor for services.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,28 +6,29 @@ use std::time::Duration;
 use jaato_plugin_engine::{Live, Runtime, THREADS, Watch, Work};
 use tokio::runtime::Handle;
 
-/// The plugin executor. Cloning gives another handle; its threads end with the last one and the
-/// last task.
+/// The plugin executor. Clones are handles to the same executor. Its threads end with the last
+/// handle and the last task.
 #[derive(Clone)]
 pub struct Executor(pub(crate) jaato_plugin_engine::Executor);
 
 impl Executor {
-    /// Makes an executor of [`THREADS`] threads. Starts none yet.
+    /// Creates an executor of [`THREADS`] threads. Starts none yet.
     ///
-    /// `runtime` is where the host's own futures (services, timers) find their reactor; `watch` is
-    /// told of what plugins log and of what they do wrong.
+    /// The host's own futures (services, timers) use the reactor of `runtime`. `watch` receives the
+    /// plugins' log lines and reports of their misbehaviour.
     pub fn new(runtime: Handle, watch: Arc<dyn Watch>) -> Self {
         let runtime = Arc::new(OnTokio(runtime));
         Self(jaato_plugin_engine::Executor::new(THREADS, runtime, watch))
     }
 
-    /// Runs an empty future on the executor and waits for it: what a hop costs. For benchmarks.
+    /// Runs an empty future on the executor and waits for it, to measure the cost of a hop. For
+    /// benchmarks.
     #[doc(hidden)]
     pub async fn hop(&self) {
         self.0.hop().await;
     }
 
-    /// Returns how much of what contexts hold is alive. For leak tests.
+    /// Returns how many objects held by contexts are alive. For leak tests.
     #[doc(hidden)]
     pub fn live(&self) -> Live {
         self.0.live()

@@ -1,4 +1,4 @@
-//! Finds plugin files in their places, in a fixed order. Reads directories and nothing else.
+//! Finds plugin files in their folders, in a fixed order. Only reads directories.
 
 use std::env::consts::DLL_SUFFIX;
 use std::fmt;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use jaato_places::{Owners, check_file_in, check_folder};
 
-/// Most files that one folder is searched for: more is a mistake such as `--plugin-dir /usr/lib`.
+/// Maximum number of files per folder. More files mean a mistake such as `--plugin-dir /usr/lib`.
 pub const FILES_PER_FOLDER_MAX: usize = 1000;
 
-/// Where a plugin file lies, from the most trusted on: of two that claim a name, the earlier has
-/// it.
+/// Where a plugin file was found, from most to least trusted. If two plugins claim a name, the
+/// earlier place wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PlaceKind {
-    /// Beside the executable, where only its owner, this user and root can write.
+    /// Next to the executable, in folders that only their owner, this user and root can write.
     Shipped,
     /// `--plugin-dir`.
     CommandLine,
@@ -27,45 +27,46 @@ pub enum PlaceKind {
     Workspace,
 }
 
-/// A folder that is searched.
+/// A folder to search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// What it is.
+    /// The kind of place.
     pub kind: PlaceKind,
     /// The folder.
     pub folder: PathBuf,
-    /// Who may own what is used of it, where that is asked at all.
+    /// Who may own its files, if ownership matters.
     owners: Owners,
 }
 
-/// A file that by its name may be a plugin.
+/// A file that may be a plugin, judging by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Its path, as the folder was given.
+    /// Its path, based on the folder as given.
     pub path: PathBuf,
     /// Where it was found.
     pub place: PlaceKind,
 }
 
-/// What the search gave: files in order, and a line for each folder or file that could not be used.
+/// The result of a search: files in order, and a problem for each folder or file that could not be
+/// used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// The files, by place and then by name.
     pub files: Vec<FoundFile>,
-    /// What was wrong, one line each.
+    /// The problems.
     pub problems: Vec<PlaceProblem>,
 }
 
-/// Why a folder, or a file by its place, cannot be used.
+/// Why a folder, or a file because of its place, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceProblem {
-    /// A folder that a person named is missing or cannot be read.
+    /// A folder that the user named is missing or cannot be read.
     Unreadable(PathBuf, String),
-    /// More files than [`FILES_PER_FOLDER_MAX`]; the rest is left out.
+    /// More files than [`FILES_PER_FOLDER_MAX`]. The rest is ignored.
     TooMany(PathBuf),
-    /// Links among a workspace's plugins: the first, and how many.
+    /// Links among a workspace's plugins: the first link, and their number.
     Links(PathBuf, usize),
-    /// A folder or file that somebody else may have written: why, and what to do.
+    /// A folder or file that another user may have written: why, and what to do.
     NotUsed(String),
 }
 
@@ -77,7 +78,7 @@ impl fmt::Display for PlaceProblem {
             }
             Self::TooMany(path) => write!(
                 f,
-                "`{}` holds more than {FILES_PER_FOLDER_MAX} libraries, the rest is left out\nhint: give the plugins a folder of their own",
+                "`{}` contains more than {FILES_PER_FOLDER_MAX} libraries, the rest is ignored\nhint: put the plugins into a separate folder",
                 path.display()
             ),
             Self::Links(first, count) => {
@@ -94,15 +95,15 @@ impl fmt::Display for PlaceProblem {
 }
 
 impl Place {
-    /// Names a folder of this user's.
+    /// Creates a place whose files this user may own.
     pub fn new(kind: PlaceKind, folder: &Path) -> Self {
         Self { kind, folder: folder.to_owned(), owners: Owners::own() }
     }
 }
 
 impl PlaceKind {
-    /// Tells whether what lies there is used only if nobody else can write it. In a folder that a
-    /// person named, each file is trusted by its content instead.
+    /// Returns true if files there are used only if no other user can write them. In a folder that
+    /// the user named, each file is trusted by its content instead.
     fn must_be_private(self) -> bool {
         match self {
             Self::Shipped | Self::User => true,
@@ -110,7 +111,7 @@ impl PlaceKind {
         }
     }
 
-    /// Returns the word for lists.
+    /// Returns the name for lists.
     pub fn name(self) -> &'static str {
         match self {
             Self::Shipped => "shipped",
@@ -122,8 +123,8 @@ impl PlaceKind {
     }
 }
 
-/// Returns the shipped folders of an executable: `../plugins` and `../lib/jaato/plugins` from its
-/// real path, never from the working directory or a variable.
+/// Returns the shipped folders of an executable: `../plugins` and `../lib/jaato/plugins` relative
+/// to its real path, never to the working directory or a variable.
 pub fn shipped_places(executable: &Path) -> Vec<Place> {
     let real = fs::canonicalize(executable);
     let Some(root) =
@@ -195,8 +196,8 @@ fn search(place: &Place, found: &mut Found) {
     found.problems.extend(links.into_iter().next().map(|first| PlaceProblem::Links(first, count)));
 }
 
-/// Tells whether `.jaato/plugins` is a folder of the workspace itself: a link could lead anywhere,
-/// and what lies behind it is not what was trusted with the workspace.
+/// Returns true if `.jaato/plugins` is a folder of the workspace itself. A link could lead to files
+/// that the user's trust in the workspace does not cover.
 fn is_plain_folder(folder: &Path) -> bool {
     let is_plain = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     is_plain(folder) && folder.parent().is_none_or(is_plain)
@@ -269,7 +270,9 @@ mod tests {
         let [problem] = &found.problems[..] else { unreachable!("{found:?}") };
         let theirs = theirs.canonicalize().unwrap();
         assert!(
-            problem.to_string().starts_with(&format!("`{}` is not used: others", theirs.display()))
+            problem
+                .to_string()
+                .starts_with(&format!("`{}` is not used: users other", theirs.display()))
         );
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         assert!(find(&[place]).files.is_empty());

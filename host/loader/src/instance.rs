@@ -1,4 +1,4 @@
-//! A living instance of a plugin, in this process or in a worker: its calls, what it saves, its
+//! A living instance of a plugin, in this process or in a worker: its calls, its saved state, its
 //! end.
 
 use std::future::Future;
@@ -11,11 +11,11 @@ use crate::call::{Canceller, RunningCall};
 use crate::executor::Executor;
 use crate::remote::{self, Worker};
 
-/// An instance of a plugin. Share it behind an `Arc`; close it, or drop it without asking it to
-/// save.
+/// An instance of a plugin, shared in an `Arc`. Close it to let it save its state. Dropping it does
+/// not save.
 pub struct Instance(Backend);
 
-/// Where it lives.
+/// Where the instance lives.
 enum Backend {
     Local(Local),
     Worker(Worker),
@@ -26,7 +26,7 @@ impl Instance {
         Self(Backend::Local(local))
     }
 
-    /// Returns the instance in this process, or `None` for one in a worker.
+    /// Returns the instance in this process, or `None` for an instance in a worker.
     fn here(&self) -> Option<&Local> {
         match &self.0 {
             Backend::Local(local) => Some(local),
@@ -41,12 +41,12 @@ impl Instance {
         }
     }
 
-    /// Makes an instance in a worker that was just started. Dropping the future ends the worker.
+    /// Creates an instance in a freshly started worker. Dropping the future ends the worker.
     ///
     /// # Errors
-    /// What the worker or the plugin answers: it cannot be opened, refuses to be made, takes too
-    /// long, or is gone. Where it refuses what was saved, a fresh instance is made: see
-    /// [`Instance::refusal`].
+    /// The error of the worker or the plugin: for example, the file cannot be opened, the plugin
+    /// refuses, or creating takes too long. If the plugin only refuses the saved state, creates a
+    /// fresh instance: see [`Instance::refusal`].
     pub async fn in_worker(executor: &Executor, start: remote::Start) -> Result<Self, Error> {
         Ok(Self(Backend::Worker(Worker::start(executor, start).await?)))
     }
@@ -59,23 +59,24 @@ impl Instance {
         }
     }
 
-    /// Tells whether it lives in a worker.
+    /// Returns true if the instance lives in a worker.
     pub fn is_in_worker(&self) -> bool {
         self.worker().is_some()
     }
 
-    /// Returns what the plugin in a worker said to what an earlier instance had saved, where it
-    /// refused that and begins afresh. Keep the bytes, and say so.
+    /// Returns the plugin's error if it refused the saved state and started fresh in a worker. Keep
+    /// the saved bytes, and report the error.
     pub fn refusal(&self) -> Option<&Error> {
         self.worker()?.refusal()
     }
 
-    /// Returns why every call fails from here on: its worker is gone. None while it lives.
+    /// Returns why every further call fails if the worker is gone, or `None` while it lives.
     pub fn ended(&self) -> Option<Error> {
         self.worker()?.ended()
     }
 
-    /// Counts the calls in flight, with those that were cancelled and not yet let go of.
+    /// Returns the number of calls in flight, including cancelled calls that the plugin has not
+    /// released.
     pub fn in_flight(&self) -> usize {
         match &self.0 {
             Backend::Local(local) => local.in_flight(),
@@ -83,7 +84,7 @@ impl Instance {
         }
     }
 
-    /// Returns what it has.
+    /// Returns the instance's facets.
     pub fn facets(&self) -> Facets {
         match &self.0 {
             Backend::Local(local) => local.facets(),
@@ -91,10 +92,11 @@ impl Instance {
         }
     }
 
-    /// Begins a call of a tool. The frame's JSON are its arguments, checked against its schema.
+    /// Begins a tool call. The frame's JSON holds the arguments, already checked against the tool's
+    /// schema.
     ///
     /// # Errors
-    /// `plugin_disabled`, `plugin_crashed`, and `cancelled` when the instance is closed.
+    /// `plugin_disabled`, `plugin_crashed`, or `cancelled` if the instance is closed.
     pub fn call_tool(
         &self,
         name: &str,
@@ -104,8 +106,8 @@ impl Instance {
         self.call(Facet::Tool, name, frame, services)
     }
 
-    /// Runs a call of a tool on the calling thread. For benchmarks alone: a plugin that blocks
-    /// blocks the caller, and no watchdog sees it. None for an instance in a worker.
+    /// Runs a tool call on the calling thread. Only for benchmarks: a plugin that blocks also
+    /// blocks the caller, and no watchdog sees it. Returns `None` for an instance in a worker.
     #[doc(hidden)]
     pub fn call_tool_in_place(
         &self,
@@ -120,7 +122,7 @@ impl Instance {
         })
     }
 
-    /// Begins a call of the gc: `GcRequest` in, `GcPlan` out.
+    /// Begins a call of the gc, from a `GcRequest` to a `GcPlan`.
     ///
     /// # Errors
     /// As [`Instance::call_tool`].
@@ -128,7 +130,7 @@ impl Instance {
         self.call(Facet::Gc, "", frame, services)
     }
 
-    /// Begins a call of the provider: `Request` in, `Delta`s emitted, `Completion` out.
+    /// Begins a call of the provider, from a `Request` to a `Completion`. The call emits `Delta`s.
     ///
     /// # Errors
     /// As [`Instance::call_tool`].
@@ -140,7 +142,7 @@ impl Instance {
         self.call(Facet::Complete, "", frame, services)
     }
 
-    /// Asks the provider for its models: `[ModelInfo]` out.
+    /// Asks the provider for its models. The answer is a `[ModelInfo]`.
     ///
     /// # Errors
     /// As [`Instance::call_tool`].
@@ -174,7 +176,7 @@ impl Instance {
         self.call(Facet::Operation, name, frame, services)
     }
 
-    /// Begins a call of a facet; a facet without names takes an empty one.
+    /// Begins a call of a facet. A facet without names takes an empty one.
     ///
     /// # Errors
     /// As [`Instance::call_tool`].
@@ -194,8 +196,8 @@ impl Instance {
         Ok(RunningCall::new(context, task))
     }
 
-    /// Begins a call of a facet whose emissions and answer go to an outlet, and returns what
-    /// cancels it: for a worker. None for an instance in a worker.
+    /// Begins a call of a facet whose emissions and answer go to an outlet, and returns its
+    /// canceller. Used inside workers. Returns `None` for an instance in a worker.
     ///
     /// # Errors
     /// As [`Instance::call_tool`].
@@ -215,19 +217,19 @@ impl Instance {
         })
     }
 
-    /// Waits until the plugin is disabled, and gives the error of every call that it has in flight;
-    /// usually for ever. None for an instance in a worker.
+    /// Waits until the plugin is disabled, usually forever, and returns the error for all its calls
+    /// in flight. Returns `None` for an instance in a worker.
     #[doc(hidden)]
     pub fn disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
         self.here().map(Local::disabled)
     }
 
-    /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask
-    /// after each call that is not read-only.
+    /// Returns the state to pass to the next instance, or `None` if there is nothing to keep. Call
+    /// it after each call that is not read-only.
     ///
     /// # Errors
-    /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it
-    /// had.
+    /// The plugin's error, or `plugin_misbehaved` for an invalid answer. The host keeps its
+    /// previous state.
     pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
         match &self.0 {
             Backend::Local(local) => local.save().await,
@@ -235,13 +237,13 @@ impl Instance {
         }
     }
 
-    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
-    /// what it has going on, loses its context, and is dropped. Each step takes at most
+    /// Closes the instance. It takes no new calls, cancels and awaits those in flight, saves, stops
+    /// its background work, loses its context, and is dropped. Each step takes at most
     /// [`CLOSE_STEP_MAX`](jaato_plugin_engine::CLOSE_STEP_MAX). A worker ends with its instance.
     ///
     /// # Errors
-    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was
-    /// closed before.
+    /// The error of its last `save`, although the instance is closed in any case. `cancelled` if it
+    /// was closed before.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         match &self.0 {
             Backend::Local(local) => local.close().await,

@@ -1,12 +1,10 @@
-//! Says which plugin was running when the process is ended by it: by a crash, or by `exit`.
+//! Reports which plugin was running when it ends the process by a crash or a call of `exit`.
 //!
-//! For a program that is a host and nothing else. It changes how the process ends in one way: a
-//! plugin that calls `exit` ends it with [`EXIT_CODE`], never with a code that would pass for
-//! success. After a crash the process ends as it would have: by the same signal, with the same core
-//! file.
+//! For programs that are only hosts. It changes how the process ends in one way: a plugin that
+//! calls `exit` ends it with [`EXIT_CODE`], never with a code that means success. After a crash the
+//! process still ends with the same signal and the same core file.
 //!
-//! Invariant: what runs in a handler allocates nothing, locks nothing, and calls what POSIX allows
-//! there.
+//! Invariant: code in a handler does not allocate or lock, and calls only what POSIX allows there.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,7 +16,7 @@ use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, siginfo_t};
 
 use jaato_plugin_engine::{Culprit, culprit};
 
-/// The exit code of a process that a plugin inside has ended: that of a broken plugin.
+/// The exit code of a process that a plugin inside it ended: the code for a broken plugin.
 pub const EXIT_CODE: c_int = 4;
 
 const SIGNALS: [(c_int, &CStr); 5] = [
@@ -29,7 +27,7 @@ const SIGNALS: [(c_int, &CStr); 5] = [
     (SIGABRT, c"abort"),
 ];
 
-/// What was done about each of those signals before.
+/// The previous action for each of these signals.
 static BEFORE: [OnceLock<libc::sigaction>; SIGNALS.len()] =
     [const { OnceLock::new() }; SIGNALS.len()];
 
@@ -41,13 +39,13 @@ static OUTCOME: AtomicI32 = AtomicI32::new(-1);
 /// The thread that runs the host's own work, and never a plugin's.
 static OWN_THREAD: OnceLock<libc::pthread_t> = OnceLock::new();
 
-/// From here on the process says which plugin has ended it, on standard error and, where there is
-/// one, in the log. Once. Called by the thread that runs the host's own work: where that ends the
-/// process, it has its reasons.
+/// Makes the process report the plugin that ends it, on standard error and in the log, if there is
+/// one. Takes effect once. Call it on the thread that runs the host's own work, because that thread
+/// may end the process for its own reasons.
 pub fn tell_last_words(log: Option<&Path>) {
     let path = log.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     if let Some(path) = path {
-        // The first log stays: it is the process's own.
+        // The first log stays, because it belongs to the process.
         let _ = LOG.set(path);
     }
     for ((signal, _), before) in SIGNALS.iter().zip(&BEFORE) {
@@ -64,8 +62,8 @@ pub fn tell_last_words(log: Option<&Path>) {
     });
 }
 
-/// Says that all work is done, with this exit code: what plugins do while the process goes down
-/// changes it no more.
+/// Records that all work is done, with this exit code. Plugins can no longer change the code while
+/// the process shuts down.
 pub fn work_is_done(code: i32) {
     OUTCOME.store(code.max(0), SeqCst);
 }
@@ -75,12 +73,12 @@ fn take_over(signal: c_int, before: &OnceLock<libc::sigaction>) {
     let (mut ours, mut theirs): (libc::sigaction, libc::sigaction) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     ours.sa_sigaction = at_crash as *const () as usize;
-    // A stack that has overflown has no room for the handler.
+    // After a stack overflow, the normal stack has no space for the handler.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: both point to whole structures, and the handler keeps to what may be done in one.
     let done = unsafe { libc::sigaction(signal, &ours, &mut theirs) };
     if done == 0 {
-        // Only this function sets it, and only where it is not set.
+        // Only this function sets it, and only if it is not set.
         let _ = before.set(theirs);
     }
 }
@@ -103,7 +101,7 @@ extern "C" fn at_crash(signal: c_int, info: *mut siginfo_t, _context: *mut c_voi
         } else {
             libc::signal(signal, libc::SIG_DFL);
         }
-        // A fault comes again by itself when this returns; what somebody has sent does not.
+        // A fault recurs when this handler returns, but a signal from another process does not.
         if (*info).si_code <= 0 {
             libc::raise(signal);
         }
@@ -120,7 +118,7 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Writes the words; none where no plugin has run in this process.
+/// Writes the report, unless no plugin has run in this process.
 fn say(what: &CStr, place: &[u8]) {
     let (who, name): (&[u8], &CStr) = match culprit() {
         Culprit::Running(name) => (b" plugin `", name),
@@ -176,7 +174,7 @@ impl Line {
         }
     }
 
-    /// Writes seconds since 1970 with three decimals, as lines of the log begin.
+    /// Writes seconds since 1970 with three decimals, like the lines of the log.
     fn push_time(&mut self) {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: it writes into the structure, and may be called in a handler.

@@ -1,7 +1,7 @@
-//! The layout check: the older side is the interface, so that both directions load.
+//! The layout check. The older side counts as the interface, so plugins load in both directions.
 //!
-//! `abi_stable`'s own check takes the host for the interface always, and so refuses an older
-//! plugin.
+//! The check of `abi_stable` always treats the host as the interface, and therefore rejects older
+//! plugins.
 
 mod traits;
 
@@ -14,7 +14,7 @@ use abi_stable::type_layout::TypeLayout;
 
 use traits::Growth;
 
-/// Longest text of one side of a difference: the checker prints whole types.
+/// Longest text for one side of a difference, because the checker prints whole types.
 const SIDE_CHARACTERS_MAX: usize = 200;
 
 /// One side of the boundary.
@@ -28,11 +28,11 @@ pub(crate) struct Side {
 /// The first difference between two layouts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What differs.
+    /// The name of the differing item.
     pub what: String,
-    /// What the plugin has.
+    /// The plugin's side.
     pub plugin: String,
-    /// What the host has.
+    /// The host's side.
     pub host: String,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Checks two layouts of one major version.
+/// Checks two layouts of the same major version.
 pub(crate) fn check(plugin: Side, host: Side) -> Result<(), Mismatch> {
     let plugin_is_older = plugin.version <= host.version;
     let (older, newer) = if plugin_is_older { (plugin, host) } else { (host, plugin) };
@@ -58,8 +58,7 @@ pub(crate) fn check(plugin: Side, host: Side) -> Result<(), Mismatch> {
     })
 }
 
-/// Cuts the first block out of the checker's tens of kilobytes: what, expected (the older side),
-/// found.
+/// Extracts the first block from the checker's long output: item, expected (the older side), found.
 fn first_difference(errors: &AbiInstabilityErrors) -> (String, String, String) {
     let blocks = errors.errors.iter().map(ToString::to_string);
     let found = blocks.filter_map(|text| difference_in(&text)).next();
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
     use abi_stable::StableAbi;
 
-    /// One module of functions, in the versions that its name says.
+    /// A module of functions in one version, named after it.
     macro_rules! version {
         ($version:ident { $($field:ident: $type:ty,)* | $($added:ident: $added_type:ty,)* }) => {
             #[allow(dead_code, missing_docs)]

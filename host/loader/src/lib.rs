@@ -1,12 +1,12 @@
-//! Finds plugin files, reads and checks them, opens them and hands out instances.
+//! Finds plugin files, reads and checks them, opens them and creates instances.
 //!
-//! The way of a plugin: [`find`](find()) gives its file, [`read_manifest`] what it says of itself
-//! without running; [`Library::open`] loads and checks it; [`Plugin`] holds its factory and makes
-//! [`Instance`]s, in this process or in a worker. What runs a plugin, once it is open, is
-//! `jaato_plugin_engine`; here it stands on tokio.
+//! [`find`](find()) returns a plugin's file, and [`read_manifest`] reads its manifest without
+//! running it. [`Library::open`] loads and checks the file. [`Plugin`] holds its factory and
+//! creates [`Instance`]s, in this process or in a worker. `jaato_plugin_engine` runs opened
+//! plugins, and this crate adapts it to tokio.
 //!
-//! Not here: which plugins are trusted and enabled (the registry and the runtime), children and
-//! workers.
+//! Not here: which plugins are trusted and enabled (the registry and the runtime), and starting
+//! child processes.
 
 mod c_entry;
 mod cache;

@@ -1,7 +1,7 @@
-//! Reads the manifest embedded in a plugin file, without running a line of the file.
+//! Reads the manifest embedded in a plugin file, without running any of its code.
 //!
-//! Only headers and the one section are read, so it costs microseconds, and a hostile file can do
-//! no more than be refused. Everything that is wrong with a file becomes one [`FileError`].
+//! Only headers and the one section are read, which takes microseconds and exposes little to a
+//! hostile file. Every problem with a file becomes one [`FileError`].
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,18 +14,18 @@ use jaato_types::{Kind, MANIFEST_BYTES_MAX, Manifest};
 use object::read::{Object, ObjectSection, ReadCache, ReadRef};
 use object::{Architecture, BinaryFormat, ObjectKind};
 
-/// Largest plugin file, in bytes. A plugin with a whole runtime inside has tens of megabytes.
+/// Largest plugin file, in bytes. A plugin that embeds a whole runtime has tens of megabytes.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Most bytes of headers, tables and names that are read of a file. The tables of symbols count,
-/// which are megabytes in a plugin with debug information; a hole that promises a gigabyte of them
-/// is refused before there is memory for it.
+/// Maximum bytes of headers, tables and names to read from a file. This includes the symbol tables,
+/// which take megabytes in a plugin with debug information. A sparse file that claims a gigabyte of
+/// them is rejected before memory is allocated.
 const HEADER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Longest name of a section that is read.
+/// Longest section name to read.
 const NAME_BYTES_MAX: u64 = 4096;
 
-/// Most sections that are looked at. A library of a compiler has some dozens.
+/// Maximum number of sections to examine. A compiled library has a few dozen.
 const SECTIONS_MAX: usize = 4096;
 
 /// Why a file cannot be a plugin of this host.
@@ -34,48 +34,48 @@ const SECTIONS_MAX: usize = 4096;
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The problem.
     pub problem: FileProblem,
 }
 
-/// What is wrong with a file.
+/// A problem with a plugin file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileProblem {
-    /// The system's own words.
+    /// It cannot be read. The text is the system's error.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
     /// Not a regular file.
     #[error("it is {0}")]
     NotAFile(&'static str),
     /// More than [`FILE_BYTES_MAX`].
-    #[error("it has {0} bytes, at most {max} are allowed", max = FILE_BYTES_MAX)]
+    #[error("it has {0} bytes, but the limit is {max}", max = FILE_BYTES_MAX)]
     TooLarge(u64),
     /// No header of a library.
     #[error("it is not a dynamic library")]
     NotALibrary,
-    /// Of another system's format.
+    /// In another system's format.
     #[error("it is a {has} file, this system wants {wants}")]
     WrongFormat {
-        /// The file's.
+        /// The file's format.
         has: &'static str,
-        /// This system's.
+        /// This system's format.
         wants: &'static str,
     },
     /// For another processor.
     #[error("it is built for {has}, this machine is {wants}")]
     WrongArchitecture {
-        /// The file's.
+        /// The file's architecture.
         has: String,
-        /// This machine's.
+        /// This machine's architecture.
         wants: String,
     },
-    /// An executable, an object file or the like.
+    /// Another kind of file, such as an executable or an object file.
     #[error("it is {0}, not a dynamic library")]
     WrongKind(&'static str),
-    /// The headers promise more than there is.
+    /// The headers claim more data than the file has.
     #[error("it is truncated or damaged: {0}")]
     Truncated(String),
-    /// A library, but no plugin.
+    /// A library without a plugin manifest.
     #[error("it is a library without a jaato manifest")]
     NoManifest,
     /// The manifest cannot be used.
@@ -84,16 +84,16 @@ pub enum FileProblem {
     /// Built against another major version of the boundary.
     #[error("it was built against plugin-api {has}, this host speaks {}", API_VERSION)]
     Api {
-        /// The file's.
+        /// The file's version.
         has: String,
     },
-    /// None of its kinds is known here.
-    #[error("this host knows none of the kinds that it offers")]
+    /// This host knows none of its kinds.
+    #[error("this host knows none of its kinds")]
     UnknownKind,
 }
 
 impl FileProblem {
-    /// Returns what to do about it, where there is something.
+    /// Returns what the user can do about it, if anything.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::WrongFormat { .. } | Self::WrongArchitecture { .. } => {
@@ -122,7 +122,7 @@ impl FileProblem {
 /// Reads the manifest of a plugin file.
 ///
 /// # Errors
-/// A [`FileError`] that names the file and what is wrong with it.
+/// A [`FileError`] with the file and its problem.
 pub fn read_manifest(path: &Path) -> Result<Manifest, FileError> {
     read(path).map_err(|problem| FileError { path: path.to_owned(), problem })
 }
@@ -149,7 +149,7 @@ fn read(path: &Path) -> Result<Manifest, FileProblem> {
     Ok(manifest)
 }
 
-/// A file of which so much is read and no more.
+/// A file with a limit on the bytes read from it.
 #[derive(Clone, Copy)]
 struct Bounded<'a> {
     cache: &'a ReadCache<File>,
@@ -182,7 +182,7 @@ impl<'a> ReadRef<'a> for Bounded<'a> {
     }
 }
 
-/// Tells a file that begins as a library from one that never was any.
+/// Distinguishes a truncated library from a file that never was a library.
 fn not_a_library(path: &Path) -> FileProblem {
     let mut start = [0; 4];
     let read = File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));
@@ -221,7 +221,7 @@ fn is_this_machine(architecture: Architecture) -> bool {
         "powerpc64" => architecture == Architecture::PowerPc64,
         "s390x" => architecture == Architecture::S390x,
         "loongarch64" => architecture == Architecture::LoongArch64,
-        // An architecture that this list lacks: the dynamic linker will tell.
+        // This list does not know the architecture, so the dynamic linker has to check it.
         _ => true,
     }
 }
@@ -236,7 +236,7 @@ fn section<'a>(object: &object::File<'a, Bounded<'a>>) -> Result<Vec<u8>, FilePr
         })
     });
     let Some(section) = found else {
-        // A file that is cut loses its section table, which stands at its end.
+        // The section table is at the end of the file, so a truncated file loses it.
         let has_sections = object.sections().next().is_some();
         return Err(if has_sections {
             FileProblem::NoManifest
@@ -246,7 +246,7 @@ fn section<'a>(object: &object::File<'a, Bounded<'a>>) -> Result<Vec<u8>, FilePr
     };
     if section.size() > MANIFEST_BYTES_MAX as u64 {
         let text = format!(
-            "its manifest has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed",
+            "its manifest has {} bytes, but the limit is {MANIFEST_BYTES_MAX}",
             section.size()
         );
         return Err(FileProblem::BadManifest(text));

@@ -1,4 +1,4 @@
-//! Opens a plugin file: loads it, checks that it speaks this boundary, keeps it for ever.
+//! Opens a plugin file: loads it, checks its version of the boundary, and keeps it loaded forever.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::manifest::read_manifest;
 /// Opens plugin files.
 pub struct Library;
 
-/// A plugin file that is loaded and speaks this boundary. Never unloaded.
+/// A loaded plugin file whose boundary matches this host's. Never unloaded.
 #[derive(Clone)]
 pub struct Opened {
     path: PathBuf,
@@ -27,7 +27,7 @@ pub struct Opened {
     root: Root,
 }
 
-/// What a plugin exports.
+/// A plugin's export.
 #[derive(Clone, Copy)]
 enum Root {
     Rust(PluginModuleRef),
@@ -35,14 +35,15 @@ enum Root {
 }
 
 impl Library {
-    /// Opens a plugin file. Runs its constructors: only trusted files are opened in the host's
-    /// process.
+    /// Opens a plugin file. Runs its constructors, so only trusted files may be opened in the
+    /// host's process.
     ///
-    /// A file must not be overwritten while it is loaded; install by writing beside and renaming.
+    /// Do not overwrite a file while it is loaded. To install a file, write a temporary file and
+    /// rename it.
     ///
     /// # Errors
-    /// A [`LoadError`] with the path, both sides and a hint. The process lives on, except where a
-    /// constructor of the file itself ends it.
+    /// A [`LoadError`] with the path, both sides of a mismatch and a hint. The process survives
+    /// unless one of the file's own constructors ends it.
     pub fn open(path: &Path) -> Result<Opened, LoadError> {
         let manifest = read_manifest(path)?;
         let fail = |problem| LoadError { path: path.to_owned(), problem };
@@ -60,12 +61,12 @@ impl Opened {
         &self.path
     }
 
-    /// Returns the manifest, as it stood in the file when it was opened.
+    /// Returns the manifest that the file contained when it was opened.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Gets the factory. Once a process; runs the plugin's code on the calling thread.
+    /// Returns the factory. Call it once per process. Runs the plugin's code on the calling thread.
     pub fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
         match self.root {
             Root::Rust(root) => root.factory()(log),
@@ -74,11 +75,11 @@ impl Opened {
     }
 }
 
-/// Asks an opened plugin for its description. Runs its code on this thread: for the describing
+/// Asks an opened plugin for its description. Runs its code on this thread. Used by the describing
 /// child.
 ///
 /// # Errors
-/// What the plugin answers, `plugin_misbehaved` when that is no description.
+/// The plugin's error, or `plugin_misbehaved` if the answer is not a description.
 pub fn describe(opened: &Opened) -> Result<Description, Error> {
     let answer = plugin_code(|| match opened.root {
         Root::Rust(root) => root.describe()(),
@@ -101,14 +102,14 @@ fn misbehaved(opened: &Opened, what: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, text)
 }
 
-/// What a loaded file leads to.
+/// The export of a loaded file.
 enum Exported {
     Rust(&'static LibHeader),
     C(Entry),
 }
 
-/// Loads the file and finds what it exports. The library stays loaded, also when it is refused:
-/// code of it may run already, and destructors of thread locals make unloading unsafe.
+/// Loads the file and finds its export. The library stays loaded even if it is rejected: its code
+/// may already run, and destructors of thread locals make unloading unsafe.
 fn load(path: &Path) -> Result<Exported, LoadProblem> {
     // SAFETY: runs the file's constructors. Whoever calls `Library::open` trusts the file, or is a
     // child that may die of it.
@@ -125,7 +126,7 @@ fn load(path: &Path) -> Result<Exported, LoadProblem> {
         .map_err(|error| LoadProblem::ForeignHeader(first_line(&error.to_string())))
 }
 
-/// Finds the table of a plugin that is not written in Rust.
+/// Finds the function table of a plugin that is not written in Rust.
 fn c_table(library: &libloading::Library) -> Result<Entry, LoadProblem> {
     // SAFETY: the symbol is taken for an address alone.
     let table = unsafe { library.get::<*const c1::Plugin>(EXPORT_NAME_C1) };
@@ -148,7 +149,8 @@ unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::E
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
 }
 
-/// The linker's own words: libloading keeps them in the source and says "dlopen failed" itself.
+/// Returns the linker's own message. libloading keeps it in the source and itself only says "dlopen
+/// failed".
 fn cause(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)

@@ -1,4 +1,4 @@
-//! How a descriptor is waited for in one direction.
+//! Waits for a file descriptor in one direction.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Waits for a descriptor in the directions of `interest` alone.
+/// Waits for a descriptor only in the directions of `interest`.
 ///
 /// # Panics
-/// Outside of a runtime that waits for descriptors.
+/// Outside of a runtime with I/O enabled.
 pub(crate) fn waited_for(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open until it is dropped, is always the same descriptor, and gives
     // nobody its number to close or exchange.

@@ -1,4 +1,4 @@
-//! A plugin in use: its factory, and the instances that it makes.
+//! A plugin in use: its factory, and the instances that it creates.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::executor::Executor;
 use crate::instance::Instance;
 use crate::open::Opened;
 
-/// A plugin whose factory is at hand. Start it once a process.
+/// A plugin with its factory. Start it once per process.
 pub struct Plugin(jaato_plugin_engine::Plugin);
 
 impl Plugin {
     /// Gets the factory of an opened plugin, on the executor.
     ///
     /// # Errors
-    /// What the plugin answers (no tools where its manifest says there are some, two of one name),
-    /// and `plugin_misbehaved` for what is no answer.
+    /// The plugin's error (for example, it has no tools although its manifest lists that kind, or
+    /// two of the same name), or `plugin_misbehaved` for an invalid answer.
     pub async fn start(executor: &Executor, opened: &Opened) -> Result<Self, Error> {
         let (manifest, opened) = (opened.manifest().clone(), opened.clone());
         let factory = move |log| opened.factory(log);
         jaato_plugin_engine::Plugin::start(&executor.0, manifest, factory).await.map(Self)
     }
 
-    /// Makes a plugin of a factory that is at hand without a file: one that is linked into the
-    /// host, or a test's own.
+    /// Creates a plugin from a factory without a file: one that is linked into the host, or a
+    /// test's own.
     pub fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
         Self(jaato_plugin_engine::Plugin::of(&executor.0, factory, manifest))
     }
@@ -41,17 +41,18 @@ impl Plugin {
         self.0.manifest()
     }
 
-    /// Tells whether the plugin is disabled because it blocked or flooded the executor too often.
+    /// Returns true if the plugin is disabled because it blocked or flooded the executor too often.
     pub fn is_disabled(&self) -> bool {
         self.0.is_disabled()
     }
 
-    /// Makes an instance, fresh or from what an earlier one saved. `services` are what it is lent
-    /// outside of calls. Dropping the future cancels; an instance that is made all the same is
-    /// dropped on the executor.
+    /// Creates an instance, fresh or from saved state. It uses `services` outside of calls.
+    /// Dropping the future cancels it. If the plugin still creates the instance, it is dropped on
+    /// the executor.
     ///
     /// # Errors
-    /// What the plugin answers. With `saved`, keep the bytes, say so and make a fresh instance.
+    /// The plugin's error. If `saved` was given, keep the bytes, report the error and create a
+    /// fresh instance.
     pub async fn create(
         &self,
         services: Arc<dyn Services>,

@@ -1,6 +1,6 @@
-//! The engine on tokio as a host under its own checks, over services of a test's choice.
+//! The engine on tokio as a host for its conformance checks, with services of the test's choice.
 //!
-//! Behind the feature `testing`, for tests of crates above.
+//! Requires the feature `testing`. For tests of crates above.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::runtime::Runtime;
 
 use crate::{Executor, Services};
 
-/// The host: its calls do what a check gives them to do.
+/// The host. Its calls run what a check tells them to.
 pub struct LoaderHost<S> {
     host: EngineHost<S>,
     runtime: Runtime,
 }
 
 impl<S: Fn() -> Arc<dyn Services>> LoaderHost<S> {
-    /// Makes one; each call asks for its services.
+    /// Creates a host. Each call asks `services` for its services.
     pub fn new(services: S) -> Self {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
@@ -25,7 +25,7 @@ impl<S: Fn() -> Arc<dyn Services>> LoaderHost<S> {
         Self { host: EngineHost::new(executor.0, services), runtime }
     }
 
-    /// The runtime of its services.
+    /// Returns the runtime of its services.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }

@@ -1,4 +1,5 @@
-//! Who is to blame: panics and bad frames of plugins are theirs, panics of services are the host's.
+//! Tests who is to blame: the plugin for its panics and bad frames, the host for panics of
+//! services.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::*;
@@ -22,7 +23,7 @@ async fn a_panic_costs_the_call_and_says_what_and_where() {
         assert_eq!(error.kind, ErrorKind::PluginPanicked, "{place}: {error}");
         assert!(error.message.contains(text) && error.message.contains(".rs:"), "{place}: {error}");
     }
-    // A drop that panics on a cancel: nothing to tell but the log, and all goes on.
+    // A drop that panics after a cancel only causes a log line, and everything continues.
     let dropped = call(&instance, "panic", json!({ "place": "drop" }));
     places_when(&instance, "panic_drop", |lines| !lines.is_empty()).await;
     drop(dropped);

@@ -1,4 +1,4 @@
-//! A plugin in C through the C entry: it answers, waits, emits, asks, keeps its state, and
+//! Tests a C plugin through the C entry: it answers, waits, emits, asks, keeps its state, and
 //! misbehaves.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// The plugin as it should be, compiled and opened once.
+/// The correct plugin, compiled and opened once.
 fn opened() -> Option<Opened> {
     static OPENED: OnceLock<Option<Opened>> = OnceLock::new();
     let open = || Some(Library::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
@@ -25,7 +25,7 @@ fn opened() -> Option<Opened> {
     opened
 }
 
-/// Makes an instance of the plugin, or leaves the test.
+/// Creates an instance of the plugin, or returns from the test.
 macro_rules! instance {
     ($house:ident) => {
         match opened() {
@@ -68,7 +68,7 @@ fn a_table_that_cannot_be_used_is_refused_in_one_line() {
         assert_eq!(
             error.to_string(),
             format!(
-                "cannot load plugin `{}`: what it exports as `JAATO_PLUGIN_C1` cannot be used: {text}",
+                "cannot load plugin `{}`: its export `JAATO_PLUGIN_C1` cannot be used: {text}",
                 place.display()
             )
         );
@@ -136,7 +136,7 @@ async fn a_call_that_waits_is_cancelled_and_ended_on_the_executor() {
             drop(call);
         }
     }
-    // The call that was dropped ends when the executor comes to it.
+    // The dropped call ends when the executor gets to it.
     guarded(async {
         while tally(&instance, "cancelled").await < before + 2 {
             tokio::task::yield_now().await;
@@ -173,10 +173,13 @@ async fn what_is_no_answer_is_its_error() {
     let house = House::new();
     let instance = instance!(house);
     for (what, text) in [
-        ("no frame", "its answer is no frame: a frame of 5 bytes is too short: it needs 13"),
-        ("too large", "its answer is no frame: a frame of 8388609 bytes is too large"),
+        (
+            "no frame",
+            "its answer is not a valid frame: a frame of 5 bytes is too short: it needs 13",
+        ),
+        ("too large", "its answer is not a valid frame: a frame of 8388609 bytes is too large"),
         ("null", "`poll` gave a length without bytes"),
-        ("status", "`poll` answered 77, which is no status of it"),
+        ("status", "`poll` returned 77, which is not a valid status"),
         ("nothing at all", "`poll` failed without an error"),
     ] {
         let error = misbehaves(&instance, what).await;
@@ -185,7 +188,7 @@ async fn what_is_no_answer_is_its_error() {
         assert!(error.message.starts_with(&line), "{error}");
     }
     let error = ask(&instance, "nothing", json!({})).await.unwrap_err();
-    assert!(error.message.ends_with("misbehaved: `begin` began no call"), "{error}");
+    assert!(error.message.ends_with("misbehaved: `begin` returned no call"), "{error}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Calls of a loaded plugin: answers, emissions, services, streams, shared and saved state.
+//! Tests calls of a loaded plugin: answers, emissions, services, streams, shared and saved state.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::*;

@@ -1,4 +1,4 @@
-//! Cancel and end: in two phases, on the executor's threads, and nothing stays behind.
+//! Tests cancel and end: in two phases, on the executor's threads, with nothing left behind.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
@@ -100,7 +100,7 @@ async fn a_create_that_is_abandoned_never_drops_on_the_callers_thread() {
     drop(create);
     let dropped = |lines: &[String]| lines.iter().any(|line| line.starts_with("future dropped"));
     all_on_the_executor(&places_when(&asker, &waiting, dropped).await);
-    // Abandoned when it is done and nobody has looked.
+    // Abandoned when it is done but was not polled.
     let done = unique("done-create");
     let folder = tempfile::tempdir().unwrap();
     let when = folder.path().join("when");
@@ -178,7 +178,7 @@ async fn jobs_that_hang_hold_up_neither_other_calls_nor_close_nor_the_end() {
     release(&free);
     let instance = house.instance(&probe(), None).await;
     let mut hanging = Vec::new();
-    // More than the executor has threads: each of those may have taken one.
+    // More than the executor has threads, because each of those may have taken one.
     for _ in 0..jaato_loader::JOBS_PER_PLUGIN_MAX - 1 {
         let mut job = call(&instance, "job", json!({ "until": hung }));
         wait_for(&mut job, "job runs").await;
@@ -226,7 +226,7 @@ async fn a_plugin_fills_its_own_lane_of_the_pool_alone() {
     let free = folder.path().join("free");
     release(&free);
     ask(&modest, "job", json!({ "until": free })).await.unwrap();
-    // One that waits for its turn is cancelled before it begins; the others run when there is room.
+    // A waiting call is cancelled before it begins. The others run when there is space.
     let last = calls.pop().unwrap();
     last.cancel();
     assert_eq!(guarded(last.answer()).await.unwrap_err().kind, ErrorKind::Cancelled);

@@ -1,4 +1,4 @@
-//! Plugins opened and called: good ones, bad ones, and those of other versions.
+//! Tests opened and called plugins: good ones, bad ones, and those of other versions.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod blame;

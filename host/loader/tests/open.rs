@@ -1,4 +1,4 @@
-//! Files that cannot be opened: one line each, and a hint. Descriptions that are none.
+//! Tests files that cannot be opened (one line each, and a hint) and invalid descriptions.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -60,7 +60,7 @@ fn a_file_that_was_cut_is_refused_before_it_is_loaded() {
 #[test]
 fn a_file_for_another_processor_is_refused_with_both_sides() {
     let folder = tempfile::tempdir().unwrap();
-    // `e_machine`: s390x where this is not, else something older.
+    // `e_machine`: s390x on other machines, an older one on s390x.
     let machine: u16 = if cfg!(target_arch = "s390x") { 62 } else { 22 };
     let path = changed(folder.path(), "foreign.so", |bytes| {
         bytes[18..20].copy_from_slice(&machine.to_le_bytes());

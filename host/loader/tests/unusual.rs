@@ -1,6 +1,6 @@
-//! Plugins that ask more of the boundary than others: a hundred tools, much output, a gc with a
-//! state, images. The same plugins in a worker: `host/worker/src/serve/unusual.rs`; in a session:
-//! the binary's own tests.
+//! Tests plugins with unusual demands on the boundary: a hundred tools, much output, a gc with a
+//! state, images. `host/worker/src/serve/unusual.rs` runs the same plugins in a worker, and the
+//! binary's own tests in a session.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/blobs.rs"]
@@ -82,7 +82,7 @@ async fn a_gc_recalls_what_an_earlier_instance_dropped() {
     assert!(error.message.starts_with("what was dropped before cannot be read"), "{error}");
 }
 
-/// One answer: the kinds of what was emitted, and the completion.
+/// Returns one answer: the kinds of its emissions, and the completion.
 async fn complete(
     instance: &Instance,
     services: Arc<dyn Services>,

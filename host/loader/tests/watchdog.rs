@@ -1,4 +1,4 @@
-//! The watchdog: blockers are caught, busy machines are not blamed on plugins.
+//! Tests the watchdog: it catches blocking plugins but does not blame plugins for a busy machine.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use support::*;
 
-/// These tests load the machine or measure it: one at a time.
+/// Runs one test at a time, because these tests load the machine or measure it.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock()
@@ -37,7 +37,7 @@ fn is_blocked(report: &Report) -> usize {
     thread
 }
 
-/// Threads that do nothing but want to run, until it is dropped.
+/// Threads that keep the processor busy until this is dropped.
 struct Busy(Arc<AtomicBool>);
 
 impl Busy {
@@ -69,7 +69,7 @@ async fn a_busy_machine_makes_no_report_and_a_real_blocker_does() {
     let folder = tempfile::tempdir().unwrap();
     let instance = house.instance(&probe(), None).await;
     let _busy = Busy::start(24);
-    // Polls of some milliseconds, which the busy threads stretch to a multiple of the limit.
+    // Polls of some milliseconds, which the busy threads stretch far beyond the limit.
     let work = json!({ "polls": 12, "steps": 500_000 });
     let calls: Vec<_> = (0..2).map(|_| call(&instance, "work", work.clone())).collect();
     for call in calls {
@@ -106,14 +106,14 @@ async fn blocked_threads_are_replaced_and_the_plugin_is_disabled_in_the_end() {
         threads.push(is_blocked(&report));
         assert_eq!((report.strikes, report.disabled), (strike, strike == STRIKES_MAX));
         blockers.push(blocker);
-        // More threads are blocked by then than the executor has: others are served all the same.
+        // More threads are blocked than the executor has, but other calls are still served.
         ask(&other, "bad_emit", json!({})).await.unwrap_err();
     }
     threads.sort_unstable();
     threads.dedup();
     assert_eq!(threads.len(), STRIKES_MAX as usize, "each blocked a thread of its own");
     assert!(plugin.is_disabled());
-    // Who waits for the blocked calls need not wait any longer; what comes is refused.
+    // Callers of the blocked calls get an error at once, and new calls are refused.
     for mut blocker in blockers {
         assert_eq!(guarded(blocker.next_emission()).await, None);
         let error = guarded(blocker.answer()).await.unwrap_err();
@@ -150,7 +150,7 @@ async fn futures_that_wake_themselves_are_held_back_reported_and_disabled() {
     let mut house = House::new();
     let instance = house.instance(&probe(), None).await;
     let other = house.instance(&raw(), None).await;
-    // As many as there are threads: every look finds both in a new poll.
+    // As many as there are threads, so that every check finds both in a new poll.
     let spins: Vec<_> = (0..2).map(|_| call(&instance, "spin", json!({}))).collect();
     for strike in 1..=STRIKES_MAX {
         let report = next_report(&mut house).await;
@@ -190,7 +190,7 @@ async fn the_threads_end_with_the_last_handle() {
     .await;
 }
 
-/// Counts the threads of plugin executors in this process, where the system tells.
+/// Returns the number of plugin executor threads in this process, if the system reports them.
 fn plugin_threads() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     let names =

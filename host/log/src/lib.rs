@@ -1,8 +1,8 @@
-//! The host's log, and text made safe to show.
+//! The host's log, and functions that make text safe to show.
 //!
-//! [`Log`] is a file in the user's cache that every room of the host writes to; it has no levels to
-//! switch and prints nothing. [`visible`] writes out what would drive a terminal or hide: what
-//! strangers say goes through it before it is shown or logged.
+//! [`Log`] is a file in the user's cache that every crate of the host writes to. It has no level
+//! setting and prints nothing. [`visible`] escapes characters that control a terminal or hide text.
+//! Untrusted text goes through it before it is shown or logged.
 
 mod log;
 pub mod visible;

@@ -1,4 +1,4 @@
-//! The host's log: a file in the user's cache, so that no plugin's words land on the terminal.
+//! The host's log: a file in the user's cache, so that plugin output does not land on the terminal.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -12,32 +12,33 @@ use parking_lot::Mutex;
 
 use crate::visible;
 
-/// Largest log, in bytes; a larger one is kept once as `jaato.log.1` and begun anew, also while it
-/// is written.
+/// The largest log, in bytes. A larger one is renamed to `jaato.log.1` and a new one started, even
+/// during writing.
 pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Bytes that one source may write within [`SOURCE_WINDOW`]; what is more is left out: it would
-/// push out what all others say.
+/// How many bytes one source may write within [`SOURCE_WINDOW`]. The rest is dropped, because it
+/// would push out the lines of all other sources.
 pub const SOURCE_BYTES_MAX: u64 = 512 * 1024;
 
-/// How long a source that wrote too much is not heard at most.
+/// How long a source that wrote too much is muted at most.
 pub const SOURCE_WINDOW: Duration = Duration::from_secs(60);
 
-/// Sources that are counted apart; further ones share a bound. A person has some ten plugins.
+/// How many sources are counted separately. Further ones share a limit. A user has about ten
+/// plugins.
 const SOURCES_MAX: usize = 256;
 
-/// How often the file is looked at, in bytes that were written: another process may have begun it
-/// anew.
+/// How many bytes are written between two checks of the file, because another process may have
+/// replaced it.
 const LOOK_EVERY_BYTES: u64 = 64 * 1024;
 
-/// Longest line, in bytes: a plugin cannot fill the disk with one call.
+/// The longest line, in bytes, so that a plugin cannot fill the disk with one call.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// How urgent a line is; the numbers are those of the boundary.
+/// The names of the levels. Their indices are the numbers at the plugin boundary.
 const LEVELS: [&str; 5] = ["?", "error", "warn", "info", "debug"];
 
-/// The log. Clones share it. The file is opened with the first line; where it cannot be, lines are
-/// lost: a log must not stop the work.
+/// The log. Clones share it. The first line opens the file. If that fails, lines are lost, because
+/// a log must not stop the work.
 #[derive(Debug, Clone)]
 pub struct Log(Arc<Inner>);
 
@@ -50,12 +51,12 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     file: Option<File>,
-    /// Bytes that were written since the file was looked at.
+    /// Bytes that were written since the last check of the file.
     written: u64,
     sources: HashMap<String, Share>,
 }
 
-/// What a source has written of late.
+/// What a source has written recently.
 #[derive(Debug)]
 struct Share {
     since: Instant,
@@ -66,7 +67,7 @@ struct Share {
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
     Yes,
-    /// No more from here on; it is told once.
+    /// The last line for now. A note about that is logged once.
     Last,
     No,
 }
@@ -87,7 +88,7 @@ impl Share {
 }
 
 impl State {
-    /// Has the file be the one under the path, begun anew where it is too large.
+    /// Opens the file at the path if it was replaced, and starts a new one if it is too large.
     fn look(&mut self, path: &Path) {
         self.written = 0;
         let is_it = self.file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|own| {
@@ -107,19 +108,19 @@ impl State {
         }
         let Some(file) = self.file.as_mut() else { return };
         self.written += line.len() as u64;
-        // One write a line, so that lines of several processes do not mix.
+        // One write per line, so that lines of several processes do not mix.
         let _ = file.write_all(line.as_bytes());
     }
 }
 
 impl Log {
-    /// Makes a log in a folder; without one it keeps nothing.
+    /// Creates a log in a folder. Without a folder it records nothing.
     pub fn in_folder(folder: Option<&Path>) -> Self {
         let path = folder.map(|folder| folder.join("jaato.log"));
         Self(Arc::new(Inner { path, state: Mutex::default() }))
     }
 
-    /// Returns the file, where there is one.
+    /// Returns the file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
@@ -139,7 +140,8 @@ impl Log {
             Turn::Yes => state.write(path, &line_of(level, source, &text)),
             Turn::Last => {
                 let told = format!(
-                    "`{source}` has written {SOURCE_BYTES_MAX} bytes within {} s: what it writes until then is left out",
+                    "`{source}` has written {SOURCE_BYTES_MAX} bytes within {} s: its further \
+                     lines in that time are dropped",
                     SOURCE_WINDOW.as_secs()
                 );
                 state.write(path, &line_of(2, "host", &told));
@@ -168,7 +170,7 @@ fn shown(text: &str) -> String {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    // What was logged is read at a terminal one day.
+    // A log may be read at a terminal.
     visible::name(&text[..end].replace(['\n', '\r'], " ⏎ ")).into_owned()
 }
 

@@ -1,12 +1,11 @@
-//! What is known of vendors' models without asking anybody: context windows, limits of answers,
-//! prices, abilities.
+//! Offline facts about vendors' models: context windows, answer limits, prices, abilities.
 //!
-//! A snapshot, made by `cargo xtask models` from [models.dev](https://models.dev) (MIT licence),
-//! and as old as it says. What a provider tells counts before it, and what a person configures
-//! before both. What is not in it is not known.
+//! The snapshot comes from [models.dev](https://models.dev) (MIT licence), by `cargo xtask models`,
+//! and is as old as its date. A provider's answer takes precedence over it, and the user's
+//! configuration over both. Models that are not in it are unknown.
 //!
-//! A line of JSON for each model, sorted, so that a new snapshot is read as a diff; a look-up reads
-//! one line, so that a start pays for no other.
+//! It has a line of JSON for each model, sorted, so that a new snapshot gives a readable diff. A
+//! look-up parses only one line, so that a start does not parse the others.
 //!
 //! ```
 //! let facts = jaato_model_facts::of("anthropic", "claude-opus-4-7").unwrap();
@@ -17,10 +16,10 @@
 use jaato_types::Price;
 use serde::Deserialize;
 
-/// The snapshot. Its first line says what it is.
+/// The snapshot. Its first line describes it.
 const SNAPSHOT: &str = include_str!("../snapshot.jsonl");
 
-/// What is known of a model.
+/// The facts about a model.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ModelFacts {
@@ -29,31 +28,31 @@ pub struct ModelFacts {
     /// Its context window in tokens.
     #[serde(rename = "context")]
     pub context_limit: Option<u64>,
-    /// Most tokens of an answer.
+    /// The most tokens of an answer.
     #[serde(rename = "output")]
     pub output_limit: Option<u64>,
-    /// What it takes beside text: `image`, `pdf`, `audio`, `video`.
+    /// What it accepts besides text: `image`, `pdf`, `audio`, `video`.
     pub input: Vec<String>,
     /// Whether it calls tools.
     pub tools: bool,
     /// Whether it reasons before it answers.
     pub reasoning: bool,
-    /// What it costs.
+    /// Its price.
     pub price: Option<Price>,
 }
 
-/// Where the snapshot is from.
+/// The source of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Source {
-    /// Whose data it is.
+    /// The owner of the data.
     pub source: String,
     /// The licence of the data.
     pub licence: String,
-    /// The day that it was taken: `2026-07-02`.
+    /// The date of the data: `2026-07-02`.
     pub date: String,
 }
 
-/// Tells what is known of a vendor's model.
+/// Returns the facts about a vendor's model.
 pub fn of(vendor: &str, model: &str) -> Option<ModelFacts> {
     let id = serde_json::to_string(&format!("{vendor}/{model}")).ok()?;
     let begin = format!("\n{{\"id\":{id},");
@@ -61,8 +60,8 @@ pub fn of(vendor: &str, model: &str) -> Option<ModelFacts> {
     read(SNAPSHOT[at + 1..].lines().next()?)
 }
 
-/// Tells whether a model was trained to edit files by patches that begin with `*** Begin Patch`:
-/// OpenAI's from GPT-4.1 on. All others replace texts.
+/// Returns true if a model was trained to edit files with patches that begin with `*** Begin
+/// Patch`: OpenAI's models since GPT-4.1. All others replace texts.
 ///
 /// ```
 /// assert!(jaato_model_facts::edits_by_patch("openai/gpt-5.1-codex"));
@@ -70,7 +69,7 @@ pub fn of(vendor: &str, model: &str) -> Option<ModelFacts> {
 /// ```
 pub fn edits_by_patch(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
-    // As Bedrock and Azure name them: `openai.gpt-oss-120b`.
+    // Bedrock and Azure use such names: `openai.gpt-oss-120b`.
     let name = name.strip_prefix("openai.").unwrap_or(&name);
     if let Some(version) = name.strip_prefix("gpt-") {
         let digits = version.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(version.len());
@@ -90,12 +89,12 @@ pub fn vendors_of(model: &str) -> Vec<String> {
     all().filter(is_it).filter_map(vendor).collect()
 }
 
-/// Lists what is known, sorted by vendor and model.
+/// Lists all facts, sorted by vendor and model.
 pub fn all() -> impl Iterator<Item = ModelFacts> {
     SNAPSHOT.lines().skip(1).filter_map(read)
 }
 
-/// Tells where the snapshot is from.
+/// Returns the source of the snapshot.
 pub fn source() -> Source {
     let first = SNAPSHOT.lines().next().and_then(|line| serde_json::from_str(line).ok());
     let Some(source) = first else { unreachable!("a test reads the first line") };

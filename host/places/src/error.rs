@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 /// A folder or a file that is not used, and why.
 #[derive(Debug)]
 pub struct PlaceError {
-    /// What is wrong: the path itself, or a folder or link on the way to it.
+    /// The path with the problem: the requested one, or a folder or link on the way to it.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub why: Why,
 }
 
-/// What is wrong with a folder or a file.
+/// A problem with a folder or a file.
 #[derive(Debug)]
 pub enum Why {
     /// Another user owns it.
     Owner(u32),
-    /// Others than its owner can write to it; its mode.
+    /// Other users can write to it. Contains its mode.
     Writable(u32),
-    /// It is no folder where one is wanted.
+    /// It is not a folder, although it should be.
     NotAFolder,
-    /// It is no regular file where one is wanted.
+    /// It is not a regular file, although it should be.
     NotAFile,
-    /// More bytes than are read of it.
+    /// It has more bytes than the limit.
     TooLarge(u64),
-    /// More links follow each other than are followed.
+    /// It has more consecutive links than are followed.
     TooManyLinks,
     /// The system refused.
     System(io::Error),
@@ -41,12 +41,12 @@ impl PlaceError {
         move |error| Self::new(path, Why::System(error))
     }
 
-    /// Returns true where there is nothing under the path.
+    /// Returns true if the path does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(&self.why, Why::System(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Returns true where what should be a folder above the path is none: nothing can be there.
+    /// Returns true if something above the path is not a folder, so that nothing can exist there.
     pub fn lies_below_no_folder(&self) -> bool {
         match &self.why {
             Why::NotAFolder => true,
@@ -59,7 +59,7 @@ impl PlaceError {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix it.
     pub fn hint(&self) -> Option<String> {
         let path = self.path.display();
         match &self.why {
@@ -83,7 +83,7 @@ impl PlaceError {
         }
     }
 
-    /// The text, and the hint in a line of its own where there is one.
+    /// Returns the text, with the hint on its own line if there is one.
     pub fn with_hint(&self) -> String {
         match self.hint() {
             Some(hint) => format!("{self}\nhint: {hint}"),
@@ -92,7 +92,7 @@ impl PlaceError {
     }
 }
 
-/// Returns the hint of a [`PlaceError`] that went through an [`io::Error`].
+/// Returns the hint of a [`PlaceError`] that was wrapped in an [`io::Error`].
 pub fn hint_of(error: &io::Error) -> Option<String> {
     error.get_ref()?.downcast_ref::<PlaceError>()?.hint()
 }
@@ -104,15 +104,15 @@ impl fmt::Display for PlaceError {
             Why::Owner(user) => write!(f, "`{path}` is not used: user {user} owns it"),
             Why::Writable(mode) => write!(
                 f,
-                "`{path}` is not used: others than its owner can write to it (mode {mode:o})"
+                "`{path}` is not used: users other than its owner can write to it (mode {mode:o})"
             ),
-            Why::NotAFolder => write!(f, "`{path}` is not used: it is no folder"),
-            Why::NotAFile => write!(f, "`{path}` is not used: it is no regular file"),
+            Why::NotAFolder => write!(f, "`{path}` is not used: it is not a folder"),
+            Why::NotAFile => write!(f, "`{path}` is not used: it is not a regular file"),
             Why::TooLarge(bytes_max) => {
                 write!(f, "`{path}` is not used: it has more than {bytes_max} bytes")
             }
             Why::TooManyLinks => {
-                write!(f, "`{path}` is not used: too many links follow each other")
+                write!(f, "`{path}` is not used: it has too many consecutive links")
             }
             Why::System(error) => write!(f, "`{path}` cannot be used: {error}"),
         }

@@ -1,4 +1,4 @@
-//! Opens and reads files of ours, if they are believed.
+//! Opens and reads jaato's own files, if they are believed.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::Read as _;
@@ -10,23 +10,23 @@ use crate::folder::{OTHERS, make};
 use crate::owners::{Owners, this_user};
 use crate::walk::{End, check_mode, check_owner, walk};
 
-/// The mode of every file that is ours.
+/// The mode of every file of jaato.
 const PRIVATE: u32 = 0o600;
 
-/// Checks that a file is believed: a regular one, behind links that are believed too.
+/// Checks that a file is believed: a regular file, reached through believed links.
 ///
 /// # Errors
-/// What is wrong with it, or with a folder above it.
+/// The problem with the file, or with a folder above it.
 pub fn check_file(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
     let End { path, metadata } = walk(path, owners)?;
     check_found(&path, &metadata, owners)
 }
 
 /// Checks a file of a folder that [`check_folder`](crate::check_folder) has checked, without
-/// walking there again.
+/// checking that folder again.
 ///
 /// # Errors
-/// What is wrong with it, or where it is a link, with what it leads to.
+/// The problem with the file, or, for a link, with its target.
 pub fn check_file_in(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
     let metadata = fs::symlink_metadata(path).map_err(PlaceError::system(path))?;
     match metadata.is_symlink() {
@@ -35,10 +35,10 @@ pub fn check_file_in(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
     }
 }
 
-/// Reads a file of ours, if it is believed; nothing where there is none.
+/// Reads a file of jaato, if it is believed. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// What is wrong with it; [`Why::TooLarge`] where it has more than `bytes_max` bytes.
+/// The problem with the file. [`Why::TooLarge`] if it has more than `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, PlaceError> {
     match check_file(path, &Owners::own()) {
         Ok(()) => {}
@@ -57,11 +57,11 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, PlaceError> 
     }
 }
 
-/// Opens a file of ours as the options say, in a folder that is [made](make) where it is missing. A
-/// file that is made is for this user alone; one that was open to others is closed.
+/// Opens a file of jaato with these options, and [makes](make) its folder if that is missing. A new
+/// file is private to this user. An existing file that others could access becomes private.
 ///
 /// # Errors
-/// What is wrong with it, or with a folder above it.
+/// The problem with the file, or with a folder above it.
 pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File, PlaceError> {
     make(path.parent().unwrap_or(Path::new("/")))?;
     let is_new = match check_file(path, &Owners::own()) {
@@ -72,7 +72,7 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File, PlaceError> 
     let failed = PlaceError::system(path);
     let opened = options.mode(PRIVATE).open(path).and_then(|file| {
         let found = file.metadata()?;
-        // A umask can only take bits away, but it could take ours.
+        // A umask can only remove bits, but these may include ours.
         let is_odd = is_new && found.mode() & 0o777 != PRIVATE;
         if found.uid() == this_user() && (is_odd || found.mode() & OTHERS != 0) {
             file.set_permissions(Permissions::from_mode(PRIVATE))?;

@@ -1,4 +1,4 @@
-//! Makes folders, and says which are believed.
+//! Makes folders, and checks which are believed.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::ErrorKind;
@@ -9,17 +9,17 @@ use crate::error::{PlaceError, Why};
 use crate::owners::{Owners, this_user};
 use crate::walk::{check_mode, walk};
 
-/// The mode of every folder that is ours.
+/// The mode of every folder of jaato.
 const PRIVATE: u32 = 0o700;
 
-/// Bits of a mode that let others do anything.
+/// Mode bits that give others any access.
 pub(crate) const OTHERS: u32 = 0o077;
 
-/// Makes a folder of ours and those above it that are missing, for this user alone, and checks that
-/// it is believed. One that is there already and is open to others is closed.
+/// Creates a folder of jaato and the missing ones above it, private to this user, and checks that
+/// it is believed. An existing folder that others could access becomes private.
 ///
 /// # Errors
-/// What keeps it from being used.
+/// The problem that prevents using it.
 pub fn make(folder: &Path) -> Result<(), PlaceError> {
     make_missing(folder)?;
     let end = walk(folder, &Owners::own())?;
@@ -28,7 +28,7 @@ pub fn make(folder: &Path) -> Result<(), PlaceError> {
     }
     if end.metadata.mode() & OTHERS != 0 && end.metadata.uid() == this_user() {
         let closed = fs::set_permissions(&end.path, Permissions::from_mode(PRIVATE));
-        // Where it cannot be closed, on a disk that is only read say, it is enough that others
+        // If it cannot be made private, for example on a read-only disk, it is enough that others
         // cannot write.
         if closed.is_ok() {
             return Ok(());
@@ -37,8 +37,8 @@ pub fn make(folder: &Path) -> Result<(), PlaceError> {
     check_mode(&end.path, &end.metadata)
 }
 
-/// Makes a folder and those above it that are missing, each for this user alone whatever the umask,
-/// and checks nothing: for a place that the person named, or one below a folder that [`make`] made.
+/// Creates a folder and the missing ones above it, each private to this user whatever the umask,
+/// without any check. For a path that the user named, or one below a folder that [`make`] made.
 ///
 /// # Errors
 /// When the system refuses.
@@ -55,16 +55,17 @@ pub fn make_missing(folder: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Makes one folder for this user alone whatever the umask, if it is missing, and checks nothing.
+/// Creates one folder, private to this user whatever the umask, if it is missing, without any
+/// check.
 ///
 /// # Errors
-/// When the system refuses, also where the folder above it is missing.
+/// When the system refuses, or the folder above it is missing.
 pub fn make_one(folder: &Path) -> Result<(), PlaceError> {
     match DirBuilder::new().mode(PRIVATE).create(folder) {
-        // A umask can only take bits away, but it could take ours.
+        // A umask can only remove bits, but these may include ours.
         Ok(()) => fs::set_permissions(folder, Permissions::from_mode(PRIVATE))
             .map_err(PlaceError::system(folder)),
-        // Also where it is there and the folder above it cannot be written.
+        // Also if it exists and the folder above it is not writable.
         Err(_) if folder.is_dir() => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             Err(PlaceError::new(folder, Why::NotAFolder))
@@ -73,10 +74,10 @@ pub fn make_one(folder: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Checks that a folder is believed; changes nothing.
+/// Checks that a folder is believed. Changes nothing.
 ///
 /// # Errors
-/// What is wrong with it, or with a folder above it.
+/// The problem with the folder, or with a folder above it.
 pub fn check_folder(folder: &Path, owners: &Owners) -> Result<(), PlaceError> {
     let end = walk(folder, owners)?;
     if !end.metadata.is_dir() {

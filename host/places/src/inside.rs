@@ -1,5 +1,5 @@
-//! Opens files for reading that somebody else may have put there: only regular ones, and without
-//! waiting.
+//! Opens files for reading that another user may have put there: only regular files, without
+//! blocking.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,20 +10,20 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::error::{PlaceError, Why};
 
-/// Opens a regular file for reading. A pipe, a device or a folder is refused, and never waited for.
+/// Opens a regular file for reading. Refuses a pipe, a device or a folder, and never blocks on it.
 ///
 /// # Errors
-/// What it is instead, or why the system refuses.
+/// The actual kind of file, or the system's reason for refusing.
 pub fn open_plain(path: &Path) -> Result<File, PlaceError> {
     let opened = openat(CWD, path, file_flags(), Mode::empty());
     checked(path, opened.map_err(io::Error::from).map(File::from))
 }
 
-/// Opens a regular file below a folder for reading. No link is followed, neither at its end nor on
-/// the way from the folder.
+/// Opens a regular file below a folder for reading. Follows no links, neither at the end of the
+/// path nor in the folders on the way.
 ///
 /// # Errors
-/// Where it is not below the folder, as [`open_plain`], or where there is a link.
+/// If it is not below the folder or there is a link. Also as [`open_plain`].
 pub fn open_inside(folder: &Path, path: &Path) -> Result<File, PlaceError> {
     let below = folder.join(path);
     let refused = |kind| PlaceError::new(&below, Why::System(io::Error::from(kind)));
@@ -50,7 +50,7 @@ pub fn open_inside(folder: &Path, path: &Path) -> Result<File, PlaceError> {
 }
 
 fn file_flags() -> OFlags {
-    // A pipe without a writer would be waited for.
+    // Otherwise opening a pipe without a writer would block.
     OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
 }
 

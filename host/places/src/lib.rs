@@ -1,22 +1,22 @@
-//! The folders and files that are jaato's: made private whatever the umask, and used only where
-//! nobody else can write.
+//! Jaato's own folders and files: private whatever the umask, and used only if no other user can
+//! write to them.
 //!
-//! A path is *believed* when each folder on the way to it, each link that is followed, and what
-//! lies at its end belong to this user or to root, and nobody else can write to them. A folder that
-//! everybody can write to is passed on the way where it is sticky (`/tmp`): what is ours below it
-//! stays ours. So is a folder that the group can write to where nobody else can enter one above it
-//! (a home with mode 700), or where the group is this user's alone.
+//! A path is *believed* if each folder on the way to it, each link that is followed, and the file
+//! at its end belong to this user or to root, and no one else can write to them. A folder on the
+//! way that everyone can write to is accepted if it is sticky (`/tmp`), because our files below it
+//! stay ours. So is a folder that the group can write to, if no one else can enter a folder above
+//! it (a home with mode 700), or if the group contains only this user.
 //!
-//! What is not believed is not used: the caller does without it and shows the [`PlaceError`], whose
-//! hint says what to do.
+//! A path that is not believed is not used. The caller continues without it and shows the
+//! [`PlaceError`], whose hint says what to do.
 //!
-//! Beside it: opening a file that somebody else may have put there, without following a link and
-//! without waiting for it.
+//! This crate also opens files that another user may have put there, without following links and
+//! without blocking.
 //!
-//! Not here: which folders there are (`jaato-config` knows), and what a plugin or a workspace may
+//! It does not know which folders exist (`jaato-config` does), or what a plugin or a workspace may
 //! do.
 //!
-//! Invariant: nothing else in `host/` makes a folder of ours; `cargo xtask tidy` looks.
+//! Invariant: no other code in `host/` makes folders of jaato. `cargo xtask tidy` checks this.
 
 mod error;
 mod file;

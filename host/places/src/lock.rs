@@ -1,4 +1,4 @@
-//! A lock between processes, by a file of ours that says nothing.
+//! A lock between processes, with an empty file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -9,15 +9,15 @@ use crate::file::open;
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// Locks a file of ours, which is made where it is missing; `None` where another process holds it
-/// for longer than the wait. Blocks. It is unlocked when it is dropped, also by a process that is
-/// killed.
+/// Locks a file of jaato, and makes it if it is missing. Returns `None` if another process holds
+/// the lock for longer than the wait. Blocks. Dropping the file unlocks it, and so does the end of
+/// the process.
 ///
-/// What is protected must be another file: renaming over a locked one would leave two that are
-/// locked.
+/// The protected data must be in another file, because renaming over a locked file would leave two
+/// locked files.
 ///
 /// # Errors
-/// What is wrong with the file, or with a folder above it.
+/// The problem with the file, or with a folder above it.
 pub fn lock(path: &Path, wait: Duration) -> Result<Option<File>, PlaceError> {
     let file = open(path, OpenOptions::new().write(true).create(true).truncate(false))?;
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! Whose word counts: the users who may own what is believed.
+//! The users who may own believed files.
 
 use std::fs;
 use std::path::Path;
@@ -6,20 +6,20 @@ use std::sync::OnceLock;
 
 use nix::unistd::{Group, Uid, User};
 
-/// The user number that the system shows for a user of another user namespace.
+/// The user id that the system shows for a user of another user namespace.
 const UNMAPPED: u32 = 65_534;
 
-/// Users who may own what is believed.
+/// Users who may own believed files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owners(Vec<u32>);
 
 impl Owners {
-    /// This user and root, who can do as this user anyway.
+    /// Returns this user and root, who can act as this user anyway.
     pub fn own() -> Self {
         Self(vec![this_user(), 0])
     }
 
-    /// These and the owner of a file, if it can be looked at: who owns the program that runs could
+    /// Adds the owner of a file, if that can be determined. The owner of the running program could
     /// have written anything into it.
     #[must_use]
     pub fn and_owner_of(mut self, file: &Path) -> Self {
@@ -34,13 +34,13 @@ impl Owners {
     }
 }
 
-/// The user that this process acts as.
+/// Returns the effective user of this process.
 pub(crate) fn this_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Returns true for a user whom this user namespace does not know. In a container that runs without
-/// root, the folders above a home belong to the machine's root and are shown so.
+/// Returns true for a user that this user namespace does not know. In a rootless container, the
+/// folders above a home belong to the machine's root and are shown this way.
 pub(crate) fn is_unmapped(user: u32) -> bool {
     user == UNMAPPED && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps_all(&map))
 }
@@ -50,9 +50,9 @@ fn maps_all(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Returns true for the group that is this user's alone: many systems give each user one of the
-/// same name, and let it write to what the user makes. Looked up once, and only where a folder
-/// above one of ours is the group's to write.
+/// Returns true if the group contains only this user. Many systems give each user a group of the
+/// same name, which can write to the user's files. Looked up once, and only if the group can write
+/// to a folder above one of ours.
 pub(crate) fn is_own_group(group: u32) -> bool {
     static OWN: OnceLock<Option<u32>> = OnceLock::new();
     let own = *OWN.get_or_init(|| {
@@ -64,8 +64,8 @@ pub(crate) fn is_own_group(group: u32) -> bool {
     own == Some(group)
 }
 
-/// Returns true for a group of the user's name without another member. Never root's: containers put
-/// strangers into it.
+/// Returns true for a group with the user's name and no other member. Never root's, because
+/// containers add other users to it.
 fn is_private(user: &str, group: u32, name: &str, members: &[String]) -> bool {
     group != 0 && name == user && members.iter().all(|member| member == user)
 }

@@ -1,4 +1,4 @@
-//! Walks to a path part by part, as the system does, and checks what it passes.
+//! Walks to a path part by part, like the system, and checks each step.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -9,22 +9,22 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::{PlaceError, Why};
 use crate::owners::{Owners, is_own_group, is_unmapped};
 
-/// Most links that are followed on one way, as the system has it.
+/// How many links are followed on one path, as in the system.
 const LINKS_MAX: usize = 40;
 
-/// Bits of a mode by which others write.
+/// Mode bits that let others write.
 pub(crate) const OTHERS_WRITE: u32 = 0o022;
 
-/// The bit by which everybody writes.
+/// The mode bit that lets everyone write.
 const EVERYBODY_WRITES: u32 = 0o002;
 
-/// Bits of a folder's mode by which others pass through it.
+/// Mode bits that let others enter a folder.
 const OTHERS_ENTER: u32 = 0o011;
 
-/// The bit by which only the owner of a thing in a folder removes it.
+/// The mode bit that lets only a file's owner remove it from a folder.
 const STICKY: u32 = 0o1000;
 
-/// The end of a way.
+/// The end of a walk.
 #[derive(Debug)]
 pub(crate) struct End {
     /// The path without links.
@@ -32,8 +32,8 @@ pub(crate) struct End {
     pub(crate) metadata: Metadata,
 }
 
-/// Walks to what lies under a path, through links. Checks each folder and link on the way, and the
-/// owner of what is at the end, but not its mode.
+/// Walks to a path, through links. Checks each folder and link on the way, and the owner of the
+/// file at the end, but not its mode.
 pub(crate) fn walk(path: &Path, owners: &Owners) -> Result<End, PlaceError> {
     let absolute = std::path::absolute(path).map_err(PlaceError::system(path))?;
     let mut rest = parts(&absolute);
@@ -67,7 +67,7 @@ pub(crate) fn walk(path: &Path, owners: &Owners) -> Result<End, PlaceError> {
     Ok(End { path, metadata })
 }
 
-/// Refuses what others can write to.
+/// Refuses a file that others can write to.
 pub(crate) fn check_mode(path: &Path, metadata: &Metadata) -> Result<(), PlaceError> {
     match metadata.mode() & OTHERS_WRITE {
         0 => Ok(()),
@@ -86,13 +86,13 @@ pub(crate) fn check_owner(
     }
 }
 
-/// Where the walk is.
+/// The current position of the walk.
 struct Way {
     path: PathBuf,
     metadata: Metadata,
-    /// For each folder that was passed: whether others can get that far, and the folder itself.
+    /// For each folder so far: whether others can reach it, and its metadata.
     above: Vec<(bool, Metadata)>,
-    /// Whether others can get to where the walk is.
+    /// Whether others can reach the current position.
     is_open: bool,
 }
 
@@ -137,7 +137,7 @@ impl Way {
     }
 }
 
-/// The parts of a path, the last first.
+/// Returns the parts of a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     let named = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),

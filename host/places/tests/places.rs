@@ -1,4 +1,4 @@
-//! What is believed, and how what is made looks.
+//! Which paths are believed, and the modes of new ones.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::{self, OpenOptions, Permissions};
@@ -26,14 +26,14 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// A folder that others can pass through, as `/home` is.
+/// Creates a folder that others can enter, like `/home`.
 fn root() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     set_mode(root.path(), 0o755);
     root
 }
 
-/// What is wrong with a folder, and the part of the path that is.
+/// Returns the problem with a folder, and the part of the path that has it.
 #[track_caller]
 fn wrong(folder: &Path, root: &Path) -> String {
     let error = check_folder(folder, &Owners::own()).unwrap_err();
@@ -99,14 +99,15 @@ fn a_folder_above_that_others_can_write_to_is_enough() {
     for mode in [0o775, 0o757] {
         set_mode(&root.path().join("share"), mode);
         let has = wrong(&folder, root.path());
-        let wants =
-            format!("`…/share` is not used: others than its owner can write to it (mode {mode:o})");
+        let wants = format!(
+            "`…/share` is not used: users other than its owner can write to it (mode {mode:o})"
+        );
         assert_eq!(has, wants);
     }
-    // Sticky: what is ours below stays ours.
+    // Sticky, so our files below it stay ours.
     set_mode(&root.path().join("share"), 0o1777);
     check_folder(&folder, &Owners::own()).unwrap();
-    // Nobody else gets as far as `share`.
+    // No one else can reach `share`.
     set_mode(&root.path().join("share"), 0o777);
     set_mode(root.path(), 0o700);
     check_folder(&folder, &Owners::own()).unwrap();
@@ -128,14 +129,17 @@ fn links_are_walked_as_the_system_does() {
     let chained = through("chained", "relative".into());
     for link in [&relative, &absolute, &chained] {
         let has = wrong(link, root.path());
-        assert_eq!(has, "`…/open` is not used: others than its owner can write to it (mode 777)");
+        assert_eq!(
+            has,
+            "`…/open` is not used: users other than its owner can write to it (mode 777)"
+        );
     }
     set_mode(&open, 0o755);
     for link in [relative, absolute, chained] {
         check_folder(&link, &Owners::own()).unwrap();
     }
     let circle = through("circle", "circle".into());
-    assert!(wrong(&circle, root.path()).ends_with("too many links follow each other"));
+    assert!(wrong(&circle, root.path()).ends_with("it has too many consecutive links"));
 }
 
 #[test]
@@ -144,7 +148,7 @@ fn a_way_up_forgets_the_folder_that_it_left() {
     make(&root.path().join("private/inner")).unwrap();
     make(&root.path().join("open/inner")).unwrap();
     set_mode(&root.path().join("open"), 0o777);
-    // That `private` is closed to others closes nothing beside it.
+    // The mode of `private` protects nothing next to it.
     let beside = root.path().join("private/inner/../../open/inner");
     assert!(wrong(&beside, root.path()).contains("`…/open` is not used"));
 }
@@ -163,11 +167,11 @@ fn what_another_user_owns_is_not_used() {
     assert!(error.to_string().ends_with("is not used: user 4711 owns it"), "{error}");
     check_file_in(&folder.join("trust.json"), &Owners::own()).unwrap_err();
 
-    // Above it.
+    // A folder above it.
     chown(root.path().join("home"), Some(STRANGER), None).unwrap();
     assert_eq!(wrong(&folder, root.path()), "`…/home` is not used: user 4711 owns it");
 
-    // A link in a folder that everybody may write to.
+    // A link in a folder that everyone can write to.
     let target = root.path().join("target");
     make(&target).unwrap();
     set_mode(root.path(), 0o1777);
@@ -199,7 +203,7 @@ fn what_is_no_file_or_too_large_is_not_read() {
     let fifo = root.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
         .unwrap();
-    assert!(read(&fifo, 10).unwrap_err().to_string().ends_with("it is no regular file"));
+    assert!(read(&fifo, 10).unwrap_err().to_string().ends_with("it is not a regular file"));
     assert!(check_file(root.path(), &Owners::own()).is_err());
     assert!(check_folder(&fifo, &Owners::own()).is_err());
     let file = root.path().join("file");
@@ -207,7 +211,7 @@ fn what_is_no_file_or_too_large_is_not_read() {
     assert_eq!(read(&file, 5).unwrap().unwrap().len(), 5);
     assert!(read(&file, 4).unwrap_err().to_string().ends_with("it has more than 4 bytes"));
     assert_eq!(read(&root.path().join("none"), 4).unwrap(), None);
-    assert!(make(&file).unwrap_err().to_string().ends_with("it is no folder"));
+    assert!(make(&file).unwrap_err().to_string().ends_with("it is not a folder"));
     assert!(make_missing(&file.join("below")).is_err());
 }
 
@@ -230,7 +234,7 @@ fn nothing_is_opened_through_a_link_or_outside_and_no_pipe_is_waited_for() {
         open_inside(&inside, Path::new(refused)).expect_err(refused);
     }
     open_inside(&inside, &root.path().join("secret")).unwrap_err();
-    // What a person named may be a link, but nothing that is waited for.
+    // A path that the user named may be a link, but not a file that blocks.
     open_plain(&inside.join("link")).unwrap();
     open_plain(&fifo).unwrap_err();
     open_plain(Path::new("/dev/zero")).unwrap_err();

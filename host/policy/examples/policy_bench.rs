@@ -1,6 +1,6 @@
-//! What a decision costs, with 500 rules of files and a command line of 4 KiB; and what is asked of
-//! everyday commands and of lines that try to get round rules.
-//! `cargo xtask bench policy` runs it.
+//! Measures a decision with 500 rules in files and a command line of 4 KiB, and counts the prompts
+//! for everyday commands and for lines that try to bypass rules. `cargo xtask bench policy` runs
+//! it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[allow(dead_code)]
@@ -27,7 +27,7 @@ const TIMES: u32 = 30;
 
 fn main() {
     let rules = Rules::of_files(vec![file()]);
-    // What a rule allows, part by part; and what only denials look at.
+    // A line that a rule allows part by part, and one that only denials look at.
     let plain = line("ls -la src/a | ls -l 'b c' && ls ");
     let tangled = line(
         "x=$(find . -exec sh -c 'ls \"$1\"' \\;) && for i in a b; do env A=1 cat \"$x\" | sort > o; done; ls ",
@@ -82,7 +82,7 @@ fn file() -> RuleFile {
     RuleFile { layer: Layer::User, path: "rules".into(), default: None, rules, broken: None }
 }
 
-/// Returns the microseconds of the median decision.
+/// Returns the median time of a decision, in microseconds.
 fn time(rules: &Rules, line: &str) -> f64 {
     let arguments = json!({ "command": line });
     let mut times: Vec<f64> = (0..TIMES).map(|_| once(rules, &arguments)).collect();

@@ -14,44 +14,45 @@ pub struct Call<'a> {
     pub tool: &'a ToolName,
     /// The plugin that offers it.
     pub plugin: &'a PluginName,
-    /// Where that plugin comes from.
+    /// The source of that plugin.
     pub source: PluginSource,
-    /// What the tool promises of its effects.
+    /// The tool's annotations about its effects.
     pub annotations: Annotations,
-    /// The tool asks to be run without a question.
+    /// Whether the tool asks to run without a prompt.
     pub auto_approval: bool,
-    /// Who wants the call.
+    /// Who makes the call.
     pub caller: Caller,
     /// The arguments, as they would run.
     pub arguments: &'a Value,
-    /// The schema of the arguments, with the tool's declarations. Only those of a shipped tool
-    /// count.
+    /// The schema of the arguments, with the tool's declarations. Only the declarations of a
+    /// shipped tool count.
     pub schema: &'a Value,
-    /// What the tool is at the moment, if its plugin passes it on from another program.
+    /// The tool's current definition, if its plugin passes it on from another program.
     pub definition: Option<ToolDefinition>,
     /// The agent that makes the call.
     pub agent: CallingAgent<'a>,
-    /// The start of relative paths in the arguments; `None` if it is unknown.
+    /// The base of relative paths in the arguments. `None` if it is unknown.
     pub directory: Option<&'a Path>,
-    /// The home folder, for `~`; `None` if it is unknown.
+    /// The home folder, for `~`. `None` if it is unknown.
     pub home: Option<&'a Path>,
     /// The resolved paths of the arguments. Rules see these in addition to the written ones.
     pub resolved: Option<&'a PathsResolved>,
     /// Whether the user trusts the workspace.
     pub workspace: WorkspaceTrust,
-    /// The workspace's root; `None` if it is unknown.
+    /// The workspace's root. `None` if it is unknown.
     pub root: Option<&'a Path>,
     /// The folders with jaato's own files.
     pub own_folders: &'a [PathBuf],
-    /// The repository of the working directory configures nothing that `git` would run to read.
+    /// Whether the repository of the working directory configures nothing that `git` would run when
+    /// it reads.
     pub repository_is_plain: bool,
-    /// What reads the text that the call types into a terminal; `None` for other calls.
+    /// The reader of the text that the call types into a terminal. `None` for other calls.
     pub typed_into: Option<TypedInto>,
 }
 
 impl<'a> Call<'a> {
-    /// A model's call of a tool of which nothing else is known: by the main agent, of a plugin that
-    /// is not shipped and has no annotations, in a workspace that is not trusted.
+    /// Creates a model's call of a tool without any other known facts: by the main agent, of a
+    /// plugin that is not shipped and has no annotations, in an untrusted workspace.
     pub fn new(tool: &'a ToolName, plugin: &'a PluginName, arguments: &'a Value) -> Self {
         Self {
             tool,
@@ -81,7 +82,7 @@ impl<'a> Call<'a> {
 pub struct CallingAgent<'a> {
     /// `main`, or `subagent` for a session that another one opened.
     pub agent_type: &'a str,
-    /// What people see it called; empty for the main agent.
+    /// Its name for users. Empty for the main agent.
     pub agent_name: &'a str,
 }
 
@@ -93,30 +94,31 @@ impl CallingAgent<'_> {
 /// Whether the user trusts the workspace in which a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceTrust {
-    /// The user said so.
+    /// The user trusts it.
     Trusted,
-    /// The workspace may hold untrusted files: programs that run code from them are not harmless.
+    /// The workspace may contain untrusted files, so programs that run code from them are not
+    /// harmless.
     Untrusted,
 }
 
-/// What reads the text that a call types into a terminal.
+/// The reader of the text that a call types into a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypedInto {
-    /// A known shell that waits at its prompt, with nothing typed yet: the text is a command line.
+    /// A known shell that waits at its prompt, with nothing typed yet. The text is a command line.
     ShellPrompt,
-    /// Anything else, or unknown: the text cannot be understood.
+    /// Anything else, or unknown. The text cannot be analysed.
     Unknown,
 }
 
-/// Who wrote a tool: decides whether its annotations count.
+/// The author of a tool, which decides whether its annotations count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PluginSource {
-    /// Shipped with the host, or part of it: its annotations are true.
+    /// Shipped with the host, or part of it. Its annotations are true.
     Shipped,
     /// A shipped plugin passes on a tool of another program, such as an MCP server. Neither its
-    /// promises nor its schema count.
+    /// annotations nor its schema count.
     Relayed,
-    /// From anywhere else, trusted or not. Trust in a file lets it run; it does not make its
+    /// From anywhere else, trusted or not. Trust in a file lets it run, but does not make its
     /// annotations true.
     Elsewhere,
 }
@@ -143,8 +145,8 @@ impl PluginSource {
 }
 
 impl Call<'_> {
-    /// Returns true if all calls of the tool are alike enough to allow them at once: a tool that
-    /// can destroy, or reaches beyond this machine, does something else with other arguments.
+    /// Returns true if all calls of the tool are similar enough to allow them at once. The effect
+    /// of a tool that is destructive, or reaches beyond this machine, depends on its arguments.
     pub(crate) fn is_harmless_tool(&self) -> bool {
         let promises = self.annotations;
         promises.read_only || !(promises.destructive || promises.open_world)

@@ -1,4 +1,4 @@
-//! Recognises rules that allow nothing.
+//! Detects rules that allow nothing.
 
 use std::path::Path;
 

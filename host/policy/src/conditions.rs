@@ -1,30 +1,30 @@
-//! When a rule of a file matches: all that it says must be true of the call.
+//! The conditions under which a rule of a file matches. All of them must hold for the call.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::{Glob, JsonDigest, ToolDefinition};
 
-/// What a rule says about the calls it is for. What it does not say matches every call.
+/// A rule's conditions. A condition that is not set matches every call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// The tool's name.
     pub tool: Option<Glob>,
     /// The plugin's name.
     pub plugin: Option<Glob>,
-    /// What the tool promises, or what it must not promise.
+    /// The annotations that the tool must have, or must not have.
     pub annotations: Vec<(Annotation, bool)>,
-    /// Arguments by name; the text of each must match.
+    /// Arguments by name. The text of each must match.
     pub arguments: Vec<(String, Glob)>,
-    /// The arguments, all of them and no others.
+    /// The exact arguments, with no others.
     pub exactly: Option<ExactCall>,
-    /// What the tool of another program must be, unchanged since the user's answer.
+    /// The definition that another program's tool must have, unchanged since the user's answer.
     pub definition: Option<ToolDefinition>,
     /// The root of the workspace in which the call runs.
     pub workspace: Option<PathPattern>,
     /// A simple command that the call runs.
     pub command: Option<CommandPattern>,
-    /// A file or folder: the call names it, or something below it.
+    /// A file or folder. It matches if the call names it, or something below it.
     pub path: Option<PathPattern>,
     /// A host that the call names in a URL.
     pub host: Option<Glob>,
@@ -32,12 +32,13 @@ pub struct Conditions {
     pub agent_type: Option<Glob>,
     /// The agent's name.
     pub agent_name: Option<Glob>,
-    /// Folders that the call must not leave: it matches when a path lies in none of them.
+    /// Folders that the call must not leave. It matches if a path is in none of them.
     pub outside: Vec<PathPattern>,
-    /// It runs more than one plain command: what joins commands, substitutes or writes files.
+    /// Matches a call that runs more than one plain command: it joins commands, substitutes or
+    /// writes files.
     pub compound: bool,
     /// The whole call as one line, in the form of the original's patterns. Such a rule can only
-    /// forbid and ask; it is read from `permissions.json` alone.
+    /// deny and ask, and only `permissions.json` has them.
     pub signature: Option<Glob>,
 }
 
@@ -46,46 +47,46 @@ pub struct Conditions {
 pub struct ExactCall {
     /// The digest of its arguments.
     pub digest: JsonDigest,
-    /// The call as text, for readers of the rule; it decides nothing.
+    /// The call as text, for readers of the rule. It has no effect.
     pub text: Option<String>,
 }
 
-/// What a tool can promise.
+/// An annotation of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Annotation {
-    /// Changes nothing.
+    /// It changes nothing.
     ReadOnly,
-    /// May destroy.
+    /// It may destroy something.
     Destructive,
-    /// Doing it twice is doing it once.
+    /// Repeating it has no further effect.
     Idempotent,
-    /// Reaches beyond this machine.
+    /// It reaches beyond this machine.
     OpenWorld,
 }
 
-/// A simple command: a program and the words that it begins with.
+/// A simple command: a program and its first words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandPattern {
     /// The program, as it is called.
     pub program: String,
-    /// The words behind it, in order. Each may hold `*` for a rule that forbids or asks.
+    /// The words after it, in order. Each may contain `*` in a rule that denies or asks.
     pub words: Vec<String>,
     /// Which other words may follow.
     pub rest: RestOfCommand,
 }
 
-/// What may stand behind the words that a rule names.
+/// The words that may follow those of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RestOfCommand {
     /// Nothing.
     Nothing,
-    /// Words, and those options of which it is known that they run nothing and write nothing.
+    /// Words, and options that are known to run nothing and write nothing.
     #[default]
     SafeOptions,
-    /// Words and options with which, as jaato knows, the program only reads. Written as
-    /// `options = "read"`.
+    /// Words and options with which the program is known to only read. Written as `options =
+    /// "read"`.
     Reading,
-    /// Anything. Written as `options = "any"`: the user takes the risk.
+    /// Anything. Written as `options = "any"`. The user takes the risk.
     AnyOptions,
 }
 
@@ -94,12 +95,12 @@ pub enum RestOfCommand {
 pub struct PathPattern {
     /// As it was written.
     pub written: String,
-    /// Whole, without `~` and `..`; may hold `*` and `?` in its names.
+    /// The complete path, without `~` and `..`. Its names may contain `*` and `?`.
     pub path: PathBuf,
 }
 
 impl Annotation {
-    /// Every one of them.
+    /// All annotations.
     pub const ALL: [Self; 4] =
         [Self::ReadOnly, Self::Destructive, Self::Idempotent, Self::OpenWorld];
 
@@ -115,8 +116,8 @@ impl Annotation {
 }
 
 impl CommandPattern {
-    /// Reads a pattern as people write it: `git status`, `git *`, `git`. Words are parted by white
-    /// space; a `*` at the end says that more may follow, which holds without it too.
+    /// Parses a pattern as users write it: `git status`, `git *`, `git`. Words are separated by
+    /// white space. A `*` at the end says that more words may follow, which is always true.
     pub fn parse(text: &str, rest: RestOfCommand) -> Option<Self> {
         let mut words: Vec<String> = text.split_ascii_whitespace().map(str::to_owned).collect();
         if words.len() > 1 && words.last().is_some_and(|word| word == "*") {

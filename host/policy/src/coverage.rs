@@ -1,5 +1,5 @@
-//! Decides whether rules that allow cover a call. Strict: rules must allow everything that the call
-//! does, and never allow a part that jaato cannot read.
+//! Decides whether allow rules cover a call. Strict: rules must allow everything that the call
+//! does, and never allow a part that jaato cannot understand.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{
     Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust, expansion,
 };
 
-/// Returns a rule that allows the call, if rules of files allow all of it.
+/// Returns a rule that allows the call, if rules in files allow all of it.
 pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     allow_rules(rules)
         .find(|(file, rule)| covers_whole(&rule.when, facts) && file.may_allow(facts))
@@ -34,9 +34,9 @@ fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
 }
 
 impl RuleFile {
-    /// Returns true if a rule of the file that names no command may allow a call. The file of a
-    /// workspace comes with the repository: it allows command lines by `command` alone, and no
-    /// change of protected files.
+    /// Returns true if a rule of the file without a command may allow a call. A workspace's file
+    /// comes with the repository, so it allows command lines only by `command`, and no change of
+    /// protected files.
     pub(crate) fn may_allow(&self, facts: &Facts<'_>) -> bool {
         if self.layer != Layer::Workspace {
             return true;
@@ -48,7 +48,7 @@ impl RuleFile {
     }
 }
 
-/// Returns true if a rule that names no command allows the call.
+/// Returns true if a rule without a command allows the call.
 pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
     if when.command.is_some() || is_for_denials || !means(when, facts) {
@@ -72,7 +72,7 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     if !is_known || facts.shell.is_some() {
         return false;
     }
-    // A rule that names only paths says nothing of hosts, and the other way round.
+    // A rule that names only paths does not cover hosts, and vice versa.
     let paths_are_inside = match &when.path {
         Some(wanted) => {
             let wanted = PathGlob::new(&wanted.path);
@@ -92,8 +92,8 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     paths_are_inside && hosts_are_named
 }
 
-/// Returns the rule for the first command of a line of which every command is allowed by some rule
-/// or by an answer of the user.
+/// Returns the rule for the first command of a line, if every command is allowed by a rule or by an
+/// answer of the user.
 fn covering_commands(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let analysis = facts.shell.as_ref()?;
     // Only the author of a foreign tool knows what it does with a text.
@@ -131,7 +131,7 @@ pub(crate) fn allowed_by_files(rules: &Rules, command: &SimpleCommand, facts: &F
     covering_rule(rules, command, facts).is_some()
 }
 
-/// Returns true if a call runs, or may run, code of a workspace that the user does not trust.
+/// Returns true if a call runs, or may run, code of an untrusted workspace.
 pub(crate) fn needs_trust(facts: &Facts<'_>) -> bool {
     let trust = facts.call.workspace;
     let is_trusted = |command| shell::is_trusted(command, trust);
@@ -141,7 +141,7 @@ pub(crate) fn needs_trust(facts: &Facts<'_>) -> bool {
     })
 }
 
-/// Returns true if rules for commands that only read cover all of a call.
+/// Returns true if rules for commands that only read cover the whole call.
 pub(crate) fn only_reads(rules: &Rules, facts: &Facts<'_>) -> bool {
     let Some(analysis) = &facts.shell else { return false };
     let is_read = |command: &SimpleCommand| {
@@ -185,7 +185,7 @@ fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     let Some(directory) = call.directory.filter(|_| call.typed_into.is_none()) else {
         return false;
     };
-    // A link leads anywhere.
+    // A link can lead anywhere.
     let Some(resolved) = call.resolved else { return command.file_names().is_empty() };
     let is_inside = |path: &Path| {
         path.starts_with(directory) || NO_FILES.iter().any(|file| path == Path::new(file))
@@ -213,9 +213,9 @@ fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
 /// Device files without content.
 const NO_FILES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
-/// Returns true if a rule is about the tool. The author of a foreign tool chooses its name and its
-/// annotations, so a rule must name its plugin in full. If a shipped plugin passes the tool on, the
-/// rule must name the tool in full, because that name contains the server's name.
+/// Returns true if a rule applies to the tool. The author of a foreign tool chooses its name and
+/// its annotations, so a rule must name its plugin in full. If a shipped plugin passes the tool on,
+/// the rule must name the tool in full, because that name contains the server's name.
 fn means(when: &Conditions, facts: &Facts<'_>) -> bool {
     let call = facts.call;
     let names = |named: &Option<Glob>, name: &str| {

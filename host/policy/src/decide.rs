@@ -1,4 +1,4 @@
-//! The decision itself: the rules in their order, the first that matches decides.
+//! The decision itself: the first rule that matches decides.
 
 use crate::facts::Facts;
 use crate::matching::{Matched, matches};
@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Decides about a call. Denials come before permissions. If no rule allows the call, the user is
-/// asked: silence is not consent.
+/// asked, because silence is not consent.
 pub fn decide(rules: &Rules, call: &Call<'_>) -> Decision {
     Decision::by(deciding_rule(rules, &Facts::of(call)))
 }
@@ -20,7 +20,7 @@ pub(crate) fn deciding_rule(rules: &Rules, facts: &Facts<'_>) -> RuleRef {
     steps.find_map(|step| step(rules, facts)).unwrap_or_else(|| by_default(rules, facts.call))
 }
 
-/// Returns the rule that forbids the call. No later step can lift it.
+/// Returns the rule that denies the call. No later step can override it.
 fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let call = facts.call;
     if rules.disabled.contains(call.tool) {
@@ -40,7 +40,7 @@ fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     forbidding_mode(rules, facts).map(RuleRef::unwritten)
 }
 
-/// Returns the mode's rule if the mode forbids the call.
+/// Returns the mode's rule if the mode denies the call.
 fn forbidding_mode(rules: &Rules, facts: &Facts<'_>) -> Option<RuleId> {
     let call = facts.call;
     let rule = match rules.mode {
@@ -61,8 +61,8 @@ fn typed_by_person(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     }
 }
 
-/// Asks about a call that a rule may forbid, and about one for which the machine's file wants a
-/// question, unless the user allowed exactly this call.
+/// Asks about a call that a rule may deny, and about a call for which the machine's file requires a
+/// prompt, unless the user allowed exactly this call.
 fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     if rules.is_allowed_exactly(facts) {
         return None;
@@ -82,13 +82,14 @@ fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
         .filter(|rule| rule.layer == Layer::Enterprise)
 }
 
-/// Only the user ends the mode `plan`: starting the plan asks, whatever allows the call.
+/// Asks before the plan starts, whatever allows the call, because only the user ends the mode
+/// `plan`.
 fn starts_plan(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let ends_mode = rules.mode == Mode::Plan && facts.call.starts_plan();
     ends_mode.then(|| RuleRef::unwritten(RuleId::ModeStartPlan))
 }
 
-/// Allows what the user granted for this session.
+/// Allows calls that the user allowed for this session.
 fn granted(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let id = if rules.is_allowed(facts.call) {
         RuleId::AllowOption
@@ -193,7 +194,7 @@ impl RuleFile {
     }
 
     fn broken_rule(&self) -> RuleRef {
-        let rule = "deny everything, as the file cannot be understood".to_owned();
+        let rule = "deny everything, because the file cannot be used".to_owned();
         let (line, why) = self.broken.clone().unwrap_or_default();
         let (file, why) = (self.path.clone(), Some(why));
         let written = Written { rule, file, line, why, about: None };

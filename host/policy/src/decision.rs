@@ -1,4 +1,4 @@
-//! The answer: what to do with a call, the rule that says so, and how to explain it.
+//! A decision: what to do with a call, the rule that decided, and an explanation.
 
 use crate::edits::protected_paths;
 use crate::{Call, Layer, Outcome, PluginSource, RuleId, RuleRef, Written};
@@ -13,58 +13,55 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The decision that a rule makes.
+    /// Creates the decision of a rule.
     pub(crate) fn by(rule: RuleRef) -> Self {
         Self { outcome: rule.id.outcome(), rule }
     }
 
-    /// Says in one line what was decided and by which rule.
+    /// Returns the decision and its rule in one line.
     pub fn explain(&self, call: &Call<'_>) -> String {
         let (tool, plugin) = (call.tool, call.plugin);
         match self.rule.id {
             RuleId::Disabled => format!("tool `{tool}` is disabled by `[tools] disabled`"),
             RuleId::SessionNever => {
-                format!(
-                    "the user said that calls of `{tool}` like this one must not run in this session"
-                )
+                format!("the user denied calls of `{tool}` like this one for this session")
             }
             RuleId::ModeReadOnly => format!(
-                "this session only reads (mode `read-only`), and tool `{tool}` may change something"
+                "mode `read-only` allows no changes, and tool `{tool}` may change something"
             ),
             RuleId::ModePlan => {
                 format!(
-                    "this session only plans (mode `plan`), and tool `{tool}` may change something"
+                    "mode `plan` allows no changes until the user agrees to a plan, and tool `{tool}` \
+                     may change something"
                 )
             }
             RuleId::ModeStartPlan => {
-                "this session only plans (mode `plan`) until the user agrees to the plan".to_owned()
+                "mode `plan` ends only when the user agrees to the plan".to_owned()
             }
             RuleId::OwnCall => "the user typed this call".to_owned(),
             RuleId::AllowOption => format!("`--allow {}` was given", allow_word(call)),
             RuleId::YesOption => "`--yes` was given".to_owned(),
             RuleId::SessionAlways => format!("the user allowed tool `{tool}` for this session"),
             RuleId::ModeAcceptEdits => {
-                "this session may change files in the workspace (mode `accept-edits`)".to_owned()
+                "mode `accept-edits` allows changes to files in the workspace".to_owned()
             }
             RuleId::ReadOnly => {
-                format!(
-                    "tool `{tool}` changes nothing, and plugin `{plugin}` is shipped with jaato"
-                )
+                format!("tool `{tool}` is read-only, and plugin `{plugin}` is shipped with jaato")
             }
             RuleId::AutoApproval => format!(
-                "tool `{tool}` asks for no permission, and plugin `{plugin}` is shipped with jaato"
+                "tool `{tool}` needs no permission, and plugin `{plugin}` is shipped with jaato"
             ),
             RuleId::UnprovenPromise => format!(
-                "tool `{tool}` needs a permission: it says that it needs none, but plugin \
-                 `{plugin}` is not shipped with jaato"
+                "tool `{tool}` needs permission: it claims to need none, but plugin `{plugin}` is \
+                 not shipped with jaato, so the claim does not count"
             ),
             RuleId::Silence => match protected_paths(call).first() {
-                None => format!("tool `{tool}` needs a permission"),
+                None => format!("tool `{tool}` needs permission"),
                 Some(path) => {
                     let is_inside = call.directory.is_some_and(|it| path.starts_with(it));
-                    let what = if is_inside { "protected" } else { "outside of this folder" };
+                    let what = if is_inside { "protected" } else { "outside this folder" };
                     format!(
-                        "tool `{tool}` needs a permission: `{}` is {what}, and mode \
+                        "tool `{tool}` needs permission: `{}` is {what}, and mode \
                          `accept-edits` does not cover that",
                         path.display()
                     )
@@ -85,27 +82,27 @@ impl Decision {
         }
     }
 
-    /// Returns a hint about a refusal; `None` for an allowed call.
+    /// Returns a hint about a refusal. Returns `None` for an allowed call.
     pub fn hint(&self, call: &Call<'_>) -> Option<String> {
         match (self.outcome, self.rule.id) {
             (Outcome::Allow, _) | (_, RuleId::SessionNever) => None,
             (_, RuleId::Disabled) => Some(format!(
-                "take `{}` out of `[tools] disabled`; `jaato config show` shows where it is set",
+                "remove `{}` from `[tools] disabled`; `jaato config show` shows where it is set",
                 call.tool
             )),
             (_, RuleId::ModeReadOnly) => Some("choose another mode for the session".to_owned()),
             (_, RuleId::ModePlan) => Some(
-                "find out what you need by reading, write the plan with `createPlan`, then call \
+                "read what you need, write the plan with `createPlan`, then call \
                  `startPlan`: the user decides"
                     .to_owned(),
             ),
             (_, RuleId::ModeStartPlan) => Some("choose another mode for the session".to_owned()),
             (_, RuleId::FileBroken) => {
-                Some("fix the file: `jaato permission list` says what is wrong".to_owned())
+                Some("fix the file: `jaato permission list` shows what is wrong".to_owned())
             }
             (Outcome::Deny, _) => Some(
                 "`jaato permission explain` shows every rule that was tried; respect the rule: do \
-                 not try the same in another way"
+                 not try to bypass it"
                     .to_owned(),
             ),
             (Outcome::Ask, RuleId::FileUnclear) => Some(

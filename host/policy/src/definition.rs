@@ -1,4 +1,4 @@
-//! What a tool of another program is at one time: a user's answer about it holds while this stays
+//! The definition of another program's tool. A user's answer about the tool holds while this stays
 //! the same.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{JsonDigest, PluginSource};
 
-/// The digests of what another program says about its tool, and of the entry that names the
+/// The digests of another program's description of its tool, and of the entry that names the
 /// program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolDefinition {
@@ -19,7 +19,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Digests the definition of a tool; `None` unless a shipped plugin passes the tool on.
+    /// Digests the definition of a tool. Returns `None` unless a shipped plugin passes the tool on.
     pub fn of(spec: &ToolSpec, source: PluginSource) -> Option<Self> {
         let text = |text: &str| JsonDigest::of(&Value::from(text));
         (source == PluginSource::Relayed).then(|| Self {
@@ -29,7 +29,7 @@ impl ToolDefinition {
         })
     }
 
-    /// Names the parts that differ now, such as `its description`.
+    /// Lists the parts that differ from `now`, such as `its description`.
     pub(crate) fn changes(&self, now: &Self) -> Vec<&'static str> {
         let parts = [
             ("the server's entry", self.origin != now.origin),
@@ -40,7 +40,7 @@ impl ToolDefinition {
     }
 }
 
-/// Writes the three digests with `:` between them, as rules in files have them.
+/// Formats the three digests with `:` between them, as rules in files contain them.
 impl fmt::Display for ToolDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.origin, self.description, self.parameters)

@@ -1,4 +1,5 @@
-//! A digest of a JSON value, such as a call's arguments: a permission holds for exactly these.
+//! A digest of a JSON value, such as a call's arguments, so that a permission can hold for exactly
+//! these.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +7,7 @@ use std::str::FromStr;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 over a JSON value. The order of an object's keys does not matter, everything else does.
+/// SHA-256 over a JSON value. The order of an object's keys does not matter. Everything else does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct JsonDigest([u8; 32]);
 
@@ -48,8 +49,8 @@ impl fmt::Debug for JsonDigest {
     }
 }
 
-/// Writes each value as a letter for its type, a length where it can vary, and its content, so that
-/// no two values are written the same way. The parser of the JSON bounds the depth.
+/// Writes each value as a letter for its type, a length if it can vary, and its content, so that
+/// different values never give the same bytes. The JSON parser limits the depth.
 fn write(value: &Value, hash: &mut Sha256) {
     match value {
         Value::Null => hash.update(b"n"),
@@ -62,7 +63,7 @@ fn write(value: &Value, hash: &mut Sha256) {
         }
         Value::Object(entries) => {
             write_length(b'o', entries.len(), hash);
-            // Whether the map sorts depends on a feature that any crate of the build can turn on.
+            // Whether the map sorts depends on a feature that any crate in the build can enable.
             let mut sorted: Vec<_> = entries.iter().collect();
             sorted.sort_by_key(|(name, _)| *name);
             for (name, value) in sorted {

@@ -1,4 +1,4 @@
-//! Decides which calls only change files in the working directory that are not protected.
+//! Decides which calls only change unprotected files in the working directory.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -53,7 +53,7 @@ static NAMES: LazyLock<ProtectedFiles> = LazyLock::new(|| {
     }
 });
 
-/// Returns the files that `accept-edits` does not cover where a call runs; `None` if the working
+/// Returns the files that `accept-edits` does not cover for a call. Returns `None` if the working
 /// directory is unknown.
 pub fn protected_files(call: &Call<'_>) -> Option<ProtectedFiles> {
     Some(ProtectedFiles {
@@ -64,12 +64,12 @@ pub fn protected_files(call: &Call<'_>) -> Option<ProtectedFiles> {
     })
 }
 
-/// Returns true if a call is of a tool that changes files.
+/// Returns true if a call's tool changes files.
 pub(crate) fn may_be_edit(call: &Call<'_>) -> bool {
     call.source == PluginSource::Shipped && call.plugin.as_str() == EDITING_PLUGIN
 }
 
-/// Returns the protected files that a call of a tool that changes files names.
+/// Returns the protected files that a call of a file-changing tool names.
 pub(crate) fn protected_paths(call: &Call<'_>) -> Vec<PathBuf> {
     let Some(protected) = protected_files(call).filter(|_| may_be_edit(call)) else {
         return Vec::new();
@@ -104,7 +104,7 @@ mod tests {
         ProtectedFiles { directory, home, ..NAMES.clone() }
     }
 
-    /// Every name of the file, as it could be called.
+    /// Lists every name in the file, as a call could name it.
     fn entries(names: fn(&Group) -> &Vec<String>) -> Vec<String> {
         let file: File = toml::from_str(FILE).unwrap();
         let entries = file.protected.iter().flat_map(names);

@@ -1,13 +1,13 @@
 //! Decides whether a shell pattern may match a path that a rule names.
 //!
-//! Generous: the file system is not asked, so any name that could exist counts.
+//! Broad: the file system is not asked, so any possible name counts.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::Glob;
 use crate::facts::without_dots;
 
-/// Takes `.` and `..` out of a path as far as its first pattern.
+/// Removes `.` and `..` from a path up to its first pattern.
 pub(crate) fn without_dots_before(path: &Path) -> PathBuf {
     let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
     let plain: PathBuf = path.components().take_while(is_plain).collect();
@@ -15,7 +15,7 @@ pub(crate) fn without_dots_before(path: &Path) -> PathBuf {
     without_dots(&plain).join(rest)
 }
 
-/// Returns true if a name that a pattern matches may be at, below or above a path of a rule.
+/// Returns true if a name that a pattern matches may be at, below or above a rule's path.
 pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
     if leads_anywhere(pattern) {
         return true;
@@ -40,8 +40,8 @@ fn leads_anywhere(pattern: &Path) -> bool {
     parts.any(|part| is_pattern(&part) && part.contains("**")) || goes_up(pattern)
 }
 
-/// Returns true if a pattern may lead out of the folders that it names: a name that `*` matches may
-/// be a link, so that `*/..` is any folder, and many shells take `..` for a name that `.*` matches.
+/// Returns true if a pattern may lead out of the folders that it names. A name that `*` matches may
+/// be a link, so `*/..` can be any folder, and in many shells `.*` matches `..`.
 pub(crate) fn goes_up(pattern: &Path) -> bool {
     let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
     pattern.components().skip_while(is_plain).any(|part| {
@@ -51,7 +51,7 @@ pub(crate) fn goes_up(pattern: &Path) -> bool {
     })
 }
 
-/// Returns true if a path may be a name that a shell pattern of whole parts matches.
+/// Returns true if a path may be one that a shell pattern of whole parts matches.
 pub(crate) fn may_match(pattern: &Path, path: &Path) -> bool {
     let (mut patterns, mut parts) = (pattern.components(), path.components());
     loop {
@@ -91,7 +91,7 @@ fn loose(text: &str) -> Glob {
                 wide.push('*');
             }
             ']' | ')' | '}' if depth > 0 => depth -= 1,
-            // `%2e`, as programs that take URLs read it.
+            // `%2e`, as programs that take URLs decode it.
             '%' => {
                 wide.push('*');
                 letters.nth(1);
@@ -102,7 +102,7 @@ fn loose(text: &str) -> Glob {
         }
     }
     if depth > 0 {
-        // A bracket that does not close means itself, or the shell reads on.
+        // An unclosed bracket is literal, or the shell continues to read.
         return Glob::new("*");
     }
     Glob::new(wide)

@@ -14,17 +14,17 @@ use crate::{
 /// A decision, with everything that was checked for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// Every rule of the files, in their order, with its result.
+    /// Every rule in the files, in order, with its result.
     pub tried: Vec<Tried>,
     /// The paths and hosts that the call names.
     pub touches: Vec<Touch>,
     /// The commands that the call runs, one line each.
     pub commands: Vec<String>,
-    /// What keeps its command line from being plain.
+    /// The reasons why its command line is not plain.
     pub doubts: Vec<Doubt>,
-    /// A rule of the files would allow it if the user trusted the workspace.
+    /// Whether a rule in the files would allow it if the user trusted the workspace.
     pub waits_for_trust: bool,
 }
 
@@ -32,9 +32,9 @@ pub struct Evaluation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
     /// `read`, `write`, `search_root`, `pattern`, `host`, `word` of a command line, `link` for the
-    /// place to which links lead, `undeclared` for a string that may be any of these.
+    /// target of links, `undeclared` for a string that may be any of these.
     pub kind: &'static str,
-    /// A path whole, anything else as the call has it.
+    /// A path in full, anything else as the call has it.
     pub name: String,
 }
 
@@ -43,9 +43,9 @@ pub struct Touch {
 pub struct Tried {
     /// The rule.
     pub rule: RuleRef,
-    /// What it says to do.
+    /// The rule's outcome.
     pub outcome: Outcome,
-    /// Whether it matches; `None` if that is unknown.
+    /// Whether it matches. `None` if that is unknown.
     pub matched: Option<bool>,
 }
 
@@ -79,8 +79,8 @@ pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
     Evaluation { decision, tried, touches, commands, doubts, waits_for_trust }
 }
 
-/// A rule that allows a command speaks of each one that it covers: the line is allowed when all of
-/// them are covered.
+/// Returns whether a rule allows the call. A rule that allows a command applies to each command
+/// that it covers, and the line is allowed if all of them are covered.
 fn allows(file: &RuleFile, rule: &Rule, facts: &Facts<'_>) -> (Option<bool>, Option<String>) {
     if covers_whole(&rule.when, facts) && file.may_allow(facts) {
         return (Some(true), None);

@@ -1,7 +1,7 @@
 //! The facts of a call that rules match: paths, hosts, a command line.
 //!
-//! Reading is generous on purpose: what is found here lets rules forbid and ask. For a rule that
-//! allows, everything found must be allowed.
+//! Facts are collected broadly on purpose, because rules deny and ask by them. An allow rule must
+//! allow everything that was found.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -13,12 +13,12 @@ use crate::shell::{self, Analysis, CommandLine, Named, NamedHost, Reach};
 use crate::touched::{PATH_BYTES_MAX, may_be_ambiguous_host};
 use crate::{Call, PathsResolved, expansion};
 
-/// What rules need to know of a call, read once for all of them.
+/// The facts of a call that rules need, computed once for all of them.
 pub(crate) struct Facts<'a> {
     pub(crate) call: &'a Call<'a>,
     /// The strings of the arguments, by their declarations.
     pub(crate) touched: Touched,
-    /// The declared paths, and where links on the call's paths lead.
+    /// The declared paths, and the targets of links on the call's paths.
     pub(crate) paths: Vec<PathBuf>,
     /// Undeclared strings, read as paths.
     pub(crate) undeclared_paths: Vec<PathBuf>,
@@ -26,25 +26,25 @@ pub(crate) struct Facts<'a> {
     pub(crate) hosts: Vec<String>,
     pub(crate) line: Option<CommandLine>,
     pub(crate) shell: Option<Analysis>,
-    /// What the words of the command line may name as files.
+    /// Files that the words of the command line may name.
     pub(crate) shell_paths: Vec<ShellPath>,
-    /// The hosts that they may name.
+    /// Hosts that those words may name.
     pub(crate) shell_hosts: Vec<NamedHost>,
-    /// Why the line may name files, and hosts, that are not among these.
+    /// Why the line may name other files, and other hosts.
     pub(crate) unclear_names: Option<String>,
     pub(crate) unclear_hosts: Option<String>,
-    /// Which commands of the line are unlike all before them.
+    /// The commands of the line that differ from all before them.
     pub(crate) distinct: Vec<usize>,
-    /// Undeclared strings, read as command lines once a rule needs that.
+    /// Undeclared strings, parsed as command lines once a rule needs that.
     undeclared_lines: OnceCell<Vec<Analysis>>,
-    /// What these may name.
+    /// The paths that these may name.
     undeclared_names: OnceCell<Vec<PathBuf>>,
 }
 
 /// A file that a command line may name.
 #[derive(Debug, Clone)]
 pub(crate) struct ShellPath {
-    /// The path, whole.
+    /// The full path.
     pub(crate) path: PathBuf,
     /// The name in the line.
     pub(crate) named: Named,
@@ -80,7 +80,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The undeclared strings as command lines.
+    /// Returns the undeclared strings as command lines.
     pub(crate) fn undeclared_lines(&self) -> &[Analysis] {
         self.undeclared_lines.get_or_init(|| {
             let texts = self.touched.undeclared.iter().map(|it| it.text.clone());
@@ -88,14 +88,14 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Returns true if programs may take other hosts from the arguments than `hosts`.
+    /// Returns true if programs may find other hosts in the arguments than `hosts`.
     pub(crate) fn has_ambiguous_hosts(&self) -> bool {
         let mut undeclared = self.touched.undeclared.iter();
         self.touched.hosts.iter().any(|text| shell::is_ambiguous(text))
             || undeclared.any(|it| may_be_ambiguous_host(&it.text))
     }
 
-    /// What the undeclared strings may name as command lines.
+    /// Returns the paths that the undeclared strings may name as command lines.
     pub(crate) fn undeclared_names(&self) -> &[PathBuf] {
         self.undeclared_names.get_or_init(|| {
             let names = self.undeclared_lines().iter().flat_map(Analysis::names);
@@ -103,7 +103,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The words of the command line that are written as paths.
+    /// Returns the words of the command line that are written as paths.
     pub(crate) fn shell_paths_written(&self) -> impl Iterator<Item = &PathBuf> {
         let words = self.shell_paths.iter().filter(|name| {
             let Named { text, reach } = &name.named;
@@ -114,7 +114,7 @@ impl<'a> Facts<'a> {
         words.map(|name| &name.path)
     }
 
-    /// The whole call as one line, as the original's patterns see it: a command as it is written,
+    /// Returns the whole call as one line, as the original's patterns see it: a command as written,
     /// anything else as `tool(name=value, …)`.
     pub(crate) fn signature(&self) -> String {
         match &self.line {
@@ -135,7 +135,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Returns which commands of a line are unlike all before them: rules look at each once.
+/// Returns the commands of a line that differ from all before them, because rules need to check
+/// each only once.
 fn distinct(shell: &Analysis) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let commands = shell.commands.iter().enumerate();
@@ -144,8 +145,8 @@ fn distinct(shell: &Analysis) -> Vec<usize> {
 }
 
 impl Call<'_> {
-    /// Returns every path that the call names, also among the words of its command line, with the
-    /// `..` that it has: an environment resolves these.
+    /// Returns every path that the call names, including those in its command line, with their
+    /// `..`. An environment resolves these.
     pub fn named_paths(&self) -> Vec<PathBuf> {
         let facts = Facts::of(self);
         let declared = self.path_texts(&facts.touched);
@@ -169,7 +170,7 @@ impl Call<'_> {
         })
     }
 
-    /// Returns the patterns among the words of its command line, with the `..` that they have.
+    /// Returns the patterns among the words of its command line, with their `..`.
     pub fn patterns(&self) -> Vec<PathBuf> {
         let facts = Facts::of(self);
         let is_pattern = |name: &&ShellPath| name.named.reach == Reach::Pattern;
@@ -188,16 +189,16 @@ impl Call<'_> {
         self.resolved.is_none_or(PathsResolved::is_whole)
     }
 
-    /// Makes a path whole: `~` and relative ones as far as they are known, without `.` and `..`.
-    /// `..` leads where the environment says. If the environment was not asked, the name before
-    /// `..` counts as a folder.
+    /// Makes a path absolute: expands `~` and relative paths as far as they are known, and removes
+    /// `.` and `..`. `..` leads where the environment says. If the environment was not asked, the
+    /// name before `..` counts as a folder.
     pub(crate) fn whole(&self, text: &str) -> PathBuf {
         let joined = self.joined(text);
         let resolved = self.resolved.filter(|_| has_dots(&joined)).and_then(|it| it.of(&joined));
         resolved.map_or_else(|| without_dots(&joined), |it| PathBuf::from(&it.path))
     }
 
-    /// Puts `~` and the working directory in front of a path.
+    /// Resolves a path against `~` and the working directory.
     pub(crate) fn joined(&self, text: &str) -> PathBuf {
         let path = text.strip_prefix("file://").unwrap_or(text);
         match (path.strip_prefix('~'), self.home, self.directory) {
@@ -212,7 +213,7 @@ impl Call<'_> {
 }
 
 impl Call<'_> {
-    /// Makes a name of a command line whole. What follows a pattern stays as it is.
+    /// Makes a name of a command line absolute. Anything after a pattern stays as it is.
     pub(crate) fn whole_name(&self, name: &Named) -> PathBuf {
         match name.reach {
             Reach::Pattern => {
@@ -232,7 +233,7 @@ fn has_dots(path: &Path) -> bool {
     path.components().any(|part| part == Component::ParentDir)
 }
 
-/// Takes `.` and `..` out of a path without asking the file system.
+/// Removes `.` and `..` from a path without asking the file system.
 pub(crate) fn without_dots(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for part in path.components() {

@@ -1,6 +1,6 @@
-//! Names the sources of rules.
+//! The sources of rules.
 
-/// The source of a rule, from the one that binds most to the one that binds least.
+/// The source of a rule, from the highest precedence to the lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     /// The file of this machine's administrator.
@@ -9,7 +9,7 @@ pub enum Layer {
     User,
     /// The file of a trusted workspace.
     Workspace,
-    /// Options of the command line, and the user's configuration.
+    /// Command-line options, and the user's configuration.
     CommandLine,
     /// The user's answers in this session.
     Session,
@@ -20,7 +20,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// The layer's name in events and records. Never changes.
+    /// Returns the layer's name in events and records. Never changes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Enterprise => "enterprise",

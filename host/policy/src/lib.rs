@@ -1,6 +1,6 @@
 //! Decides whether a tool call may run.
 //!
-//! Pure: no I/O, no clock, no waiting. This crate only says *that* the user must be asked, and why;
+//! Pure: no I/O, no clock, no waiting. This crate only says *that* the user must be asked, and why.
 //! `host/approval` asks. The configuration reads the files with rules.
 //!
 //! Invariants: each decision names its rule, so that every refusal can be explained. A call that

@@ -7,8 +7,8 @@ use crate::matching::{arguments, promises, speaks_of};
 use crate::{Call, Conditions, DenyRules, Layer, Outcome, RuleId, RuleRef, Rules};
 
 /// Returns the limits of a call's file operations: denied paths and, if a rule or a mode allows the
-/// call, paths that need a question. `allowed_by` is that rule; `None` if the user allowed
-/// the call, or if nothing has yet.
+/// call, paths that need a prompt. `allowed_by` is that rule, or `None` if the user allowed the
+/// call, or if nothing has yet.
 pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>) -> FileLimits {
     let denied = match rules.deny_rules {
         DenyRules::Hold => patterns(rules, call, Outcome::Deny, |_| true),
@@ -16,8 +16,8 @@ pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>)
     };
     let asked = match allowed_by.map(|rule| rule.id) {
         None | Some(RuleId::OwnCall) => Vec::new(),
-        // The user allowed everything that such a call does, except what the machine's file wants
-        // asked.
+        // The user allowed everything that such a call does, except what the machine's file asks
+        // about.
         Some(RuleId::AllowOption | RuleId::YesOption | RuleId::SessionAlways) => {
             patterns(rules, call, Outcome::Ask, |layer| layer == Layer::Enterprise)
         }
@@ -48,7 +48,7 @@ pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>)
     FileLimits { denied, asked, protected, ..FileLimits::default() }
 }
 
-/// Returns what rules deny to each file operation that belongs to no call.
+/// Returns the paths that rules deny to file operations outside of calls.
 pub fn denied_to_all(rules: &Rules) -> FileLimits {
     let is_for_all = |when: &Conditions| Conditions { path: None, ..when.clone() };
     let of_file = rules.files.iter().flat_map(|file| &file.rules);
@@ -70,7 +70,8 @@ pub fn folder_of_pattern(pattern: &str) -> &str {
     }
 }
 
-/// Returns the paths of the rules with an outcome that may be about the call, whatever it touches.
+/// Returns the paths of the rules with this outcome that may apply to the call, whatever it
+/// touches.
 fn patterns(
     rules: &Rules,
     call: &Call<'_>,

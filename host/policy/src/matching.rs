@@ -1,5 +1,5 @@
-//! Decides whether a rule that forbids or asks matches a call. Generous: one matching part is
-//! enough, and a part that jaato cannot read may match.
+//! Decides whether a rule that denies or asks matches a call. Broad: one matching part is enough,
+//! and a part that jaato cannot understand may match.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(crate) enum Matched {
     No,
     /// It matches, because of this part of the call.
     Yes(Option<String>),
-    /// It cannot be determined, because of this part of the call.
+    /// It is unknown whether it matches, because of this part of the call.
     Perhaps(String),
 }
 
@@ -30,7 +30,7 @@ impl Matched {
         !matches!(self, Self::No)
     }
 
-    /// What of the call it is about.
+    /// Returns the part of the call that matched.
     pub(crate) fn about(self) -> Option<String> {
         match self {
             Self::No => None,
@@ -39,7 +39,7 @@ impl Matched {
         }
     }
 
-    /// Both must match.
+    /// Returns a match if both match.
     fn and(self, other: impl FnOnce() -> Self) -> Self {
         match self {
             Self::No => Self::No,
@@ -54,7 +54,7 @@ impl Matched {
         }
     }
 
-    /// One that matches is enough.
+    /// Returns a match if at least one matches.
     pub(crate) fn or(self, other: impl FnOnce() -> Self) -> Self {
         match self {
             Self::Yes(about) => Self::Yes(about),
@@ -67,7 +67,7 @@ impl Matched {
     }
 }
 
-/// Matches a rule that forbids or asks.
+/// Matches a rule that denies or asks.
 pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
     let when = &rule.when;
     if !speaks_of(when, facts.call) {
@@ -103,7 +103,7 @@ pub(crate) fn speaks_of(when: &Conditions, call: &Call<'_>) -> bool {
         && when.definition.is_none_or(|wanted| call.definition == Some(wanted))
 }
 
-/// Matches the annotations of the tool. If an untrusted tool promises to do no harm, it is unknown
+/// Matches the annotations of the tool. If an untrusted tool claims to be harmless, it is unknown
 /// whether that is true.
 pub(crate) fn promises(when: &Conditions, call: &Call<'_>) -> Matched {
     let promises = call.annotations;
@@ -128,7 +128,7 @@ pub(crate) fn promises(when: &Conditions, call: &Call<'_>) -> Matched {
     })
 }
 
-/// Matches arguments by name. Each that a rule names must match.
+/// Matches arguments by name. Each argument that a rule names must match.
 pub(crate) fn arguments(when: &Conditions, call: &Call<'_>) -> Matched {
     let matched = |name: &str, wanted: &Glob| {
         let value = call.arguments.get(name)?;
@@ -165,7 +165,7 @@ fn about_undeclared(command: &SimpleCommand) -> String {
     format!("`{}`, which the tool may run", command.text())
 }
 
-/// A call with more values than are read may touch anything.
+/// Matches a call with more values than jaato reads, which may touch anything.
 pub(crate) fn unread(facts: &Facts<'_>) -> Matched {
     match facts.touched.everything {
         true => Matched::Perhaps("it has more arguments than jaato reads".to_owned()),
@@ -173,8 +173,8 @@ pub(crate) fn unread(facts: &Facts<'_>) -> Matched {
     }
 }
 
-/// The same of an undeclared text that is longer, or nested deeper, than a command line that jaato
-/// reads.
+/// As [`unread`], also for an undeclared text that is longer, or nested deeper, than the command
+/// lines that jaato reads.
 pub(crate) fn unread_lines(facts: &Facts<'_>) -> Matched {
     unread(facts).or(|| {
         let mut lines = facts.undeclared_lines().iter();
@@ -185,8 +185,8 @@ pub(crate) fn unread_lines(facts: &Facts<'_>) -> Matched {
     })
 }
 
-/// Matches a simple command: the program by its last name, and the words in their order, with any
-/// words between them.
+/// Matches a simple command: the program by its last name, and the words in order, with any words
+/// between them.
 fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
     let Some((program, words)) = command.words.split_first() else { return Matched::No };
     // `git-push` is `git push`.
@@ -223,7 +223,7 @@ fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
     }
 }
 
-/// Returns true if a program is the one that a rule names, in any folder.
+/// Returns true if a program is the one in a rule, in any folder.
 fn is_program(wanted: &str, called: &str) -> bool {
     if wanted.contains('/') {
         return Glob::new(wanted).matches(called);
@@ -235,7 +235,7 @@ fn is_program(wanted: &str, called: &str) -> bool {
     wanted.eq_ignore_ascii_case(name)
 }
 
-/// Matches a call that names something outside of folders. Words of a command line count where they
+/// Matches a call that names something outside of folders. Words of a command line count if they
 /// look like paths.
 fn outside(when: &Conditions, facts: &Facts<'_>) -> Matched {
     let is_written_as_path = |text: &str| text.starts_with(['~', '.']) || text.contains('/');

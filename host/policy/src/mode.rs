@@ -1,4 +1,4 @@
-//! The approval mode of a session: which calls need no question.
+//! The approval mode of a session: which calls need no prompt.
 
 use crate::facts::Facts;
 use crate::{Call, PluginSource, edits};
@@ -6,18 +6,18 @@ use crate::{Call, PluginSource, edits};
 /// The shipped plugin for plans. Its tools change only the plan.
 const PLANNING_PLUGIN: &str = "tool-todo";
 
-/// The tool of that plugin by which the user agrees to a plan.
+/// The tool of that plugin with which the user agrees to a plan.
 const START_PLAN: &str = "startPlan";
 
-/// Which calls the session may make without a question, next to the rules.
+/// Which calls the session may make without a prompt, in addition to the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Asks about each call that no rule allows.
     #[default]
     Ask,
-    /// As [`Mode::Ask`], but shipped tools change files in the workspace without a question.
+    /// As [`Mode::Ask`], but shipped tools change files in the workspace without a prompt.
     AcceptEdits,
-    /// Denies everything but reading, even if a rule allows it.
+    /// Denies everything except reading, even if a rule allows it.
     ReadOnly,
     /// As [`Mode::ReadOnly`], but the model may write a plan. The mode ends when the user agrees
     /// to the plan.
@@ -25,8 +25,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns true if the mode alone allows a call: `accept-edits` does, of changes of files
-    /// inside the workspace.
+    /// Returns true if the mode alone allows a call: `accept-edits` allows changes of files inside
+    /// the workspace.
     pub fn allows(self, call: &Call<'_>) -> bool {
         match self {
             Self::AcceptEdits => {
@@ -44,7 +44,7 @@ impl Mode {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 
-    /// The mode's name in options, events and records. Never changes.
+    /// Returns the mode's name in options, events and records. Never changes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -56,7 +56,7 @@ impl Mode {
 }
 
 impl Call<'_> {
-    /// Returns true if the call starts the plan that the model has written.
+    /// Returns true if the call starts the model's plan.
     pub fn starts_plan(&self) -> bool {
         self.writes_plan() && self.tool.as_str() == START_PLAN
     }

@@ -1,4 +1,4 @@
-//! The later calls that a user's answer can hold for.
+//! The later calls for which a user's answer can hold.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::facts::Facts;
 use crate::shell::{self, Analysis, SimpleCommand};
 use crate::{Call, CommandPattern, JsonDigest, PluginSource, RestOfCommand, Rules, WorkspaceTrust};
 
-/// Longest text of a call that a pattern keeps, in letters.
+/// The longest text of a call that a pattern keeps, in letters.
 const TEXT_LETTERS_MAX: usize = 200;
 
 /// The calls of a tool for which an answer holds.
@@ -19,7 +19,7 @@ pub enum Pattern {
     Exact {
         /// The digest of the arguments.
         digest: JsonDigest,
-        /// The call as a user reads it: the command line, or the tool with its arguments.
+        /// The call as the user sees it: the command line, or the tool with its arguments.
         text: String,
     },
     /// Calls that run simple commands beginning with these words, next to commands that rules
@@ -30,9 +30,9 @@ pub enum Pattern {
         /// The words after it.
         words: Vec<String>,
     },
-    /// Calls of which every path lies in this folder, or is this file.
+    /// Calls whose paths are all in this folder, or are all this file.
     Path(PathBuf),
-    /// Calls of which every URL names this host.
+    /// Calls whose URLs all name this host.
     Host(String),
     /// Calls that type into this terminal of the session.
     Terminal(String),
@@ -41,7 +41,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// The pattern that holds for exactly this call.
+    /// Creates the pattern that holds for exactly this call.
     pub fn exactly(call: &Call<'_>) -> Self {
         Self::exactly_of(&Facts::of(call))
     }
@@ -56,7 +56,7 @@ impl Pattern {
         Self::Exact { digest: JsonDigest::of(facts.call.arguments), text }
     }
 
-    /// The name of its kind in records, which hold nothing of a call. Never changes.
+    /// Returns the name of its kind in records, which contain nothing of a call. Never changes.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Exact { .. } => "exact",
@@ -68,7 +68,7 @@ impl Pattern {
         }
     }
 
-    /// Names the calls as text: ``exactly `cargo test -q` ``, ``any `cargo test` ``.
+    /// Describes the calls: ``exactly `cargo test -q` ``, ``any `cargo test` ``.
     pub fn text(&self, tool: &ToolName) -> String {
         match self {
             Self::Exact { text, .. } => format!("exactly `{text}`"),
@@ -83,7 +83,7 @@ impl Pattern {
         }
     }
 
-    /// Returns true if it is for a call.
+    /// Returns true if it covers a call.
     pub(crate) fn covers(&self, facts: &Facts<'_>) -> bool {
         match self {
             Self::Exact { digest, .. } => *digest == JsonDigest::of(facts.call.arguments),
@@ -107,7 +107,7 @@ impl Pattern {
         }
     }
 
-    /// Returns true if a rule of a file can hold for the calls of this pattern: a terminal ends
+    /// Returns true if a rule in a file can hold for the calls of this pattern. A terminal ends
     /// with its session, and rules for programs that run the workspace's code need its trust.
     pub fn can_be_kept(&self, call: &Call<'_>) -> bool {
         match self {
@@ -124,9 +124,9 @@ impl Pattern {
         }
     }
 
-    /// Returns true if it is for a command of a plain line. The user saw the pattern in this
-    /// workspace and has run such a command here: an answer needs no further trust, but the command
-    /// must run in this folder.
+    /// Returns true if it covers a command of a plain line. The user saw the pattern in this
+    /// workspace and has run such a command here, so an answer needs no further trust, but the
+    /// command must run in this folder.
     pub(crate) fn covers_command(&self, command: &SimpleCommand) -> bool {
         self.covers_with(command, WorkspaceTrust::Trusted)
     }
@@ -142,7 +142,7 @@ impl Pattern {
     }
 }
 
-/// The paths and hosts of a call of which nothing else has to be known; none for others.
+/// The paths and hosts of a call about which no other facts matter. Empty for other calls.
 #[derive(Default)]
 struct Touches<'a> {
     paths: &'a [PathBuf],
@@ -167,14 +167,16 @@ fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
     name.and_then(serde_json::Value::as_str)
 }
 
-/// Returns what a prompt can offer to allow, from narrow to wide. The first is the call itself.
+/// Returns the patterns that a prompt can offer to allow, from narrow to wide. The first is the
+/// call itself.
 ///
-/// Commands of a pipeline that rules of files allow need no answer: the pattern is for the others.
+/// Commands of a pipeline that rules in files allow need no answer, so the pattern covers the
+/// others.
 pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
     let facts = Facts::of(call);
     let mut proposals = vec![Pattern::exactly_of(&facts)];
-    // Only its author says what the arguments of a foreign tool mean: the tool as a whole can be
-    // allowed.
+    // Only its author knows the meaning of a foreign tool's arguments, so only the whole tool can
+    // be allowed.
     if call.source != PluginSource::Shipped {
         proposals.push(Pattern::Tool);
         return proposals;
@@ -198,8 +200,8 @@ pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
     proposals.into_iter().filter(|pattern| pattern.covers(&facts)).collect()
 }
 
-/// Returns the pattern for the first command of a plain line that no rule of a file allows, if it
-/// covers the other such commands, too.
+/// Returns the pattern for the first command of a plain line that no rule in a file allows, if it
+/// also covers the other such commands.
 fn command_proposal(rules: &Rules, facts: &Facts<'_>) -> Option<Pattern> {
     let analysis: &Analysis = facts.shell.as_ref().filter(|shell| shell.is_plain())?;
     let needs_answer = |command: &&SimpleCommand| !allowed_by_files(rules, command, facts);

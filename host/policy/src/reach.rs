@@ -1,4 +1,4 @@
-//! Decides whether a call reaches a path or a host that a rule forbids or asks about.
+//! Decides whether a call reaches a path or a host that a rule denies or asks about.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::shell::{self, Reach};
 use crate::touched::possible_hosts;
 use crate::{Glob, PathPattern, PathsResolved, expansion};
 
-/// Matches the path of a rule.
+/// Matches a rule's path.
 pub(crate) fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
     let wanted = Wanted {
         path: &wanted.path,
@@ -26,19 +26,19 @@ pub(crate) fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
     in_line.or(|| unclear(facts)).or(|| wanted.reached_by_undeclared(facts))
 }
 
-/// Words of the command line, or values of the arguments, that are not known.
+/// Matches unknown words of the command line, or unknown values of the arguments.
 pub(crate) fn unclear(facts: &Facts<'_>) -> Matched {
     if facts.call.may_be_anywhere() {
-        return Matched::Perhaps("more paths than are looked at".to_owned());
+        return Matched::Perhaps("it has more paths than jaato checks".to_owned());
     }
     facts.unclear_names.clone().map_or_else(|| unread_lines(facts), Matched::Perhaps)
 }
 
-/// The path of a rule, made ready for many names.
+/// A rule's path, prepared for comparing it with many names.
 struct Wanted<'a> {
     path: &'a Path,
     glob: PathGlob,
-    /// The host has followed links among the names that patterns match.
+    /// Whether the host has followed links among the names that patterns match.
     links_are_known: bool,
 }
 
@@ -52,11 +52,11 @@ impl Wanted<'_> {
         let path = name.path.as_path();
         let (is_certain, is_reached) = match name.named.reach {
             Reach::Word => (true, self.glob.covers(path)),
-            // `rm -r ~` takes `~/.ssh` with it.
+            // `rm -r ~` also removes `~/.ssh`.
             Reach::Folder => (true, self.glob.covers(path) || self.is_below(path)),
             Reach::Piece => (false, self.glob.covers(path)),
             Reach::Below => (false, self.is_below(path)),
-            // One of its names may be a link, unless the host has looked.
+            // One of its names may be a link, unless the host has checked.
             Reach::Pattern => {
                 (false, !self.links_are_known || expansion::may_reach(path, self.path))
             }
@@ -70,14 +70,15 @@ impl Wanted<'_> {
         }
     }
 
-    /// A program may take a name out of a text: `sed '1r.ssh/key'`.
+    /// Returns true if the path may be inside a text. A program may extract a name from one: `sed
+    /// '1r.ssh/key'`.
     fn is_inside_text(&self, text: &str) -> bool {
         let last = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         last.starts_with('.') && last.len() > 2 && text.contains(last)
     }
 
-    /// A foreign tool may do anything with a folder. A shipped tool that reads one leaves out what
-    /// is denied.
+    /// Matches undeclared strings. A foreign tool may do anything with a folder. A shipped tool
+    /// that reads a folder leaves out denied files.
     fn reached_by_undeclared(&self, facts: &Facts<'_>) -> Matched {
         let call = facts.call;
         let written = facts.touched.writes.iter().map(|text| call.whole(text));
@@ -90,18 +91,18 @@ impl Wanted<'_> {
     }
 }
 
-/// Returns true for the place of names that are too many or too long to be looked at.
+/// Returns true for the placeholder of names that are too many or too long to check.
 fn is_anything(path: &Path) -> bool {
     path == Path::new(shell::ANYTHING)
 }
 
-/// Writes the host of a rule in the form in which the hosts of calls are compared.
+/// Normalizes a rule's host for comparing it with the hosts of calls.
 pub(crate) fn host_glob(wanted: &Glob) -> Glob {
     let written = wanted.as_str().to_ascii_lowercase();
     Glob::new(shell::canonical(&written).unwrap_or(written))
 }
 
-/// Matches the host of a rule.
+/// Matches a rule's host.
 pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
     let wanted = host_glob(wanted);
     let has_letters = wanted.as_str().contains(|letter: char| letter.is_ascii_alphanumeric());
@@ -112,7 +113,7 @@ pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
             || wanted.as_str() == "localhost" && is_local(host)
             || host == "localhost" && is_local(wanted.as_str())
     };
-    // A pattern for every host means none of the words that only look like one.
+    // A pattern for every host does not match words that only look like hosts.
     let of_shell = facts
         .shell_hosts
         .iter()

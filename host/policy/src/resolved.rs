@@ -1,4 +1,4 @@
-//! Where the paths of a call lead, as its execution environment resolved them.
+//! The targets of a call's paths, as its execution environment resolved them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use jaato_types::files::{RESOLVE_PATHS_MAX, ResolvedPath};
 use crate::facts::without_dots;
 use crate::{Call, expansion};
 
-/// Where the paths of a call lead.
+/// The targets of a call's paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathsResolved {
-    /// By the paths that were asked for.
+    /// The targets by the paths that were asked for.
     known: BTreeMap<PathBuf, ResolvedPath>,
     extent: Extent,
-    /// The names that the patterns of a command line match are among them.
+    /// Whether they include the names that the patterns of a command line match.
     has_patterns: bool,
 }
 
-/// The paths that a call names, which its environment is to resolve.
+/// The paths that a call names, for its environment to resolve.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallPaths {
     /// The paths, and the names that patterns of a command line match.
@@ -39,21 +39,21 @@ impl CallPaths {
         Self { all, has_patterns }
     }
 
-    /// Combines them with the places to which they lead.
+    /// Combines them with their targets.
     pub fn resolved(self, resolved: Vec<Option<ResolvedPath>>) -> PathsResolved {
         PathsResolved { has_patterns: self.has_patterns, ..PathsResolved::new(self.all, resolved) }
     }
 }
 
-/// How much is known of the paths of a call.
+/// How much is known about the paths of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Extent {
-    /// Where each of them leads.
+    /// The target of each path.
     #[default]
     All,
-    /// Some only as written. Rules by path can then deny and ask, but not allow.
+    /// Some paths only as written. Rules by path can then deny and ask, but not allow.
     AsWritten,
-    /// There are too many paths to check: the call may touch anything.
+    /// There are too many paths to check, so the call may touch anything.
     TooMany,
 }
 
@@ -71,12 +71,12 @@ impl PathsResolved {
         Self { known, extent, has_patterns: false }
     }
 
-    /// Returns where a path leads, if it was asked for.
+    /// Returns the target of a path, if it was asked for.
     pub(crate) fn of(&self, path: &Path) -> Option<&ResolvedPath> {
         self.known.get(path)
     }
 
-    /// Returns where the names lead that a pattern of the command line may match.
+    /// Returns the targets of the names that a pattern of the command line may match.
     pub(crate) fn matching<'a>(
         &'a self,
         pattern: &'a Path,
@@ -85,8 +85,8 @@ impl PathsResolved {
         known.map(|(_, it)| it)
     }
 
-    /// Returns the places where paths lead that are not what is written; a link at the end of a
-    /// path is a place, too.
+    /// Returns the targets that differ from the written paths. A link at the end of a path also
+    /// counts as a target.
     pub(crate) fn places(&self) -> impl Iterator<Item = PathBuf> {
         self.known.iter().flat_map(|(written, it)| {
             let written = without_dots(written);
@@ -110,17 +110,17 @@ impl PathsResolved {
         self.extent == Extent::TooMany
     }
 
-    /// Returns what the operations of the call are to expect.
+    /// Returns the targets that the call's operations must find.
     pub fn expected(&self) -> Vec<ResolvedPath> {
         self.known.values().cloned().collect()
     }
 
-    /// Returns the paths that now lead elsewhere.
+    /// Returns the paths whose target has changed.
     pub fn changed_places(&self, later: &Self) -> Vec<PathBuf> {
         self.changed(later, |one, other| (&one.path, &one.entry) == (&other.path, &other.entry))
     }
 
-    /// Returns the paths that now lead elsewhere, or to another file.
+    /// Returns the paths whose target, or the file there, has changed.
     pub fn changed_files(&self, later: &Self) -> Vec<PathBuf> {
         self.changed(later, |one, other| one == other)
     }

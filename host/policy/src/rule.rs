@@ -1,4 +1,4 @@
-//! Every kind of rule, and what it says to do.
+//! Every kind of rule, and its outcome.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::Layer;
 pub enum Outcome {
     /// It may run.
     Allow,
-    /// The user decides; if no user can be asked, it must not run.
+    /// The user decides. If no user can be asked, it must not run.
     Ask,
     /// It must not run.
     Deny,
@@ -20,19 +20,19 @@ pub enum Outcome {
 pub enum RuleId {
     /// The configuration disables the tool.
     Disabled,
-    /// A file with rules cannot be understood: it may hold a rule that forbids the call.
+    /// A file with rules cannot be parsed, so it may contain a rule that denies the call.
     FileBroken,
-    /// A rule of a file forbids the call.
+    /// A rule in a file denies the call.
     FileDeny,
     /// The user denied such calls for this session.
     SessionNever,
-    /// The session's mode forbids everything but reading.
+    /// The session's mode denies everything except reading.
     ModeReadOnly,
     /// The session's mode allows only reading and planning.
     ModePlan,
     /// The user typed the call.
     OwnCall,
-    /// A rule that forbids may match: the call is unclear.
+    /// A rule that denies may match, because the call is unclear.
     FileUnclear,
     /// The call would end the session's mode `plan`.
     ModeStartPlan,
@@ -42,15 +42,15 @@ pub enum RuleId {
     YesOption,
     /// The user allowed such calls for this session.
     SessionAlways,
-    /// A rule of a file wants the call to be asked.
+    /// A rule in a file asks about the call.
     FileAsk,
-    /// Rules of files allow the call.
+    /// Rules in files allow the call.
     FileAllow,
     /// The session's mode allows changes of files inside the workspace.
     ModeAcceptEdits,
     /// The tool is read-only and of a shipped plugin.
     ReadOnly,
-    /// The tool asks to be run without a question and is of a shipped plugin.
+    /// The tool asks to run without a prompt and is of a shipped plugin.
     AutoApproval,
     /// A file denies calls that no rule matches.
     FileDefaultDeny,
@@ -58,14 +58,14 @@ pub enum RuleId {
     FileDefaultAsk,
     /// A file allows calls that no rule matches.
     FileDefaultAllow,
-    /// The tool says that it needs no question, but its plugin is not a shipped one.
+    /// The tool claims to need no prompt, but its plugin is not a shipped one.
     UnprovenPromise,
     /// No rule allows the call, and silence is not consent.
     Silence,
 }
 
 impl Outcome {
-    /// The outcome's name in files, events and records. Never changes.
+    /// Returns the outcome's name in files, events and records. Never changes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -74,7 +74,7 @@ impl Outcome {
         }
     }
 
-    /// Orders outcomes from the strictest.
+    /// Returns a number that orders outcomes from the strictest.
     pub(crate) fn looseness(self) -> u8 {
         match self {
             Self::Deny => 0,
@@ -85,7 +85,7 @@ impl Outcome {
 }
 
 impl RuleId {
-    /// The rule's name in events and records. Never changes.
+    /// Returns the rule's name in events and records. Never changes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Disabled => "tools.disabled",
@@ -113,7 +113,7 @@ impl RuleId {
         }
     }
 
-    /// What the rule says to do.
+    /// Returns the rule's outcome.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Disabled

@@ -10,48 +10,48 @@ use crate::coverage::{covers_whole, needs_trust};
 use crate::facts::Facts;
 use crate::{Call, Conditions, Mode, Outcome, Pattern, PluginSource, RuleFile, ToolDefinition};
 
-/// Rules as data. Created once for each session; [`Rules::remember`] adds the user's answers.
+/// Rules as data. Created once for each session. [`Rules::remember`] adds the user's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// `[tools] disabled`.
     pub disabled: BTreeSet<ToolName>,
     /// `--allow TOOL` and `--allow PLUGIN:TOOL`.
     pub allowed: BTreeSet<Allowed>,
-    /// `--yes`: calls run without a question.
+    /// `--yes`: calls run without a prompt.
     pub allow_all: bool,
-    /// Files with rules, from the one that binds most.
+    /// Files with rules, in order of precedence.
     pub files: Vec<RuleFile>,
-    /// Whether rules of files may forbid.
+    /// Whether deny rules in files count.
     pub deny_rules: DenyRules,
     /// The approval mode.
     pub mode: Mode,
     session: Vec<SessionRule>,
 }
 
-/// Whether rules of files that forbid count.
+/// Whether deny rules in files count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DenyRules {
-    /// They do.
+    /// They count.
     #[default]
     Hold,
-    /// `--ignore-deny-rules` lifts them.
+    /// `--ignore-deny-rules` disables them.
     Ignored,
 }
 
-/// Fewest letters before the `*` of an allowed tool.
+/// The fewest letters before the `*` of an allowed tool.
 const BEGINNING_BYTES_MIN: usize = 3;
 
 /// A tool that the user allows at the start, with any arguments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Allowed {
-    /// The plugin; without one, the tool must be a shipped one.
+    /// The plugin. Without one, the tool must be a shipped one.
     pub plugin: Option<PluginName>,
-    /// The tool. A `*` at the end, behind three letters or more, matches any rest.
+    /// The tool. A `*` at the end, after three letters or more, matches any rest.
     pub tool: ToolName,
 }
 
 impl Allowed {
-    /// Reads `TOOL` or `PLUGIN:TOOL`, each perhaps with a `*` at its end.
+    /// Parses `TOOL` or `PLUGIN:TOOL`, each with an optional `*` at its end.
     pub fn parse(text: &str) -> Self {
         match text.split_once(':') {
             Some((plugin, tool)) => Self { plugin: Some(plugin.into()), tool: tool.into() },
@@ -64,17 +64,17 @@ impl Allowed {
     pub fn covers(&self, tool: &ToolName, plugin: &PluginName, source: PluginSource) -> bool {
         let is_this_plugin = match (&self.plugin, source) {
             (Some(named), _) => named == plugin,
-            // The name of a tool that is passed on holds the server's.
+            // The name of a tool that is passed on contains the server's.
             (None, PluginSource::Shipped | PluginSource::Relayed) => true,
             (None, PluginSource::Elsewhere) => false,
         };
         is_this_plugin && self.names(tool.as_str())
     }
 
-    /// Returns true if it names a tool, of whatever plugin.
+    /// Returns true if it names a tool, of any plugin.
     pub fn names(&self, tool: &str) -> bool {
         match self.tool.as_str().strip_suffix('*') {
-            // Less would allow what the user hardly means.
+            // A shorter beginning would allow more than the user probably means.
             Some(beginning) if beginning.len() >= BEGINNING_BYTES_MIN => {
                 tool.starts_with(beginning)
             }
@@ -83,25 +83,25 @@ impl Allowed {
     }
 }
 
-/// The user's answer, as it holds for later calls.
+/// A user's answer that holds for later calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRule {
     tool: ToolName,
-    /// The name of a tool can go over to another plugin; an answer does not.
+    /// A tool's name can move to another plugin, but an answer does not.
     plugin: PluginName,
-    /// What the tool of another program was when the user answered.
+    /// The definition of another program's tool when the user answered.
     definition: Option<ToolDefinition>,
     decision: PermissionDecision,
     pattern: Pattern,
     place: AnswerPlace,
 }
 
-/// Where a user answered.
+/// The place in which a user answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerPlace {
-    /// The workspace's root; `None` if the call does not run on this machine.
+    /// The workspace's root. `None` if the call does not run on this machine.
     pub root: Option<PathBuf>,
-    /// Whether an answer that is kept needs the workspace's trust.
+    /// Whether a kept answer needs the workspace's trust.
     pub waits_for_trust: bool,
 }
 
@@ -115,7 +115,7 @@ impl AnswerPlace {
 }
 
 impl SessionRule {
-    /// Creates the rule of an answer to this call, for later ones that the pattern covers.
+    /// Creates the rule of an answer to this call, for later calls that the pattern covers.
     pub fn new(call: &Call<'_>, decision: PermissionDecision, pattern: Pattern) -> Self {
         let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
         let (definition, place) = (call.definition, AnswerPlace::of(call));
@@ -127,23 +127,23 @@ impl SessionRule {
         self.decision
     }
 
-    /// Returns the tool that it is about.
+    /// Returns the tool of the calls.
     pub fn tool(&self) -> &ToolName {
         &self.tool
     }
 
-    /// Returns the plugin whose tool that is.
+    /// Returns the tool's plugin.
     pub fn plugin(&self) -> &PluginName {
         &self.plugin
     }
 
-    /// Returns what the tool must be for the answer to allow calls; a denial holds even if the tool
-    /// changes.
+    /// Returns the definition that the tool must have for the answer to allow calls. A denial holds
+    /// even if the tool changes.
     pub fn definition(&self) -> Option<ToolDefinition> {
         self.definition.filter(|_| self.decision.runs())
     }
 
-    /// Returns which of the tool's calls it is for.
+    /// Returns which of the tool's calls it covers.
     pub fn pattern(&self) -> &Pattern {
         &self.pattern
     }
@@ -158,12 +158,13 @@ impl SessionRule {
         self.is_about(facts.call) && self.pattern.covers(facts)
     }
 
-    /// Returns true if it allows a call: of a tool that is what it was when the user answered.
+    /// Returns true if it allows a call, whose tool must have the same definition as when the user
+    /// answered.
     fn allows(&self, facts: &Facts<'_>) -> bool {
         self.decision.runs() && self.definition == facts.call.definition && self.covers(facts)
     }
 
-    /// Returns where the user answered.
+    /// Returns the place in which the user answered.
     pub fn place(&self) -> &AnswerPlace {
         &self.place
     }
@@ -172,20 +173,20 @@ impl SessionRule {
         self.tool == *call.tool && self.plugin == *call.plugin
     }
 
-    /// Returns true if it is for exactly one call.
+    /// Returns true if it covers exactly one call.
     fn is_exact(&self) -> bool {
         matches!(self.pattern, Pattern::Exact { .. })
     }
 }
 
 impl Rules {
-    /// The rules of files alone, from the one that binds most.
+    /// Creates rules of files only, in order of precedence.
     pub fn of_files(files: Vec<RuleFile>) -> Self {
         Self { files, ..Self::default() }
     }
 
-    /// Adds an answer. The latest one about the same calls counts; one for a single call is not
-    /// kept.
+    /// Adds an answer. The latest answer about the same calls counts. An answer for a single call
+    /// is not kept.
     pub fn remember(&mut self, rule: SessionRule) {
         if rule.decision.is_for_one_call() {
             return;
@@ -202,12 +203,12 @@ impl Rules {
         self.session.retain(|rule| rule.decision.lasts() != "turn");
     }
 
-    /// Lists the answers that hold, the oldest first.
+    /// Lists the current answers, oldest first.
     pub fn answers(&self) -> &[SessionRule] {
         &self.session
     }
 
-    /// Takes an answer back, by its place among [`Rules::answers`].
+    /// Removes an answer, by its index in [`Rules::answers`].
     pub fn take_back(&mut self, index: usize) -> Option<SessionRule> {
         (index < self.session.len()).then(|| self.session.remove(index))
     }
@@ -238,7 +239,7 @@ impl Rules {
         self.session.iter().any(|rule| !rule.decision.runs() && rule.covers(facts))
     }
 
-    /// Returns true if the user allowed exactly this call: then they saw all of it.
+    /// Returns true if the user allowed exactly this call, and therefore saw all of it.
     pub(crate) fn is_allowed_exactly(&self, facts: &Facts<'_>) -> bool {
         self.session.iter().any(|rule| rule.is_exact() && rule.allows(facts))
     }

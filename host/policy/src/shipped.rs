@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::{CommandPattern, Conditions, Layer, Outcome, RestOfCommand, Rule, RuleFile};
 
-/// Where the rules come from, as users see it.
+/// The source of the rules, as users see it.
 pub const SHIPPED_RULES: &str = "(shipped) read_only.toml";
 
 /// The rules, in the form of `permissions.toml`.

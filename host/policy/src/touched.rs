@@ -1,4 +1,4 @@
-//! Reads the paths, hosts and the command line of a call by the declarations of its tool.
+//! Extracts the paths, hosts and the command line of a call by the declarations of its tool.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use serde_json::Value;
 use crate::shell::{CommandLine, host_of, is_ambiguous, operand_host};
 use crate::{Call, PathsResolved, PluginSource, TypedInto};
 
-/// Names under which tools of others commonly take a command line.
+/// Names under which foreign tools commonly take a command line.
 const COMMAND_NAMES: [&str; 5] = ["command", "cmd", "command_line", "script", "shell"];
 
-/// Longest text that can be a path.
+/// The longest text that can be a path.
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
 
 impl Call<'_> {
-    /// Reads the strings of the arguments. A declaration of a foreign tool is its author's word, so
-    /// it counts for nothing.
+    /// Collects the strings of the arguments. A foreign tool's declarations are its author's
+    /// claims, so they do not count.
     pub(crate) fn touched(&self) -> Touched {
         match self.source {
             PluginSource::Shipped => Touched::of(self.schema, self.arguments),
@@ -26,13 +26,13 @@ impl Call<'_> {
         }
     }
 
-    /// Returns true if it types into a terminal, and the reading program is not yet known.
+    /// Returns true if it types into a terminal whose reader is not known yet.
     pub fn is_typed_unseen(&self) -> bool {
         let is_shipped = self.source == PluginSource::Shipped;
         is_shipped && self.tool.as_str() == "shell_input" && self.typed_into.is_none()
     }
 
-    /// Returns the command line that the call runs, if its tool runs such.
+    /// Returns the command line that the call runs, if its tool runs one.
     pub fn command_line(&self) -> Option<CommandLine> {
         self.line_of(&self.touched())
     }
@@ -63,7 +63,7 @@ impl Call<'_> {
         self.arguments.get(name).and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// `args` are words that no shell reads.
+    /// Returns the command line of `args`, whose words no shell reads.
     fn words_of_cli(&self) -> Option<CommandLine> {
         let command = self.text("command")?;
         let words = self.arguments.get("args").and_then(Value::as_array);
@@ -83,9 +83,9 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the declared paths, each whole, and where links on the call's paths lead, as far as
-    /// the host found out. Of a pattern it is the folder below which all matches are. Relative
-    /// paths stay relative when the working directory is not known.
+    /// Returns the declared paths in full, and the targets of links on the call's paths, as far as
+    /// the host knows them. A pattern is represented by the folder that contains all its matches.
+    /// Relative paths stay relative if the working directory is unknown.
     pub(crate) fn paths_of(&self, touched: &Touched) -> Vec<PathBuf> {
         let texts = self.path_texts(touched);
         let mut paths: Vec<PathBuf> = texts.iter().map(|text| self.whole(text)).collect();
@@ -125,7 +125,7 @@ impl Call<'_> {
         texts.filter(|text| !text.is_empty() && text.len() <= PATH_BYTES_MAX)
     }
 
-    /// Returns the declared hosts, and those of URLs in undeclared strings, in small letters.
+    /// Returns the declared hosts, and those of URLs in undeclared strings, in lower case.
     pub(crate) fn hosts_of(&self, touched: &Touched) -> Vec<String> {
         let declared = touched.hosts.iter().filter(|text| !text.is_empty());
         let declared = declared.map(|text| declared_host(text).unwrap_or_else(|| text.clone()));
@@ -137,7 +137,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns the paths at or below which all matches of a pattern are, as they are written.
+/// Returns the paths, as written, at or below which all matches of a pattern are.
 fn reach_of(root: &str, pattern: &str) -> Vec<String> {
     let below_root = |text: &str| match text.starts_with(['/', '~']) {
         true => text.to_owned(),
@@ -159,12 +159,12 @@ fn reach_of(root: &str, pattern: &str) -> Vec<String> {
     vec![below_root(folder)]
 }
 
-/// Returns the words of a text that may be hosts, in one form.
+/// Returns the words of a text that may be hosts, normalized.
 pub(crate) fn possible_hosts(text: &str) -> impl Iterator<Item = String> {
     words(text).filter_map(declared_host)
 }
 
-/// Returns true if an undeclared text is, or has, a host that programs may read in another way.
+/// Returns true if an undeclared text is, or contains, a host that programs may parse differently.
 pub(crate) fn may_be_ambiguous_host(text: &str) -> bool {
     let is_host = |text: &str| text.contains(['.', '%', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
     let is_word = !text.trim().contains(char::is_whitespace) && is_host(text);
@@ -177,8 +177,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_between)
 }
 
-/// Returns the host of a text that names one, also of a URL without a scheme or of one with a
-/// single slash.
+/// Returns the host that a text names, including a URL without a scheme or with a single slash.
 fn declared_host(text: &str) -> Option<String> {
     let text = text.trim();
     let rest = text.split_once(':').map(|(_, rest)| rest).filter(|rest| rest.starts_with('/'));

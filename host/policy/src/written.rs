@@ -15,14 +15,14 @@ pub struct RuleFile {
     pub default: Option<(Outcome, usize)>,
     /// Its rules, in the order of the file.
     pub rules: Vec<Rule>,
-    /// The line and the error if the file is broken: every call is then denied.
+    /// The line and the error if the file is broken. Every call is then denied.
     pub broken: Option<(usize, String)>,
 }
 
 /// One rule of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// What it says to do.
+    /// Its outcome.
     pub outcome: Outcome,
     /// When it matches.
     pub when: Conditions,
@@ -32,18 +32,18 @@ pub struct Rule {
     pub why: Option<String>,
 }
 
-/// The rule that made a decision: what kind it is, and where it was written.
+/// The rule that made a decision: its kind, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleRef {
     /// The kind.
     pub id: RuleId,
     /// The source.
     pub layer: Layer,
-    /// The rule of a file; `None` for options, answers and what is built in.
+    /// The rule in a file. `None` for options, answers and built-in rules.
     pub written: Option<Written>,
 }
 
-/// A rule of a file, as it is shown.
+/// A rule in a file, as users see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The rule in one line: `deny command "rm"`.
@@ -65,17 +65,17 @@ impl std::fmt::Display for Rule {
 }
 
 impl RuleRef {
-    /// Refers to a rule that is not from a file.
+    /// Creates a reference to a rule that is not from a file.
     pub(crate) fn unwritten(id: RuleId) -> Self {
         Self { id, layer: id.layer(), written: None }
     }
 
-    /// The rule's name in events and records. Never changes.
+    /// Returns the rule's name in events and records. Never changes.
     pub fn name(&self) -> &'static str {
         self.id.name()
     }
 
-    /// Its place, as `FILE:LINE`.
+    /// Returns its place, as `FILE:LINE`.
     pub fn place(&self) -> Option<String> {
         self.written.as_ref().map(|written| format!("{}:{}", written.file, written.line))
     }

@@ -1,4 +1,4 @@
-//! The corpus of command lines: rules, lines and what is decided.
+//! The corpus of command lines: rules, lines and the expected decisions.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -84,11 +84,11 @@ impl Section {
     }
 }
 
-/// The only links that there are, and where they lead.
+/// The only links that exist, and their targets.
 const LINKS: [(&str, &str); 2] =
     [("/srv/deeplink", "/srv/a/b/c"), ("/srv/vaultlink", "/home/ann/vault")];
 
-/// Where the paths of a call lead with these links.
+/// Resolves the paths of a call with these links.
 pub(crate) fn resolved_paths(call: &Call<'_>) -> PathsResolved {
     let paths = CallPaths::of(call, |_| Some(Vec::new()));
     let resolved = paths.all.iter().map(|path| {
@@ -110,7 +110,7 @@ pub(crate) fn resolved_paths(call: &Call<'_>) -> PathsResolved {
     paths.resolved(resolved)
 }
 
-/// Puts letters in that cannot stand in the file.
+/// Inserts letters that the file cannot contain.
 fn spelled(text: &str) -> String {
     let text = text.replace('␤', "\n").replace('␉', "\t").replace('␍', "\r");
     let mut parts = text.split('⟦');
@@ -132,12 +132,12 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Tells whether a line that must not run without a question does.
+    /// Returns true if a line that must not run without a prompt is allowed.
     pub(crate) fn passes(&self) -> bool {
         self.wanted != "allow" && self.decided == Outcome::Allow
     }
 
-    /// Tells whether the line must not run without a question.
+    /// Returns true if the line must not run without a prompt.
     pub(crate) fn is_bypass(&self) -> bool {
         self.wanted != "allow"
     }
@@ -182,7 +182,7 @@ fn every_line_of_the_corpus_is_decided_as_it_says() {
     assert!(!bypasses.clone().any(|case| case.passes()));
 }
 
-/// What a person adds to a line can make it safer only by taking a doubt away, which nothing does.
+/// Appending to a line could make it safer only by removing a doubt, which never happens.
 #[test]
 fn another_command_behind_an_allowed_line_is_never_allowed_with_it() {
     let section = Section::parse("allow ls");
@@ -194,7 +194,7 @@ fn another_command_behind_an_allowed_line_is_never_allowed_with_it() {
     }
 }
 
-/// Lines that were written to keep a reader busy, or to bring it down.
+/// Lines that were written to keep a reader busy, or to crash it.
 #[test]
 fn hostile_lines_end_soon() {
     let rules = Section::parse("deny rm | allow ls | yes");

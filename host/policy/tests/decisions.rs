@@ -1,4 +1,4 @@
-//! Tables of rules and calls, and what is decided. Rules and calls are written as a person would.
+//! Tables of rules and calls, and the decisions. Rules and calls are written as a user would.
 
 use expect_test::{Expect, expect};
 use jaato_policy::{
@@ -10,7 +10,8 @@ use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::Value;
 
 /// A call as text: a tool, then words: `shipped`, `read_only`, `destructive`, `open_world`,
-/// `auto_approval`, `person`, `plugin=NAME`, `args=TEXT`. A word that is absent is not so.
+/// `auto_approval`, `person`, `plugin=NAME`, `args=TEXT`. A property whose word is missing is
+/// false.
 struct Scene {
     tool: ToolName,
     plugin: PluginName,
@@ -73,8 +74,8 @@ impl Scene {
     }
 }
 
-/// The answer to a call: an allowance for the widest pattern that a shipped tool's prompt offers,
-/// and else for exactly this call; a denial for the tool.
+/// The answer to a call: a permission for the widest pattern that a shipped tool's prompt offers,
+/// or for exactly this call of other tools, or a denial for the tool.
 fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     let scene = Scene::parse(call);
     let call = scene.call();
@@ -86,7 +87,7 @@ fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     SessionRule::new(&call, decision, pattern)
 }
 
-/// One rule a line: `disable TOOL`, `allow TOOL`, `yes`, `always CALL`, `never CALL`.
+/// Parses one rule per line: `disable TOOL`, `allow TOOL`, `yes`, `always CALL`, `never CALL`.
 fn parse_rules(text: &str) -> Rules {
     let mut rules = Rules::default();
     for line in text.lines() {
@@ -231,7 +232,7 @@ fn always_is_for_exactly_these_arguments_whatever_a_stranger_says_of_itself() {
 fn a_tool_that_becomes_far_reaching_loses_what_was_granted() {
     let always = "always note shipped args=a";
     check(always, "note shipped destructive args=a", expect!["Allow by session.always"]);
-    // So does one whose name went over to a plugin from elsewhere.
+    // So does a tool whose name moved to a plugin from elsewhere.
     check(always, "note args=a", expect!["Allow by session.always"]);
 }
 
@@ -274,18 +275,18 @@ fn every_decision_explains_itself() {
     }
     expect![[r#"
         tools.disabled: tool `shell` is disabled by `[tools] disabled`
-          hint: take `shell` out of `[tools] disabled`; `jaato config show` shows where it is set
-        session.never: the user said that calls of `shell` like this one must not run in this session
+          hint: remove `shell` from `[tools] disabled`; `jaato config show` shows where it is set
+        session.never: the user denied calls of `shell` like this one for this session
         own_call: the user typed this call
         option.allow: `--allow shell` was given
         option.allow: `--allow tool-x:shell` was given
         option.yes: `--yes` was given
         session.always: the user allowed tool `shell` for this session
-        shipped.read_only: tool `shell` changes nothing, and plugin `tool-x` is shipped with jaato
-        shipped.auto_approval: tool `shell` asks for no permission, and plugin `tool-x` is shipped with jaato
-        ask.unproven_promise: tool `shell` needs a permission: it says that it needs none, but plugin `tool-x` is not shipped with jaato
+        shipped.read_only: tool `shell` is read-only, and plugin `tool-x` is shipped with jaato
+        shipped.auto_approval: tool `shell` needs no permission, and plugin `tool-x` is shipped with jaato
+        ask.unproven_promise: tool `shell` needs permission: it claims to need none, but plugin `tool-x` is not shipped with jaato, so the claim does not count
           hint: allow it with `--allow tool-x:shell`, or everything with `--yes`
-        ask.silence: tool `shell` needs a permission
+        ask.silence: tool `shell` needs permission
           hint: allow it with `--allow tool-x:shell`, or everything with `--yes`
     "#]].assert_eq(&texts);
 }

@@ -1,4 +1,4 @@
-//! The corpus of everyday commands: which of them run without a question by the shipped rules.
+//! The corpus of everyday commands: which of them run without a prompt by the shipped rules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::corpus::resolved_paths;
 
 const EVERYDAY: &str = include_str!("everyday.txt");
 
-/// The most reading commands that may be asked, in a hundred.
+/// The highest allowed percentage of reading commands that cause a prompt.
 const ASKED_PERCENT_MAX: usize = 5;
 
 fn decided(line: &str, mode: Mode) -> Outcome {
@@ -41,7 +41,7 @@ fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
     lines.filter_map(|line| line.split_once(' '))
 }
 
-/// For each kind, how many of its commands are asked or denied, and how many there are.
+/// For each kind, the number of commands that are asked about or denied, and their total.
 pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for (kind, line) in commands() {

@@ -1,4 +1,4 @@
-//! Rules of files: layers, order, what lifts what, paths, hosts, agents, approvals and modes.
+//! Rules in files: layers, order, precedence, paths, hosts, agents, approvals and modes.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use jaato_types::touches::KEYWORD;
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::{Value, json};
 
-/// A call to decide about; fields that a test does not name are those of a shell command.
+/// A call to decide about. Fields that a test does not set are those of a shell command.
 pub struct Scene {
     tool: ToolName,
     pub plugin: PluginName,
@@ -72,7 +72,7 @@ impl Scene {
     }
 }
 
-/// Where a path leads; nowhere known without a place.
+/// Resolves a path to a target. Without one, the target is unknown.
 fn leads(written: &str, place: Option<&str>) -> PathsResolved {
     let resolved = place.map(|place| ResolvedPath {
         asked: written.to_owned(),
@@ -84,7 +84,7 @@ fn leads(written: &str, place: Option<&str>) -> PathsResolved {
     PathsResolved::new(vec![written.into()], vec![resolved])
 }
 
-/// The arguments of all tools here, as shipped tools declare theirs.
+/// The arguments of all tools here, declared like those of shipped tools.
 fn schema() -> Value {
     let string = |touches: Value| json!({ "type": "string", KEYWORD: touches });
     let many =
@@ -112,7 +112,7 @@ fn schema() -> Value {
     })
 }
 
-/// A rule a line: `DECISION KEY VALUE`, in the file of a layer.
+/// Parses one rule per line, `DECISION KEY VALUE`, as the file of a layer.
 fn file(layer: Layer, text: &str) -> RuleFile {
     let mut rules = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -425,7 +425,7 @@ fn no_promise_of_a_stranger_escapes_a_rule() {
     check(&rules, &scene, "ask file.unclear user.toml:1");
     scene.annotations.destructive = true;
     check(&rules, &scene, "deny file.deny user.toml:1");
-    // What it admits is believed.
+    // Annotations that admit harm are believed.
     check(&user("ask read_only false"), &scene, "ask file.ask user.toml:1");
     check(&user("deny read_only true"), &scene, "deny file.deny user.toml:1");
     scene.annotations.read_only = false;
@@ -626,14 +626,11 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     };
     let explained = |what: &str| {
         let end = "and mode `accept-edits` does not cover that";
-        format!("tool `updateFile` needs a permission: {what}, {end}")
+        format!("tool `updateFile` needs permission: {what}, {end}")
     };
     assert_eq!(told(".env"), explained("`/project/.env` is protected"));
-    assert_eq!(told("../x"), explained("`/x` is outside of this folder"));
-    assert_eq!(
-        told("src/a.rs"),
-        "this session may change files in the workspace (mode `accept-edits`)"
-    );
+    assert_eq!(told("../x"), explained("`/x` is outside this folder"));
+    assert_eq!(told("src/a.rs"), "mode `accept-edits` allows changes to files in the workspace");
     check(&rules, &Scene::shell("rm x"), "ask ask.silence");
     rules.files = vec![file(Layer::User, "deny path src\nask path doc")];
     check(&rules, &edit("src/a"), "deny file.deny user.toml:1");
@@ -660,7 +657,7 @@ fn the_mode_plan_allows_reading_and_planning_and_asks_before_it_ends() {
     };
     check(&rules, &planning("createPlan"), "allow option.yes");
     check(&rules, &planning("startPlan"), "ask mode.start_plan");
-    // The names and promises of other plugins' tools do not count.
+    // The names and annotations of other plugins' tools do not count.
     for tool in ["createPlan", "startPlan"] {
         let mut foreign = planning(tool);
         foreign.source = PluginSource::Elsewhere;
@@ -672,7 +669,7 @@ fn the_mode_plan_allows_reading_and_planning_and_asks_before_it_ends() {
         destructive.annotations.destructive = true;
         check(&rules, &destructive, "deny mode.plan");
     }
-    // A rule that denies holds, and in other modes starting a plan is a call as any other.
+    // A rule that denies holds, and in other modes starting a plan is a call like any other.
     rules.files = vec![file(Layer::User, "deny tool startPlan")];
     check(&rules, &planning("startPlan"), "deny file.deny user.toml:1");
     rules.files = Vec::new();

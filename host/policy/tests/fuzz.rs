@@ -1,9 +1,9 @@
-//! Random command lines: what a rule for `ls` allows is really run, by the shells that are there,
-//! and may run `ls` alone and leave no file behind.
+//! Random command lines. The installed shells run the lines that a rule for `ls` allows, and these
+//! may run only `ls` and leave no file behind.
 //!
-//! The seed is fixed, so that a failure comes again. `JAATO_FUZZ_TIMES` multiplies what is tried.
-//! Everything on the search path records that it ran and does nothing else. The shell runs as an
-//! unused user, without a network, where the system lets us.
+//! The seed is fixed, so that failures are repeatable. `JAATO_FUZZ_TIMES` multiplies the number of
+//! tries. Every program on the search path records that it ran and does nothing else. The shell
+//! runs as an unused user, without a network, if the system permits.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,17 +21,17 @@ use serde_json::json;
 
 use crate::skip::skip;
 
-/// A user whom no system has.
+/// A user id that no system uses.
 const UNUSED_ID: u32 = 54_321;
 
-/// By its path: what runs the lines searches the stubs alone.
+/// An absolute path, because the lines run with only the stubs on the search path.
 const UNSHARE: &str = "/usr/bin/unshare";
 
-/// Lines that are made, and the most of them that are run.
+/// How many lines are generated, and how many of them are run at most.
 const LINES: u64 = 6_000;
 const RUNS_MAX: u64 = 250;
 
-/// What lines are made of: what parts, joins, quotes and substitutes, and harmless names.
+/// The parts of lines: separators, joins, quotes, substitutions and harmless names.
 const PIECES: &[&str] = &[
     "ls",
     "ls",
@@ -154,7 +154,7 @@ const PIECES: &[&str] = &[
     "\"a;b\"",
 ];
 
-/// Programs that only record.
+/// Programs that only record that they ran.
 const STUBS: &[&str] = &[
     "ls", "rm", "id", "x", "a", "b", "sh", "env", "xargs", "time", "l", "s", "lsls", "lsrm", "rmls",
 ];
@@ -228,7 +228,7 @@ impl Yard {
         Self { root, has_unshare }
     }
 
-    /// Runs a line; gives the programs that ran, and what went wrong that must not.
+    /// Runs a line. Returns the programs that ran, or a description of what must not happen.
     fn run(&self, shell: &str, line: &str) -> Result<Vec<String>, String> {
         let log = self.root.join("log");
         fs::write(&log, "").unwrap();
@@ -295,7 +295,7 @@ fn what_a_rule_for_ls_allows_runs_ls_alone() {
     let times = std::env::var("JAATO_FUZZ_TIMES").ok().and_then(|times| times.parse().ok());
     let times: u64 = times.unwrap_or(1);
     let yard = Yard::new();
-    // The yard itself must notice what it looks for.
+    // The yard itself must detect such failures.
     assert_eq!(yard.run("/bin/sh", "ls; rm x").unwrap(), ["ls", "rm"]);
     assert!(yard.run("/bin/sh", "ls > y").is_err());
     assert!(yard.run("/bin/sh", "nothing-of-this-name").is_err());
@@ -312,7 +312,7 @@ fn what_a_rule_for_ls_allows_runs_ls_alone() {
         }
         for shell in &shells {
             match yard.run(shell, &line) {
-                // zsh runs nothing where a pattern has no match.
+                // zsh runs nothing if a pattern has no match.
                 Ok(ran) if ran.is_empty() && *shell == "/bin/zsh" => {}
                 Ok(ran) if ran.iter().all(|name| name == "ls") && !ran.is_empty() => {}
                 Ok(ran) => _ = writeln!(wrong, "{shell} {line:?} ran {ran:?}"),

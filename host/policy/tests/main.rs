@@ -1,4 +1,4 @@
-//! Decisions, rules of files, and command lines.
+//! Decisions, rules in files, and command lines.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod corpus;

@@ -19,7 +19,7 @@ fn foreign(source: PluginSource, arguments: Value) -> Scene {
     let mut scene = Scene::new("mcp__moon__do", arguments);
     scene.plugin = "tool-mcp".into();
     scene.source = source;
-    // Whatever its author declares counts for nothing.
+    // Whatever its author declares does not count.
     scene.schema = json!({ "type": "object", "x-jaato-touches": { "text": "harmless" } });
     scene
 }
@@ -34,7 +34,7 @@ fn declared_paths_count_whatever_their_names_are() {
     );
     check(&rules, &edits(json!([{ "from": "src/a", "to": "Makefile" }])), SILENCE);
     check(&rules, &edits(json!([{ "from": "secret/key", "to": "src/b" }])), DENIED);
-    // Text is no path.
+    // Text is not a path.
     let note = Scene::new("note", json!({ "text": "secret/key" }));
     check(&rules, &note, SILENCE);
     rules.allow_all = true;
@@ -57,7 +57,7 @@ fn a_pattern_is_the_folder_below_which_its_matches_are() {
         ("secret/key", DENIED),
         ("./x/../secret/**", DENIED),
         ("/project/secret/*", DENIED),
-        // The files tool leaves out what is denied.
+        // The files tool leaves out denied files.
         ("**/*", SILENCE),
         ("s*/key", SILENCE),
         ("src/**/*.rs", allowed),
@@ -166,7 +166,7 @@ fn a_host_is_denied_in_every_spelling() {
     check(&rules, &fetch("https://evil.example%2f.example.com/"), SILENCE);
 }
 
-/// A line with many words: each is a name twice, as a word and as a part of one.
+/// A line with many words. Each is two names, as a word and as a part of one.
 fn words(count: usize) -> Scene {
     let line = format!("cat{} ~/.ssh/id_rsa", " a".repeat(count));
     Scene::new("cli_based_tool", json!({ "command": line }))
@@ -187,7 +187,7 @@ fn names_that_find_no_room_may_be_anything() {
     check(&rules, &shell(format!("cat {}a", long(4000))), "allow option.yes");
     check(&rules, &shell(format!("cat {}a", long(5000))), UNCLEAR);
     check(&rules, &shell(format!("cd ~/{} && cat .ssh/id_rsa", long(4090))), UNCLEAR);
-    // A long text is taken apart.
+    // A long text is split into its parts.
     check(&rules, &shell(format!("cat <<E\n{}\nE", "a ".repeat(1000))), "allow option.yes");
     let text =
         |count: usize| foreign(PluginSource::Relayed, json!({ "x": "cat a ".repeat(count) }));
@@ -207,7 +207,7 @@ fn a_foreign_text_that_is_not_read_to_its_end_may_run_anything() {
         let nested = |depth: usize| text("(".repeat(depth) + "ls" + &")".repeat(depth));
         check(&rules, &nested(8), "allow option.yes");
         check(&rules, &nested(13), UNCLEAR);
-        // It is no command line.
+        // It is not a command line.
         check(&rules, &text("if x then ) do".to_owned()), "allow option.yes");
     }
 }

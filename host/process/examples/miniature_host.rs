@@ -1,9 +1,10 @@
-//! The smallest host: starts a shell command under a guardian and keeps it until it dies itself.
+//! The smallest host: starts a shell command under a guardian and keeps it until the host dies.
 //!
-//! `miniature_host keep SCRIPT`: runs it, its output on standard output, and waits for its own end;
-//! the first line is the guardian's process id. `miniature_host outlive SCRIPT`: runs it until its
-//! guardian is lost, and prints what it then ends itself. `miniature_host latency`: prints how long
-//! starting a child takes. `miniature_host guardian`: what the host starts.
+//! `miniature_host keep SCRIPT` runs the script with its output on standard output, and waits for
+//! its own end. The first line is the guardian's process id. `miniature_host outlive SCRIPT` runs
+//! it until its guardian is lost, and prints the processes that it then ends itself.
+//! `miniature_host latency` prints how long starting a child takes. The host starts
+//! `miniature_host guardian`.
 
 use std::error::Error;
 use std::io::Write;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use jaato_process::{Command, Exit, GuardianCommand, Output, Supervisor};
 
-/// How many children the latency is measured with.
+/// The number of children for measuring the latency.
 const ROUNDS: usize = 500;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {

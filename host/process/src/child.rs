@@ -1,4 +1,4 @@
-//! A started command: its pipes, its end, and how it is ended.
+//! A started command: its pipes, its exit, and how to end it.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -12,24 +12,25 @@ use crate::error::ProcessError;
 use crate::platform;
 use crate::wire::{EVENT_BYTES_MAX, Event, LENGTH_BYTES, ORDER_BYTES, Order};
 
-/// How long a keeper may tell nothing before it is made to go on: the command may have stopped it.
+/// How long a keeper may be silent before the host resumes it, because the command may have stopped
+/// it.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It ended itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// A signal of this number ended it.
+    /// A signal with this number ended it.
     Signal(i32),
 }
 
-/// A signal that can be sent to a command's process group.
+/// A signal for a command's process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// SIGHUP.
     Hangup = 1,
-    /// SIGINT, what Ctrl-C sends.
+    /// SIGINT, the signal of Ctrl-C.
     Interrupt,
     /// SIGQUIT.
     Quit,
@@ -62,7 +63,7 @@ impl Signal {
     ];
 }
 
-/// A process that a command started and that still lives.
+/// A process that a command started and that is still alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     /// Its process id.
@@ -71,24 +72,24 @@ pub struct Leftover {
     pub name: String,
 }
 
-/// The end of a pipe that writes a command's standard input.
+/// The writing end of a command's standard input.
 pub type ChildInput = pipe::Sender;
 
-/// The end of a pipe that reads a command's output.
+/// The reading end of a command's output.
 pub type ChildOutput = pipe::Receiver;
 
 /// A started command. Dropping it ends the command and all of its descendants, as [`Child::end`]
 /// does, without waiting for it.
 ///
-/// Every method takes `&self` and may be called from several tasks at once; a call that is dropped
-/// half-way loses nothing.
+/// Every method takes `&self` and may be called from several tasks at once. All methods are cancel
+/// safe.
 #[derive(Debug)]
 pub struct Child {
     /// Writes its standard input, if that is piped.
     pub stdin: Option<ChildInput>,
     /// Reads its standard output, if that is piped.
     pub stdout: Option<ChildOutput>,
-    /// Reads its error output, if that has a pipe of its own.
+    /// Reads its error output, if that has its own pipe.
     pub stderr: Option<ChildOutput>,
     pid: u32,
     keeper: Keeper,
@@ -99,31 +100,32 @@ impl Child {
         Self { stdin: None, stdout: None, stderr: None, pid, keeper }
     }
 
-    /// Its process id, which is that of its session and process group too.
+    /// Returns its process id, which is also the id of its session and process group.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Waits until the command itself ends; what it left running, or who holds its pipes, does not
-    /// matter. Asked again, it answers the same at once.
+    /// Waits until the command itself ends, regardless of processes that it left running or that
+    /// hold its pipes. Later calls return the same result at once.
     pub async fn wait(&self) -> Result<Exit, ProcessError> {
         let mut exit = std::pin::pin!(self.keeper.until(|seen| seen.exit));
         loop {
             match tokio::time::timeout(KEEPER_PATIENCE, &mut exit).await {
                 Ok(exit) => return exit,
-                // A command may stop its keeper and end: a stopped keeper tells nothing.
+                // A command may stop its keeper and then exit. A stopped keeper reports nothing.
                 Err(_) => platform::continue_parent(self.pid),
             }
         }
     }
 
-    /// Sends a signal to the command's process group. Does nothing when no member is left.
+    /// Sends a signal to the command's process group. Does nothing if the group is empty.
     pub async fn signal(&self, signal: Signal) -> Result<(), ProcessError> {
         self.keeper.order(Order::Signal(signal)).await
     }
 
-    /// Ends the command and all of its descendants and waits until none lives: TERM to each, and
-    /// KILL after [`END_GRACE`](crate::END_GRACE). An error names those who could not be killed.
+    /// Ends the command and all of its descendants and waits until none lives: sends TERM to each,
+    /// and KILL after [`END_GRACE`](crate::END_GRACE). An error names the processes that could not
+    /// be killed.
     pub async fn end(&self) -> Result<(), ProcessError> {
         self.keeper.order(Order::End).await?;
         let ended = self.keeper.until(|seen| seen.survivors.clone());
@@ -138,7 +140,7 @@ impl Child {
         if survivors.is_empty() { Ok(()) } else { Err(ProcessError::Survivors { pids: survivors }) }
     }
 
-    /// Tells which processes that the command started live, at most
+    /// Returns the living processes that the command started, at most
     /// [`LEFTOVERS_MAX`](crate::LEFTOVERS_MAX), without the command itself.
     pub async fn leftovers(&self) -> Result<Vec<Leftover>, ProcessError> {
         let asked = self.keeper.ask_for_leftovers();
@@ -151,7 +153,7 @@ impl Child {
         self.keeper.until(answer).await
     }
 
-    /// Lets go of it without ending anything: what runs, runs until
+    /// Detaches the child without ending anything. Its processes run until
     /// [`Supervisor::end_all`](crate::Supervisor::end_all) or the end of the host.
     pub async fn release(self) -> Result<(), ProcessError> {
         self.keeper.order(Order::Release).await
@@ -165,18 +167,18 @@ pub(crate) struct Keeper {
     reader: Mutex<Reader>,
     writer: AsyncMutex<()>,
     seen: Mutex<Seen>,
-    /// Wakes those who wait while another of them reads.
+    /// Wakes the tasks that wait while another one reads.
     news: Notify,
 }
 
-/// What the keeper has told.
+/// What the keeper has reported.
 #[derive(Debug, Default)]
 struct Seen {
     exit: Option<Exit>,
     leftovers: Vec<Leftover>,
     questions: u64,
     answers: u64,
-    /// There once the keeper has said its last word.
+    /// Set by the keeper's last message.
     survivors: Option<Vec<u32>>,
     /// Whether the stream has ended.
     closed: bool,
@@ -207,7 +209,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Reads one event; nothing at the end.
+    /// Reads one event. Returns `None` at the end.
     pub(crate) async fn event(&self) -> Result<Option<Event>, ProcessError> {
         loop {
             if let Some(event) = self.reader().take()? {
@@ -224,7 +226,7 @@ impl Keeper {
         let bytes: [u8; ORDER_BYTES] = order.encode();
         match self.send(&bytes).await {
             Ok(()) => Ok(()),
-            // It has left: because nothing was left to do, which it said, or it died.
+            // The keeper has exited: either nothing was left to do, which it reported, or it died.
             Err(_) => self.until(|seen| seen.survivors.as_ref().map(|_| ())).await,
         }
     }
@@ -235,8 +237,8 @@ impl Keeper {
         seen.questions
     }
 
-    /// Waits until what was seen contains an answer. Whoever of those who wait is polled reads for
-    /// all: one that is not polled keeps nobody waiting.
+    /// Waits until the reported events contain an answer. Whichever waiting task is polled reads
+    /// for all, so a task that is not polled blocks no other.
     async fn until<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Result<T, ProcessError> {
         loop {
             let news = self.news.notified();
@@ -284,7 +286,7 @@ impl Keeper {
     fn note(&self, event: Option<Event>) {
         let mut seen = self.seen();
         match event {
-            // Said once, before this stream belonged to a child.
+            // Sent only once, before this stream belonged to a child.
             Some(Event::Started { .. } | Event::Refused(_)) => {}
             Some(Event::Exited(exit)) => seen.exit = Some(exit),
             Some(Event::Leftovers(leftovers)) => {
@@ -299,19 +301,19 @@ impl Keeper {
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        // Nothing that holds the lock can panic half-way through a change.
+        // No code that holds the lock can panic halfway through a change.
         self.seen.lock()
     }
 }
 
-/// Puts events together. What has arrived stays here when a read is dropped.
+/// Assembles events. Received bytes stay here if a read is dropped.
 #[derive(Debug, Default)]
 struct Reader {
     bytes: Vec<u8>,
 }
 
 impl Reader {
-    /// Takes what has arrived; false at the end.
+    /// Reads what has arrived. Returns false at the end.
     fn fill(&mut self, stream: &UnixStream) -> bool {
         let mut chunk = [0; EVENT_BYTES_MAX];
         match stream.try_read(&mut chunk) {
@@ -320,7 +322,7 @@ impl Reader {
                 self.bytes.extend_from_slice(&chunk[..length]);
                 true
             }
-            // Anything else: the other end died with something unread in its queue.
+            // Any other error means that the other end died with unread data in its queue.
             Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }

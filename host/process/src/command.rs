@@ -1,6 +1,6 @@
-//! What to start: the command that a caller describes and the supervisor checks.
+//! A command to start, as the caller describes it and the supervisor checks it.
 //!
-//! Not here: starting it. Nothing in this module touches the system.
+//! This module does not start anything and makes no system calls.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,64 +10,65 @@ use std::path::PathBuf;
 
 use crate::error::ProcessError;
 
-/// A command to start. It gets exactly these variables and descriptors and nothing of the host's.
+/// A command to start. It gets exactly these variables and descriptors and inherits nothing from
+/// the host.
 #[derive(Debug)]
 pub struct Command {
-    /// Program: a path, or a bare name that is looked up in the `PATH` among [`Command::variables`]
-    /// (without one, in the system's default path). A relative path starts at the directory.
+    /// The program: a path, or a bare name to look up in the `PATH` of [`Command::variables`] (or
+    /// in the system's default path if that is not set). A relative path starts at the directory.
     pub program: OsString,
     /// Arguments, without the program's own name.
     pub args: Vec<OsString>,
-    /// Working directory, as an absolute path: the guardian's own is `/`.
+    /// Working directory, as an absolute path, because the guardian's own is `/`.
     pub directory: PathBuf,
-    /// The complete environment variables: nothing is inherited.
+    /// The complete environment variables. Nothing is inherited.
     pub variables: BTreeMap<OsString, OsString>,
-    /// Where the command reads from.
+    /// The command's standard input.
     pub stdin: Input,
-    /// Where its output goes.
+    /// The command's standard output.
     pub stdout: Output,
-    /// Where its error output goes.
+    /// The command's error output.
     pub stderr: ErrorOutput,
-    /// The terminal that it runs on: its standard input, output and error, and what controls its
-    /// session. The three are [`Null`](Input::Null) then. [`open_terminal`](crate::open_terminal)
-    /// opens one.
+    /// The terminal for the command. It becomes its standard input, output and error, and controls
+    /// its session. The other three must then be [`Null`](Input::Null).
+    /// [`open_terminal`](crate::open_terminal) opens one.
     pub terminal: Option<OwnedFd>,
-    /// What it finds as descriptor 3, for example its end of a socket pair.
+    /// Becomes the command's descriptor 3, for example its end of a socket pair.
     pub descriptor3: Option<OwnedFd>,
-    /// Bounds that the kernel holds for it and for each of its descendants.
+    /// Limits that the kernel enforces for the command and each of its descendants.
     pub limits: Limits,
 }
 
-/// What a command's standard input is.
+/// A command's standard input.
 #[derive(Debug, Default)]
 pub enum Input {
     /// Ends at once.
     #[default]
     Null,
-    /// A pipe: [`Child::stdin`](crate::Child::stdin) writes into it, dropping that ends it.
+    /// A pipe. [`Child::stdin`](crate::Child::stdin) writes to it, and dropping that ends it.
     Piped,
     /// A descriptor of the caller's, for example a file.
     Descriptor(OwnedFd),
 }
 
-/// What a command's standard output is.
+/// A command's standard output.
 #[derive(Debug, Default)]
 pub enum Output {
-    /// Thrown away.
+    /// Discarded.
     #[default]
     Null,
-    /// A pipe, to be read: a command whose pipe nobody reads stands still when it is full.
+    /// A pipe. A command blocks when its pipe is full and no one reads it.
     Piped,
     /// A descriptor of the caller's, for example a log file.
     Descriptor(OwnedFd),
 }
 
-/// What a command's error output is.
+/// A command's error output.
 #[derive(Debug)]
 pub enum ErrorOutput {
-    /// The same as standard output, in the order in which it is written.
+    /// The same as standard output, in the order of the writes.
     Merged,
-    /// One of its own.
+    /// Separate from standard output.
     Separate(Output),
 }
 
@@ -77,8 +78,8 @@ impl Default for ErrorOutput {
     }
 }
 
-/// Bounds that the kernel enforces. They are inherited and counted for each process by itself;
-/// a bound above what the host itself may use is lowered to that.
+/// Limits that the kernel enforces. They are inherited, and each process is counted on its own. A
+/// limit above the host's own is lowered to that.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of address space. Runtimes that reserve much more than they use (Node, Go, Java) need
@@ -91,7 +92,7 @@ pub struct Limits {
 }
 
 impl Command {
-    /// Describes a command without arguments, variables, input or output.
+    /// Creates a command without arguments, variables, input or output.
     pub fn new(program: impl Into<OsString>, directory: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -107,13 +108,13 @@ impl Command {
         }
     }
 
-    /// Refuses what no system could start.
+    /// Rejects commands that no system could start.
     pub(crate) fn check(&self) -> Result<(), ProcessError> {
         if self.program.is_empty() {
             return Err(ProcessError::InvalidCommand { what: "the program's name is empty" });
         }
         if !self.directory.is_absolute() {
-            let what = "the working directory is no absolute path";
+            let what = "the working directory is not an absolute path";
             return Err(ProcessError::InvalidCommand { what });
         }
         if self.terminal.is_some() && !self.is_silent() {
@@ -134,7 +135,7 @@ impl Command {
         Ok(())
     }
 
-    /// Whether it has neither input nor output by itself.
+    /// Returns true if it has no input and no output of its own.
     fn is_silent(&self) -> bool {
         matches!(
             (&self.stdin, &self.stdout, &self.stderr),

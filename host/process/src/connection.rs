@@ -1,4 +1,4 @@
-//! A running guardian, as the host sees it: its process and the socket that keeps it alive.
+//! A running guardian as the host sees it: its process and the socket that keeps it alive.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,10 +18,10 @@ use crate::platform;
 use crate::platform::{name_if_alive, with_descendants};
 use crate::wire::SUMMONS_BYTES;
 
-/// How long the end of all children is waited for.
+/// How long to wait for the end of all children.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The only variable that the guardian gets: its program may need it to find its libraries.
+/// The only variable that the guardian gets, because its program may need it to find its libraries.
 const LIBRARY_PATH: &str =
     if cfg!(target_vendor = "apple") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
 
@@ -36,8 +36,8 @@ pub struct GuardianCommand {
 }
 
 impl GuardianCommand {
-    /// The running program itself with these arguments; on Linux also when its file was replaced or
-    /// removed meanwhile.
+    /// Uses the running program itself with these arguments. On Linux this works even if its file
+    /// was replaced or removed.
     pub fn own_executable(args: impl IntoIterator<Item = impl Into<OsString>>) -> io::Result<Self> {
         let program = match cfg!(target_os = "linux") {
             true => PathBuf::from("/proc/self/exe"),
@@ -51,26 +51,26 @@ impl GuardianCommand {
 #[derive(Debug)]
 pub(crate) struct Guardian {
     socket: BlockingStream,
-    /// None once somebody waits for it.
+    /// `None` once a task waits for it.
     process: Option<Child>,
     pid: u32,
 }
 
 impl Guardian {
-    /// Starts the guardian. Without a hook between fork and exec, so that std need not copy the
-    /// host's address space: that is why the socket is its standard input.
+    /// Starts the guardian. The socket is its standard input, because that needs no hook between
+    /// fork and exec, which would make std copy the host's address space.
     pub(crate) fn start(command: &GuardianCommand) -> Result<Self, ProcessError> {
         let (socket, theirs) =
             BlockingStream::pair().map_err(|source| ProcessError::NoDescriptors { source })?;
         let mut process = Command::new(&command.program);
         process.args(&command.args).env_clear();
         process.envs(std::env::var_os(LIBRARY_PATH).map(|value| (LIBRARY_PATH, value)));
-        // Not where the person is: whatever that folder holds is nothing to a child of jaato's.
+        // Not in the user's directory, because a child of jaato must not depend on its content.
         if command.program.is_absolute() {
             process.current_dir("/");
         }
         process.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-        // Ctrl-C goes to the host's group, and the guardian must outlive it from the first moment.
+        // Ctrl-C goes to the host's group, and the guardian must outlive it from the start.
         process.process_group(0);
         let process = process.spawn().map_err(|source| {
             let program = command.program.clone();
@@ -84,7 +84,7 @@ impl Guardian {
         self.pid
     }
 
-    /// Sends one summons with its descriptors, or fails at once when there is no room.
+    /// Sends one summons with its descriptors. Fails at once if the socket is full.
     pub(crate) fn summon(
         &self,
         summons: [u8; SUMMONS_BYTES],
@@ -93,27 +93,27 @@ impl Guardian {
         platform::send_summons(&self.socket, summons, descriptors)
     }
 
-    /// Returns what waits for its end, however it comes.
+    /// Returns a future that completes when the guardian has ended for any reason.
     pub(crate) fn lost(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
         let socket = self.socket.try_clone()?;
         Ok(async move {
             let waiting = socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket));
             match waiting {
                 Ok(socket) => until_closed(&socket).await,
-                // Then its loss is seen with the next child.
+                // The next child will then detect the loss.
                 Err(_) => std::future::pending().await,
             }
         })
     }
 
-    /// Makes it end everything, and waits for its own end, which comes last. Returns false if it
-    /// ended in another way, and may have left something.
+    /// Makes the guardian end everything and then itself, and waits for that. Returns false if it
+    /// ended in another way and may have left processes.
     pub(crate) async fn end(mut self) -> Result<bool, ProcessError> {
         let broken = |source| ProcessError::NoDescriptors { source };
         let socket = self.socket.try_clone().map_err(broken)?;
         socket.set_nonblocking(true).map_err(broken)?;
         let socket = UnixStream::from_std(socket).map_err(broken)?;
-        // Fails only where the guardian is gone already.
+        // Fails only if the guardian is gone already.
         let _ = self.socket.shutdown(Shutdown::Write);
         match tokio::time::timeout(END_PATIENCE, until_closed(&socket)).await {
             Ok(()) => Ok(self.has_done_its_work().await),
@@ -121,15 +121,15 @@ impl Guardian {
         }
     }
 
-    /// Waits for the process, whose socket is closed; a kill and a failure show in its status.
-    /// Before that nothing is certain: one that is being killed may look alive.
+    /// Waits for the process after its socket closed. Its status shows a kill or a failure. Before
+    /// that nothing is certain, because a process that is being killed may look alive.
     async fn has_done_its_work(&mut self) -> bool {
         let Some(mut process) = self.process.take() else { return false };
         let waited = tokio::task::spawn_blocking(move || process.wait()).await;
         waited.is_ok_and(|status| status.is_ok_and(|status| status.success()))
     }
 
-    /// Who lives below the guardian, keepers aside.
+    /// Returns the living descendants of the guardian, without keepers.
     fn survivors(&self) -> Vec<u32> {
         let own = self.pid as i32;
         let below = with_descendants(vec![own]).into_iter().filter(|pid| *pid != own);
@@ -142,7 +142,7 @@ impl Guardian {
     }
 }
 
-/// Waits for the end of a stream on which nothing is ever said.
+/// Waits for the end of a stream that carries no data.
 async fn until_closed(socket: &UnixStream) {
     let mut byte = [0];
     while socket.readable().await.is_ok() {
@@ -155,14 +155,14 @@ async fn until_closed(socket: &UnixStream) {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        // Fails only where the guardian is gone already.
+        // Fails only if the guardian is gone already.
         let _ = self.socket.shutdown(Shutdown::Both);
         let Some(mut process) = self.process.take() else { return };
         if let Ok(Some(_)) = process.try_wait() {
             return;
         }
-        // Somebody must take leave of it, and it may still have processes to end. Without a thread,
-        // its entry in the process table stays until the host ends.
+        // The process must be reaped, and it may still have processes to end. Without a thread, its
+        // entry in the process table stays until the host ends.
         let wait = move || process.wait();
         let _ = std::thread::Builder::new().name("guardian-end".into()).spawn(wait);
     }

@@ -1,26 +1,27 @@
 //! Finds and signals the descendants of this process.
 //!
-//! On Linux they are read from `/proc` (`platform::linux`), by the lists of children that each
-//! thread has, or, where the kernel was built without those, by the parents of all processes. Both
-//! see a moving tree: callers repeat until the kernel says that no child is left, which for a
-//! subreaper means that no descendant is left.
+//! On Linux they are read from `/proc` (`platform::linux`): from each thread's list of children or,
+//! if the kernel was built without these lists, from the parents of all processes. In both cases
+//! the tree changes during the read. Callers repeat until the kernel reports that no child is left,
+//! which for a subreaper means that no descendant is left.
 
 use std::collections::HashMap;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid, getpgrp};
 
-/// Sends a signal to each of these processes, by its process group where it has one of its own: a
-/// group is signalled at one stroke, so that a member that forks meanwhile does not escape. Nobody
-/// gets it twice, because to many programs a second TERM means something else; but for KILL, which
-/// each one gets by itself too. Tells who got it: not who has ended, or is not ours to signal.
+/// Sends a signal to each of these processes, through its process group if it has its own. A group
+/// is signalled at once, so that a member that forks at the same time does not escape. No process
+/// gets the signal twice, because many programs react differently to a second TERM. KILL is the
+/// exception: each process also gets it directly. Returns the processes that got the signal,
+/// without those that have ended or that we may not signal.
 pub(crate) fn signal_all(pids: &[i32], signal: Signal) -> Vec<i32> {
     let own_group = getpgrp();
     let mut groups: HashMap<Pid, bool> = HashMap::new();
     let mut reached = Vec::new();
     for number in pids {
         let pid = Pid::from_raw(*number);
-        // A command that has not reached its own session yet still stands in our group.
+        // A command that has not yet created its own session is still in our group.
         let group = getpgid(Some(pid)).ok().filter(|group| *group != own_group);
         let by_group = group.is_some_and(|group| {
             *groups.entry(group).or_insert_with(|| killpg(group, signal).is_ok())
@@ -32,11 +33,11 @@ pub(crate) fn signal_all(pids: &[i32], signal: Signal) -> Vec<i32> {
     reached
 }
 
-/// Most looks at a tree that does not stand still.
+/// Maximum number of reads of a changing tree.
 const LOOKS_MAX: usize = 10;
 
-/// Looks until two looks agree: a tree in which somebody moves up while it is read shows neither
-/// the one that goes nor the ones that it leaves. Sorted.
+/// Reads until two reads agree. If a process gets a new parent during a read, the read may miss
+/// both it and the children of the process that ended. Sorted.
 pub(crate) fn settled(look: impl Fn() -> Vec<i32>) -> Vec<i32> {
     let sorted = || {
         let mut pids = look();

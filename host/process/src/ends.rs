@@ -1,4 +1,4 @@
-//! Opens what a command reads from and writes to.
+//! Opens a command's input and output.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ pub(crate) struct NearEnds {
     pub stderr: Option<OwnedFd>,
 }
 
-/// The descriptors that the command gets; an absent one is `/dev/null`.
+/// The descriptors for the command. A missing one is `/dev/null`.
 #[derive(Debug, Default)]
 pub(crate) struct FarEnds {
     pub stdin: Option<OwnedFd>,
@@ -26,23 +26,23 @@ pub(crate) struct FarEnds {
     pub descriptor3: Option<OwnedFd>,
 }
 
-/// Opens a terminal by its path, without becoming its session, for
+/// Opens a terminal by its path, without making it the controlling terminal, for
 /// [`Command::terminal`](crate::Command::terminal).
 ///
 /// # Errors
-/// What the system says; `ENOTTY` for what is no terminal.
+/// The system's error, or `ENOTTY` if the path is not a terminal.
 pub fn open_terminal(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
     let descriptor = open_file(path, flags, Mode::empty())?;
     if !descriptor.is_terminal() {
         return Err(nix::errno::Errno::ENOTTY.into());
     }
-    // Not blocking was for opening alone: what runs there reads as it always does.
+    // Non-blocking mode was only for opening. Programs on it must read as usual.
     nix::fcntl::fcntl(&descriptor, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_RDWR))?;
     Ok(descriptor)
 }
 
-/// Opens both sides. None of them is inherited by what the host starts otherwise.
+/// Opens both sides. Other children of the host inherit none of them.
 pub(crate) fn open(command: Command) -> io::Result<(NearEnds, FarEnds)> {
     let mut near = NearEnds::default();
     let mut far = FarEnds { descriptor3: command.descriptor3, ..FarEnds::default() };

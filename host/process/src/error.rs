@@ -1,4 +1,4 @@
-//! What can go wrong with a child process, in words for a person.
+//! Errors of child processes, described for the user.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,43 +7,43 @@ use std::path::PathBuf;
 /// Why a child process could not be started, watched or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// The command makes no sense on any system.
+    /// The command would be invalid on any system.
     #[error("not a command: {what}")]
     InvalidCommand {
-        /// What is wrong with it.
+        /// The problem.
         what: &'static str,
     },
-    /// Arguments and variables are larger than what is sent to the guardian.
+    /// Arguments and variables exceed the size limit of the guardian's protocol.
     #[error(
-        "the command has {bytes} bytes of arguments and variables, at most {bytes_max} are taken"
+        "the command has {bytes} bytes of arguments and variables, but the limit is {bytes_max}"
     )]
     CommandTooLarge {
         /// Size of program, arguments and variables.
         bytes: usize,
-        /// The bound.
+        /// The limit.
         bytes_max: usize,
     },
-    /// No such program (or the interpreter that a script names does not exist).
+    /// The program does not exist, or the interpreter that a script names does not.
     #[error("cannot start `{}`: no such program", .program.display())]
     ProgramNotFound {
-        /// The program as it was named.
+        /// The program as given.
         program: OsString,
     },
-    /// The program is there but cannot be run.
+    /// The program exists but cannot be run.
     #[error("cannot start `{}`: not executable: {source}", .program.display())]
     NotExecutable {
-        /// The program as it was named.
+        /// The program as given.
         program: OsString,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system refused arguments and variables for their size.
+    /// The system rejected arguments and variables because of their size.
     #[error(
         "cannot start `{}`: the system refuses {bytes} bytes of arguments and variables",
         .program.display()
     )]
     ArgumentsTooLong {
-        /// The program as it was named.
+        /// The program as given.
         program: OsString,
         /// Size of program, arguments and variables.
         bytes: usize,
@@ -51,23 +51,23 @@ pub enum ProcessError {
     /// The working directory does not exist or cannot be entered.
     #[error("cannot work in `{directory}`: {source}")]
     BadDirectory {
-        /// The directory as it was named.
+        /// The directory as given.
         directory: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system could not start one more process (memory, number of processes).
+    /// The system could not start another process (memory, number of processes).
     #[error("cannot start `{}`: {source}", .program.display())]
     CannotStart {
-        /// The program as it was named.
+        /// The program as given.
         program: OsString,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// No pipe or socket could be made.
+    /// No pipe or socket could be created.
     #[error("cannot connect a child process: {source}")]
     NoDescriptors {
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The guardian could not be started.
@@ -75,42 +75,45 @@ pub enum ProcessError {
     GuardianNotStarted {
         /// The guardian's program.
         program: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// What was started as the guardian has ended at once: its program does not become one.
-    #[error("`{program} {}` has ended at once, and should have become the guardian", words(.args))]
+    /// The process that was started as the guardian ended at once, because its program does not
+    /// support that role.
+    #[error("`{program} {}` ended at once instead of becoming the guardian", words(.args))]
     NoGuardian {
         /// The guardian's program.
         program: PathBuf,
         /// Its arguments.
         args: Vec<OsString>,
     },
-    /// This process was itself started as a guardian, and has not become it.
-    #[error("this process was started to become a guardian, and starts children instead")]
+    /// This process was itself started as a guardian, but has not become one.
+    #[error("this process was started to become a guardian, but starts children instead")]
     IsGuardian,
-    /// The guardian (or the keeper of this child) died or was ended, and what it watched with it.
-    #[error("the guardian has ended, and everything that it watched with it")]
+    /// The guardian (or this child's keeper) died or was ended, together with everything it
+    /// watched.
+    #[error("the guardian has ended together with everything that it watched")]
     GuardianLost,
-    /// The guardian does not take or answer a request.
+    /// The guardian does not accept or answer a request.
     #[error("the guardian did not answer within {waited_ms} ms")]
     GuardianSilent {
-        /// How long it was given.
+        /// How long the host waited.
         waited_ms: u64,
     },
-    /// The guardian speaks another version of the protocol.
-    #[error("the guardian does not speak protocol version {wants}")]
+    /// The guardian uses another version of the protocol.
+    #[error("the guardian does not support protocol version {wants}")]
     GuardianVersion {
-        /// Version of this host.
+        /// This host's version.
         wants: u8,
     },
-    /// The guardian sent something that is not an answer.
+    /// The guardian sent an invalid answer.
     #[error("the guardian misbehaves: {what}")]
     GuardianAnswer {
-        /// What is wrong with it.
+        /// The problem.
         what: &'static str,
     },
-    /// Some descendants could not be ended in time: not ours to kill, or stuck in the kernel.
+    /// Some descendants could not be ended in time, because we may not kill them or they are stuck
+    /// in the kernel.
     #[error("could not end these processes: `{}`", numbers(.pids))]
     Survivors {
         /// Their process ids, at most [`LEFTOVERS_MAX`](crate::LEFTOVERS_MAX).
@@ -119,7 +122,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    /// Whether the same call may succeed later without any change.
+    /// Returns true if the same call may succeed later without any change.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::CannotStart { .. }
@@ -141,7 +144,7 @@ impl ProcessError {
         }
     }
 
-    /// What a person can do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::ProgramNotFound { .. } => Some(
@@ -149,7 +152,7 @@ impl ProcessError {
             ),
             Self::NotExecutable { .. } => Some("check that it is a program file, `chmod +x` it"),
             Self::CommandTooLarge { .. } | Self::ArgumentsTooLong { .. } => {
-                Some("hand the data over by standard input or a file")
+                Some("pass the data through standard input or a file")
             }
             Self::BadDirectory { .. } => Some("name a directory that exists and may be entered"),
             Self::CannotStart { .. } => {

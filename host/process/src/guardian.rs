@@ -1,12 +1,12 @@
-//! The guardian: forks a keeper for each child, and outlives the host for as long as it takes to
-//! end what the host started.
+//! The guardian: forks a keeper for each child, and outlives the host until it has ended everything
+//! that the host started.
 //!
-//! One thread, no runtime: a loop over a socket and a descriptor for signals. It reads nothing of
-//! what is to be started; that goes from the host to the keeper.
+//! It has one thread and no runtime, only a loop over a socket and a signal descriptor. It never
+//! reads the commands, which go from the host to the keeper.
 //!
-//! Invariants: its children are keepers, so anything else that the kernel gives it is an orphan
-//! whose keeper died, and is ended at once. It leaves only when it has no child any more, and as a
-//! subreaper it then has no descendant either.
+//! Invariants: its only children are keepers, so anything else that the kernel gives it is an
+//! orphan whose keeper died, and it ends the orphan at once. It exits only when it has no child
+//! left. Since it is a subreaper, it then has no descendant either.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -28,19 +28,19 @@ use crate::platform::{self, ChildSignals, Forked, children, with_descendants};
 use crate::waiting::{Rounds, reap, wait_for};
 use crate::wire::{Event, Refusal, SUMMONS_BYTES, Summons};
 
-/// How long keepers may take to end what they watch before the guardian does it over their heads
-/// (one may have been stopped by what it started).
+/// How long keepers may take to end what they watch before the guardian does it for them, because a
+/// keeper may have been stopped by its command.
 const KEEPERS_ALONE: Duration = Duration::from_millis(500);
 
-/// Exit code when it was not started by a supervisor.
+/// Exit code if it was not started by a supervisor.
 const NOT_A_GUARDIAN: u8 = 2;
 
-/// Exit code when the system refuses what the guardian needs.
+/// Exit code if the system refuses what the guardian needs.
 const BROKEN: u8 = 70;
 
-/// Runs the guardian; the binary's hidden subcommand calls it, before any thread is started.
+/// Runs the guardian. The binary's hidden subcommand calls it before it starts any thread.
 ///
-/// The supervisor gives it its socket as standard input; it is moved to descriptor 3.
+/// The supervisor passes its socket as standard input. It is moved to descriptor 3.
 pub fn guardian_main() -> ExitCode {
     if getsockopt(&io::stdin(), sockopt::SockType) != Ok(SockType::Stream) {
         eprintln!("`guardian` is started by jaato itself, to watch the processes that it starts");
@@ -50,7 +50,7 @@ pub fn guardian_main() -> ExitCode {
         eprintln!("the guardian must be started before any thread");
         return ExitCode::from(BROKEN);
     }
-    // The host is told by the end of the socket; standard error leads nowhere.
+    // The host sees the end of the socket. Standard error leads nowhere.
     match Guardian::start().and_then(Guardian::serve) {
         Ok(Served::HostGone(guardian)) => {
             guardian.end_all();
@@ -61,20 +61,20 @@ pub fn guardian_main() -> ExitCode {
     }
 }
 
-/// Tells whether a supervisor with such a command has started this process, which should have been
+/// Returns true if a supervisor with such a command started this process, which should have become
 /// its guardian by now.
 pub(crate) fn is_started_with(command: &GuardianCommand) -> bool {
     std::env::args_os().skip(1).eq(command.args.iter().cloned())
         && getsockopt(&io::stdin(), sockopt::SockType) == Ok(SockType::Stream)
 }
 
-/// How the guardian's loop ended; in a fork of it, as a keeper.
+/// How the guardian's loop ended. `Keeper` is returned in a fork.
 enum Served {
     HostGone(Guardian),
     Keeper(KeeperStart),
 }
 
-/// Who goes on after a summons.
+/// The process that continues after a summons.
 enum Next {
     Guardian(Guardian),
     Keeper(KeeperStart),
@@ -84,11 +84,11 @@ struct Guardian {
     socket: OwnedFd,
     signals: ChildSignals,
     keepers: HashSet<Pid>,
-    /// Given to each keeper: hangs up when nobody holds the other end any more.
+    /// Passed to each keeper. Hangs up when no process holds the other end.
     life: OwnedFd,
-    /// The other end, held by the guardian alone.
+    /// The other end, held only by the guardian.
     life_holder: OwnedFd,
-    /// Rounds in which orphans are ended, after a keeper died.
+    /// Rounds of ending orphans, after a keeper died.
     orphans: Option<Rounds>,
 }
 
@@ -119,7 +119,7 @@ impl Guardian {
             let (bytes, descriptors) = match platform::receive_summons(&self.socket) {
                 Ok(Some(summons)) => summons,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                // What cannot be read comes from no host of ours.
+                // An unreadable message cannot come from our host.
                 Ok(None) | Err(_) => return Ok(Served::HostGone(self)),
             };
             self = match self.answer(bytes, descriptors)? {
@@ -129,7 +129,7 @@ impl Guardian {
         }
     }
 
-    /// Forks a keeper. In the keeper, what it starts with comes back.
+    /// Forks a keeper. In the keeper, returns what it starts with.
     fn answer(mut self, bytes: [u8; SUMMONS_BYTES], descriptors: Vec<OwnedFd>) -> io::Result<Next> {
         let mut descriptors = descriptors.into_iter();
         let Some(connection) = descriptors.next() else { return Ok(Next::Guardian(self)) };
@@ -159,7 +159,7 @@ impl Guardian {
         }
     }
 
-    /// Takes leave of keepers that ended. One that did not end by itself left its tree here.
+    /// Reaps keepers that ended. A keeper that failed left its process tree here.
     fn look_after_keepers(&mut self) {
         for (pid, exit) in reap().ended {
             if self.keepers.remove(&pid) && exit != Exit::Code(0) {
@@ -180,7 +180,8 @@ impl Guardian {
         }
     }
 
-    /// Ends everything, then returns. The socket stays open until then: its end is the message.
+    /// Ends everything, then returns. The socket stays open until then, because its end signals
+    /// completion to the host.
     fn end_all(self) {
         let Self { socket: _socket, signals, life_holder, .. } = self;
         // Each keeper sees this and ends what it watches.
@@ -193,13 +194,13 @@ impl Guardian {
                 let tree = with_descendants(children());
                 rounds.done(signal_all(&tree, Signal::SIGKILL));
             }
-            // An error here could only make the loop busy, never leave a process behind.
+            // An error here could only cause a busy loop, never leave a process behind.
             let _ = wait_for(&signals, [], Some(alone.max(rounds.due_in())));
         }
     }
 }
 
-/// Tells the host that there will be no keeper. If the host is gone there is nobody to tell.
+/// Tells the host that there will be no keeper. If the host is gone, there is no one to tell.
 fn refuse(connection: OwnedFd, refusal: Refusal) {
     let _ = UnixStream::from(connection).write_all(&Event::Refused(refusal).encode());
 }

@@ -1,10 +1,10 @@
 //! A keeper: the guardian's fork that starts one command and watches its descendants.
 //!
-//! One for each child, because only then is it known whose an orphan is: a process that left its
-//! session, its parent and its variables is still, to the kernel, the keeper's.
+//! Each child has its own keeper, because only then is it clear to whom an orphan belongs. To the
+//! kernel, a process that left its session, its parent and its variables is still the keeper's.
 //!
-//! Invariants: a keeper leaves only when it has no child any more; the host's or the guardian's end
-//! makes it end them, whatever it is doing.
+//! Invariants: a keeper exits only when it has no child left. When the host or the guardian ends,
+//! the keeper ends its children, whatever it is doing.
 
 use std::ffi::CStr;
 use std::io::{self, Read, Write};
@@ -24,17 +24,16 @@ use crate::wire::{
     Event, LEFTOVERS_MAX, LENGTH_BYTES, ORDER_BYTES, Order, REQUEST_BYTES_MAX, Refusal, Request,
 };
 
-/// How long what is ended may take to clean up, between TERM and KILL. A cancel must be over within
-/// 100 ms.
+/// Time for cleanup between TERM and KILL. A cancel must be over within 100 ms.
 pub const END_GRACE: Duration = Duration::from_millis(50);
 
-/// How long after the first KILL the host is told who still lives.
+/// How long after the first KILL the keeper reports the survivors to the host.
 const REPORT_AFTER: Duration = Duration::from_secs(2);
 
-/// What `ps` shows of a keeper.
+/// The keeper's name in `ps`.
 pub(crate) const KEEPER_NAME: &CStr = c"jaato-keeper";
 
-/// What a keeper starts with, out of the guardian's fork.
+/// What a keeper takes over from the guardian.
 pub(crate) struct KeeperStart {
     /// The connection to the host, at descriptor 3.
     pub socket: UnixStream,
@@ -44,7 +43,7 @@ pub(crate) struct KeeperStart {
     pub life: OwnedFd,
 }
 
-/// The command's descriptors; an absent one is `/dev/null`.
+/// The command's descriptors. A missing one is `/dev/null`.
 pub(crate) struct Stdio {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
@@ -52,7 +51,7 @@ pub(crate) struct Stdio {
     pub descriptor3: Option<OwnedFd>,
 }
 
-/// Reads a request, starts the command and watches it until nothing of it is left.
+/// Reads a request, starts the command and watches it until all its processes are gone.
 pub(crate) fn run(start: KeeperStart) -> ExitCode {
     let KeeperStart { mut socket, stdio, life } = start;
     platform::name_process(KEEPER_NAME);
@@ -76,17 +75,17 @@ pub(crate) fn run(start: KeeperStart) -> ExitCode {
             keeper.watch();
         }
         Ok((_, Err(refusal))) => {
-            // If the host is gone, nobody wants to know.
+            // If the host is gone, there is no one to tell.
             let _ = socket.write_all(&Event::Refused(refusal).encode());
         }
-        // The host ended before it said what to start, or sees this keeper's end.
+        // The host ended before it sent a request, or it sees the end of this keeper.
         Err(_) => {}
     }
     ExitCode::SUCCESS
 }
 
 fn prepare() -> io::Result<ChildSignals> {
-    // Out of the guardian's group: a signal to that group reaches one process only.
+    // Leave the guardian's group, so that a signal to that group reaches only one process.
     setsid()?;
     platform::adopt_orphans()?;
     ChildSignals::new()
@@ -106,7 +105,7 @@ fn read_request(socket: &mut UnixStream) -> io::Result<Result<Request, Refusal>>
 
 fn start_command(request: Request, stdio: Stdio) -> Result<Pid, Refusal> {
     let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
-    // Entered here rather than in the child, so that its failure is told apart from the program's.
+    // Changed here rather than in the child, to distinguish this failure from the program's.
     std::env::set_current_dir(&request.directory)
         .map_err(|error| Refusal::Directory(errno(&error)))?;
     let Stdio { stdin, stdout, stderr, descriptor3 } = stdio;
@@ -116,9 +115,9 @@ fn start_command(request: Request, stdio: Stdio) -> Result<Pid, Refusal> {
     command.stdin(place(stdin)).stdout(place(stdout)).stderr(place(stderr));
     platform::prepare_child(&mut command, request.limits, request.input, descriptor3);
     let spawned = command.spawn();
-    // Nothing of the command's stays open here, or its pipes would never end.
+    // Keep none of the command's descriptors open here, or its pipes would never end.
     drop(command);
-    // A keeper pins no directory; `/` is always there.
+    // A keeper must not keep a directory in use. `/` always exists.
     let _ = std::env::set_current_dir("/");
     match spawned {
         Ok(child) => Ok(Pid::from_raw(child.id() as i32)),
@@ -129,32 +128,32 @@ fn start_command(request: Request, stdio: Stdio) -> Result<Pid, Refusal> {
 enum Phase {
     /// The command may run.
     Watching,
-    /// Its tree was asked to end, and has until then.
+    /// Its tree was asked to end before this time.
     Asked { until: Instant },
     /// Its tree is being killed.
     Killing { rounds: Rounds, report_at: Instant },
 }
 
-/// What lets the tree live.
+/// What keeps the tree alive.
 #[derive(PartialEq, Eq)]
 enum Held {
     /// The host's end of the socket.
     ByHost,
-    /// The host's life alone: the child was released.
+    /// Only the host's life, because the child was released.
     Released,
 }
 
 struct Keeper {
     host: Option<UnixStream>,
-    /// None once it has hung up.
+    /// `None` once it has hung up.
     life: Option<OwnedFd>,
     signals: ChildSignals,
     command: Pid,
-    /// Whether the command has ended and was taken leave of.
+    /// Whether the command has ended and was reaped.
     exited: bool,
     phase: Phase,
     held: Held,
-    /// Whether nothing is told any more.
+    /// Whether to stop reporting.
     silent: bool,
 }
 
@@ -175,8 +174,8 @@ impl Keeper {
             match wait_for(&self.signals, places, timeout) {
                 Ok([life_ended, from_host]) => {
                     if life_ended {
-                        // The host is to see an end without words, once nothing is left: how the
-                        // command ends says nothing about the command any more.
+                        // The host must see an end without messages once nothing is left, because
+                        // the command's exit is now caused by the keeper.
                         self.life = None;
                         self.silent = true;
                         self.kill();
@@ -185,13 +184,13 @@ impl Keeper {
                         self.obey();
                     }
                 }
-                // Blind, so nothing may be left to watch.
+                // Without polling the keeper cannot watch, so end everything.
                 Err(_) => self.kill(),
             }
         }
     }
 
-    /// Does what is due and tells how long there is nothing to do.
+    /// Performs due work and returns how long the keeper may sleep.
     fn advance(&mut self) -> Option<Duration> {
         let now = Instant::now();
         match &mut self.phase {
@@ -222,7 +221,7 @@ impl Keeper {
     fn ask(&mut self) {
         if matches!(self.phase, Phase::Watching) {
             self.signal_tree(SystemSignal::SIGTERM);
-            // A stopped process sees the signal only when it goes on.
+            // A stopped process handles the signal only after it continues.
             self.signal_tree(SystemSignal::SIGCONT);
             self.phase = Phase::Asked { until: Instant::now() + END_GRACE };
         }
@@ -235,7 +234,8 @@ impl Keeper {
         }
     }
 
-    /// Reads one order. The host's end is an order too, unless it released the child.
+    /// Reads one order. The end of the host's socket is an order too, unless the child was
+    /// released.
     fn obey(&mut self) {
         let Some(host) = self.host.as_mut() else { return };
         let mut bytes = [0; ORDER_BYTES];
@@ -256,37 +256,39 @@ impl Keeper {
         }
     }
 
-    /// Signals all descendants; tells whom it reached.
+    /// Signals all descendants and returns the processes that it reached.
     fn signal_tree(&self, signal: SystemSignal) -> Vec<i32> {
         let mut tree = with_descendants(children());
-        // Without `/proc` nobody can be found. The command stands for its group then, whose number
-        // nobody else can bear as long as a member lives.
+        // Without `/proc`, no process can be found, so signal the command's group. No other group
+        // can have its number while a member lives.
         if tree.is_empty() && (!self.exited || self.group_outlives_command()) {
             tree.push(self.command.as_raw());
-            // An ended command has no group to look up; its members still have.
+            // An ended command has no group to look up, but its members still have one.
             let _ = killpg(self.command, signal);
         }
         signal_all(&tree, signal)
     }
 
-    /// Whether members of the command's group live on where orphans are not given to the keeper.
+    /// Returns true if members of the command's group live on, on systems that do not give orphans
+    /// to the keeper.
     fn group_outlives_command(&self) -> bool {
         cfg!(not(target_os = "linux")) && killpg(self.command, None).is_ok()
     }
 
     fn signal_group(&self, signal: SystemSignal) {
-        // Once the command is reaped, its number could be anybody's, unless one of ours bears it.
+        // After the command is reaped, another process could have its number, unless one of our
+        // processes is in that group.
         let is_ours = !self.exited
             || with_descendants(children())
                 .into_iter()
                 .any(|pid| getpgid(Some(Pid::from_raw(pid))) == Ok(self.command));
         if is_ours {
-            // A group that has just ended: the host learns that from the event on its way.
+            // If the group has just ended, the host learns that from the next event.
             let _ = killpg(self.command, signal);
         }
     }
 
-    /// Every living process of the tree but the command itself.
+    /// Returns every living process of the tree except the command itself.
     fn leftovers(&self) -> Vec<Leftover> {
         let pids = settled(|| with_descendants(children()));
         let others = pids.into_iter().filter(|pid| *pid != self.command.as_raw());
@@ -302,7 +304,7 @@ impl Keeper {
         self.host = None;
     }
 
-    /// A host that does not listen any more is noticed by the end of its socket.
+    /// Sends an event. If the host no longer listens, the end of its socket shows that.
     fn tell(&mut self, event: &Event) {
         if let Some(host) = self.host.as_mut().filter(|_| !self.silent) {
             let _ = host.write_all(&event.encode());

@@ -6,36 +6,36 @@
 //!   └──── socket ──────┘  └─ …           (what left the command's session, parent and variables)
 //! ```
 //!
-//! A [`Supervisor`] makes a socket pair and the pipes of a child and sends one end of each to the
-//! guardian, which forks a **keeper** and hands them on. The keeper reads from its socket what to
-//! start, starts it, and tells what becomes of it. Guardian and keepers are *subreapers*: the
-//! kernel gives them the orphans among their descendants, so whatever a command starts, by
+//! A [`Supervisor`] creates a socket pair and the pipes of a child and sends one end of each to the
+//! guardian, which forks a **keeper** and passes them on. The keeper reads from its socket what to
+//! start, starts it, and reports what happens to it. Guardian and keepers are *subreapers*: the
+//! kernel gives them the orphans among their descendants. So whatever a command starts, by
 //! `setsid`, double fork or with an empty environment, stays below its keeper until it ends. "No
-//! child is left" then means that no descendant is left, and says so without a look at a list that
-//! may be out of date.
+//! child is left" then means that no descendant is left, without reading a list that may be out of
+//! date.
 //!
 //! Invariants:
-//! - Nothing is started before the first child; a session without children pays nothing.
-//! - A [`Child`] that is dropped, ended or lost with its host has no living descendant soon after:
-//!   the keeper sees the end of the child's socket, however the host died.
-//! - The end of the guardian ends every keeper's tree, the end of a keeper its own: the keepers
-//!   hold a pipe that hangs up with the guardian, and a dead keeper's orphans fall to the guardian.
-//! - Guardian and keepers block every signal and stand outside the host's process group: Ctrl-C,
-//!   a closed terminal or a signal to the group does not reach them.
+//! - Nothing is started before the first child. A session without children has no cost.
+//! - A [`Child`] that is dropped, ended or lost with its host soon has no living descendant,
+//!   because the keeper sees the end of the child's socket, however the host died.
+//! - The end of the guardian ends every keeper's tree, and the end of a keeper ends its own. The
+//!   keepers hold a pipe that hangs up with the guardian, and a dead keeper's orphans become the
+//!   guardian's children.
+//! - Guardian and keepers block every signal and are outside the host's process group. Ctrl-C, a
+//!   closed terminal or a signal to the group does not reach them.
 //! - A child gets the variables and descriptors of its [`Command`] and nothing else.
-//! - [`Child::wait`] follows the command, not its pipes; what it left running is told by
-//!   [`Child::leftovers`], and kept beyond it by [`Child::release`] until the host ends.
-//! - A command on a terminal leads a session that the terminal controls; the terminal is the
-//!   caller's.
-//! - No call blocks the thread that makes it, but for the start of the guardian (about a
-//!   millisecond, once).
+//! - [`Child::wait`] follows the command, not its pipes. [`Child::leftovers`] lists what it left
+//!   running, and [`Child::release`] keeps that until the host ends.
+//! - A command on a terminal leads a session that the terminal controls. The terminal belongs to
+//!   the caller.
+//! - No call blocks its thread, except for starting the guardian (about a millisecond, once).
 //!
-//! - A command that ends its own keeper and the guardian leaves its processes to the host, which
-//!   ends them: where the host has called [`prepare_host`].
+//! - If a command ends its own keeper and the guardian, the host ends the command's processes,
+//!   provided that it called [`prepare_host`].
 //!
-//! What can escape: a process that we have no right to signal (`sudo`), which is reported as
+//! These processes can escape: a process that we may not signal (`sudo`), which is reported as
 //! [`ProcessError::Survivors`]; those of a command that ends keeper, guardian and host; and one
-//! that another service starts for the command (`systemd-run`, `docker run`, `at`), which never is
+//! that another service starts for the command (`systemd-run`, `docker run`, `at`), which is never
 //! a descendant.
 //!
 //! The binary calls [`guardian_main`] for a hidden subcommand, before it starts any thread:

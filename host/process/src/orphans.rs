@@ -1,12 +1,12 @@
-//! What is left for the host where a command has ended its keeper and the guardian: processes that
-//! nobody watches.
+//! Finds and ends the processes that no one watches because a command has ended its keeper and the
+//! guardian.
 //!
-//! Not for a guardian that ends as it should: that leaves nothing. Only a host that has called
-//! [`prepare_host`] is given such orphans by the kernel; and only those that bear the mark of a
-//! session's children are ended, so that what the host's own program has started stays.
+//! Not needed for a guardian that ends normally, because it leaves nothing. The kernel gives such
+//! orphans only to a host that has called [`prepare_host`]. Only processes with the mark of a
+//! session's children are ended, so that children of the host's own program stay.
 //!
-//! Invariant: a process that is named here had a living parent of ours when the guardian was lost,
-//! or descends from it.
+//! Invariant: every process named here had a living parent of ours when the guardian was lost, or
+//! descends from such a process.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,17 +25,17 @@ use crate::wire::LEFTOVERS_MAX;
 /// How long keepers may take to end what they watch before the host ends them too.
 const KEEPERS_ALONE: Duration = Duration::from_millis(500);
 
-/// How long orphans are looked for and ended.
+/// How long to search for orphans and end them.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Pause between two looks: keepers that live end their own, and what they end falls to the host
-/// meanwhile.
+/// Pause between two searches. Meanwhile living keepers end their own processes, and the host
+/// inherits what remains.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Looks in a row that must find nobody.
+/// Number of consecutive searches that must find nothing.
 const QUIET_LOOKS: u32 = 3;
 
-/// A process that was left without keeper and guardian, and that the host has ended.
+/// A process without keeper and guardian that the host has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
     /// Its process id.
@@ -47,32 +47,32 @@ pub struct Orphan {
 impl fmt::Display for Orphan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pid, name } = self;
-        write!(f, "ended process {pid} ({name}): a command had ended what watched it")
+        write!(f, "ended process {pid} ({name}): a command had ended its keeper")
     }
 }
 
-/// Makes this process fit to be a host: its children can be waited for, whatever its parent
-/// ignored, and what is left when a command ends its keeper and the guardian becomes a child of
-/// this process, which ends it.
+/// Prepares this process to be a host. Its children can be waited for, whatever its parent ignored.
+/// If a command ends its keeper and the guardian, the command's processes become children of this
+/// process, which ends them.
 ///
-/// For a program of its own, before it starts a thread. A program that starts processes itself is
-/// given their orphans too, and should wait for them.
+/// For a dedicated host program, before it starts a thread. A program that also starts processes
+/// itself gets their orphans too, and should wait for them.
 ///
 /// # Errors
-/// Where the system refuses that.
+/// If the system refuses that.
 pub fn prepare_host() -> io::Result<()> {
     platform::default_child_signal()?;
     platform::adopt_orphans()
 }
 
-/// Ends the orphans of a guardian that was lost, and tells who they were.
+/// Ends the orphans of a lost guardian and returns them.
 pub(crate) async fn end_orphans(guardian: u32) -> Vec<Orphan> {
     let began = Instant::now();
     let mut looks = Looks::default();
     while looks.quiet < QUIET_LOOKS && began.elapsed() < PATIENCE {
-        // Those that live end what they watch by themselves; one may have been stopped.
+        // Living keepers end what they watch themselves, but one may have been stopped.
         looks.look(began.elapsed() > KEEPERS_ALONE);
-        // A process that ends closes its socket first, and gives its children away later.
+        // A dying process closes its socket first, and gives its children away later.
         if name_if_alive(guardian as i32).is_some() {
             looks.quiet = 0;
         }
@@ -84,9 +84,9 @@ pub(crate) async fn end_orphans(guardian: u32) -> Vec<Orphan> {
 #[derive(Default)]
 struct Looks {
     ended: Vec<Orphan>,
-    /// Children that the kernel gave to this process and that it has not waited for.
+    /// Children that the kernel gave to this process and that it has not reaped.
     adopted: BTreeSet<i32>,
-    /// Looks in a row that found nobody.
+    /// Consecutive searches that found nothing.
     quiet: u32,
 }
 
@@ -107,7 +107,7 @@ impl Looks {
             tree.extend(keepers);
         }
         signal_all(&tree, Signal::SIGKILL);
-        // By their numbers: this process's other children are waited for by whoever started them.
+        // By number, because the code that started this process's other children waits for them.
         let waits = |pid: &i32| {
             let waited = waitpid(Pid::from_raw(*pid), Some(WaitPidFlag::WNOHANG));
             matches!(waited, Ok(WaitStatus::StillAlive))

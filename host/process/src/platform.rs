@@ -1,7 +1,7 @@
-//! What needs `unsafe` or differs between systems: descriptors, fork, signals, process names.
+//! Code that needs `unsafe` or differs between systems: descriptors, fork, signals, process names.
 //!
-//! Linux has everything. On other Unix systems there is no subreaper, no signal descriptor and no
-//! `/proc`: a command's process group is ended, not what left it, and the loops look every
+//! Linux has everything. Other Unix systems have no subreaper, no signal descriptor and no `/proc`.
+//! There, a command's process group is ended but not what left it, and the loops poll every
 //! [`POLL_MS_WITHOUT_SIGNALS`] milliseconds.
 
 #[cfg(not(target_os = "linux"))]
@@ -34,44 +34,45 @@ use nix::unistd::{ForkResult, Pid, dup2_raw, fork, setsid};
 use crate::command::Limits;
 use crate::wire::{SUMMONS_BYTES, SessionInput};
 
-/// Descriptor of the guardian's and of a keeper's socket. Because it is always taken there, nothing
-/// that std opens while it starts a command can stand where the command's descriptor 3 goes.
+/// Descriptor of the guardian's and each keeper's socket. Because it is always taken, nothing that
+/// std opens while it starts a command can take the place of the command's descriptor 3.
 pub(crate) const SOCKET_DESCRIPTOR: RawFd = 3;
 
-/// The bound that a session's children have on `RLIMIT_LOCKS`, which Linux enforces no more: `env
-/// -i`, `setsid`, `unshare` and the end of every parent leave it, and to raise it takes rights over
-/// the whole machine. Those of a session that runs within another have one less than that.
+/// The limit on `RLIMIT_LOCKS` that marks a session's children. Linux no longer enforces it. It
+/// survives `env -i`, `setsid`, `unshare` and the end of every parent, and raising it takes
+/// privileges over the whole machine. Children of a session that runs inside another one have a
+/// limit that is lower by one.
 pub const SESSION_MARK: u64 = 0x6a61_6174;
 
-/// How often the loops look after their children where no descriptor tells of signals.
+/// How often the loops check their children on systems without a signal descriptor.
 #[cfg(not(target_os = "linux"))]
 const POLL_MS_WITHOUT_SIGNALS: u16 = 20;
 
-/// How long a poll for signals may wait that is asked to wait so long.
+/// Returns how long a poll with this timeout may wait.
 #[cfg(target_os = "linux")]
 pub(crate) fn limited(timeout: PollTimeout) -> PollTimeout {
     timeout
 }
 
-/// How long a poll may wait where it is not woken by signals.
+/// Returns how long a poll may wait on a system where signals do not wake it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn limited(timeout: PollTimeout) -> PollTimeout {
     let often = PollTimeout::from(POLL_MS_WITHOUT_SIGNALS);
     if timeout.is_none() || timeout > often { often } else { timeout }
 }
 
-/// Most descriptors that travel beside a summons: the keeper's socket and four of the command.
+/// Maximum number of descriptors in a summons: the keeper's socket and four of the command.
 const DESCRIPTORS_MAX: usize = 5;
 
-/// Moves standard input to descriptor 3 and closes every other one, as an heir of unknown
-/// descriptors does; 0 becomes `/dev/null`.
+/// Moves standard input to descriptor 3 and closes all other inherited descriptors. Descriptor 0
+/// becomes `/dev/null`.
 pub(crate) fn take_socket_from_stdin() -> io::Result<OwnedFd> {
     let inherited: Vec<RawFd> = std::fs::read_dir("/dev/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|fd| *fd > 2)
         .collect();
     for fd in inherited {
-        // The descriptor that read the directory is in the list and closed already.
+        // The descriptor that read the directory is in the list and already closed.
         let _ = nix::unistd::close(fd);
     }
     let number = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(SOCKET_DESCRIPTOR))?;
@@ -84,7 +85,7 @@ pub(crate) fn take_socket_from_stdin() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Reads one summons and the descriptors beside it; nothing at the end of the stream.
+/// Reads one summons with its descriptors. Returns `None` at the end of the stream.
 pub(crate) fn receive_summons(
     socket: &OwnedFd,
 ) -> io::Result<Option<([u8; SUMMONS_BYTES], Vec<OwnedFd>)>> {
@@ -112,7 +113,7 @@ pub(crate) fn receive_summons(
     }
 }
 
-/// Sends one summons with its descriptors, or fails at once when there is no room.
+/// Sends one summons with its descriptors. Fails at once if the socket is full.
 pub(crate) fn send_summons(
     socket: &impl AsRawFd,
     bytes: [u8; SUMMONS_BYTES],
@@ -144,7 +145,7 @@ fn send_flags() -> MsgFlags {
     MsgFlags::MSG_DONTWAIT
 }
 
-/// Which side of a fork this is.
+/// The side of a fork.
 pub(crate) enum Forked {
     Parent(Pid),
     Child,
@@ -159,22 +160,22 @@ pub(crate) fn fork_guardian() -> Result<Forked, Errno> {
     }
 }
 
-/// Makes the keeper of a command go on, where it was stopped. A command that has ended stays its
-/// keeper's until that has waited for it.
+/// Resumes a command's keeper if it was stopped. A command that has ended remains its keeper's
+/// child until the keeper has reaped it.
 pub(crate) fn continue_parent(command: u32) {
     let keeper = parent(command as i32).filter(|pid| is_keeper(*pid));
     if let Some(keeper) = keeper {
-        // Gone meanwhile: then the end of its socket says so.
+        // If it is gone, the end of its socket shows that.
         let _ = nix::sys::signal::kill(Pid::from_raw(keeper), Signal::SIGCONT);
     }
 }
 
-/// Makes every keeper of a guardian go on: a command may have stopped its own before that could say
-/// that it runs.
+/// Resumes every keeper of a guardian, because a command may have stopped its own keeper before
+/// that reported its start.
 pub(crate) fn continue_keepers(guardian: u32) {
     let below = with_descendants(vec![guardian as i32]);
     for keeper in below.into_iter().filter(|pid| is_keeper(*pid)) {
-        // Gone meanwhile: then the end of its socket says so.
+        // If it is gone, the end of its socket shows that.
         let _ = nix::sys::signal::kill(Pid::from_raw(keeper), Signal::SIGCONT);
     }
 }
@@ -183,8 +184,8 @@ fn is_keeper(pid: i32) -> bool {
     name_if_alive(pid).is_some_and(|name| crate::keeper::KEEPER_NAME.to_str() == Ok(name.as_str()))
 }
 
-/// Makes the command a session of its own, with its terminal, default signals, limits and
-/// descriptor 3, between its fork and its exec.
+/// Gives the command its own session, terminal, default signals, limits and descriptor 3, between
+/// its fork and its exec.
 pub(crate) fn prepare_child(
     command: &mut process::Command,
     limits: Limits,
@@ -213,16 +214,16 @@ pub(crate) fn prepare_child(
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Makes standard input the terminal that controls this session. `ENOTTY` where it cannot be:
-/// another session has it, for one. No program that cannot be started says that.
+/// Makes standard input the controlling terminal of this session. Fails with `ENOTTY` if it cannot
+/// be, for example because another session has it. No failure to start a program has that error.
 fn take_terminal() -> Result<(), Errno> {
     // SAFETY: the call takes a number, and touches no memory of this process.
     let done = unsafe { nix::libc::ioctl(0, nix::libc::TIOCSCTTY as _, 0) };
     if done == 0 { Ok(()) } else { Err(Errno::ENOTTY) }
 }
 
-/// Nothing blocked and nothing ignored: the guardian blocks all signals, and a host started in the
-/// background ignores some, which a shell could not even trap then.
+/// Unblocks all signals and resets ignored ones. The guardian blocks all signals, and a host
+/// started in the background ignores some, which a shell could not even trap.
 fn default_signals() -> Result<(), Errno> {
     for number in Signal::iterator().filter(|s| !matches!(s, Signal::SIGKILL | Signal::SIGSTOP)) {
         // SAFETY: the default action is no handler that could run here.
@@ -231,11 +232,11 @@ fn default_signals() -> Result<(), Errno> {
     SigSet::empty().thread_set_mask()
 }
 
-/// Marks the child and all that descends from it, see [`SESSION_MARK`].
+/// Marks the child and all its descendants, see [`SESSION_MARK`].
 #[cfg(target_os = "linux")]
 fn mark_of_session() -> Result<(), Errno> {
     let (_, hard) = getrlimit(Resource::RLIMIT_LOCKS)?;
-    // A session within a session: its children are to be told from itself.
+    // A session inside a session: its children must differ from itself.
     let value = if hard > SESSION_MARK { SESSION_MARK } else { hard.saturating_sub(1) };
     setrlimit(Resource::RLIMIT_LOCKS, value, value)
 }
@@ -245,17 +246,17 @@ fn mark_of_session() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Lets children be waited for, whatever whoever started this process made of SIGCHLD: where that
-/// is ignored, the system forgets children before anybody asks how they ended.
+/// Resets SIGCHLD, so that children can be waited for. If a parent made this process ignore it, the
+/// system forgets children before anyone asks for their status.
 pub(crate) fn default_child_signal() -> io::Result<()> {
     // SAFETY: the default action is no handler that could run here.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
     Ok(())
 }
 
-/// Makes the signals that a terminal and people send what they are by default: a program takes over
-/// what is ignored, and a shell without job control has what it starts with `&` ignore Ctrl-C. What
-/// is started in a session must take it all the same.
+/// Resets the signals that terminals and users send. A program inherits ignored signals, and a
+/// shell without job control makes programs started with `&` ignore Ctrl-C. Programs in a session
+/// must still receive these signals.
 pub(crate) fn default_signals_of_terminals() -> io::Result<()> {
     for number in [
         Signal::SIGHUP,
@@ -272,7 +273,8 @@ pub(crate) fn default_signals_of_terminals() -> io::Result<()> {
     Ok(())
 }
 
-/// Lowers a limit; never raises it, because that needs rights or would undo the host's own.
+/// Lowers a limit. Never raises it, because that needs privileges or would undo the host's own
+/// limit.
 fn limit(resource: Resource, wanted: Option<u64>) -> Result<(), Errno> {
     let Some(wanted) = wanted else { return Ok(()) };
     let (_, hard) = getrlimit(resource)?;
@@ -280,7 +282,7 @@ fn limit(resource: Resource, wanted: Option<u64>) -> Result<(), Errno> {
     setrlimit(resource, value, value)
 }
 
-/// Tells when a child changed its state.
+/// Signals when a child changes its state.
 pub(crate) struct ChildSignals {
     #[cfg(target_os = "linux")]
     descriptor: nix::sys::signalfd::SignalFd,
@@ -297,12 +299,12 @@ impl ChildSignals {
         Ok(Self { descriptor: SignalFd::with_flags(&mask, flags)? })
     }
 
-    /// What to poll, if there is something to poll.
+    /// Returns the descriptor to poll, if there is one.
     pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         Some(std::os::fd::AsFd::as_fd(&self.descriptor))
     }
 
-    /// Forgets what has arrived, before the children are looked after.
+    /// Discards pending signals, before the children are checked.
     pub(crate) fn clear(&self) {
         while let Ok(Some(_)) = self.descriptor.read_signal() {}
     }
@@ -321,8 +323,8 @@ impl ChildSignals {
     pub(crate) fn clear(&self) {}
 }
 
-/// Blocks every signal that can be blocked: what ends a terminal's or a user's processes does not
-/// end the one that cleans up after them.
+/// Blocks every signal that can be blocked, so that signals to a terminal's or a user's processes
+/// do not end the process that cleans up after them.
 pub(crate) fn block_signals() -> io::Result<()> {
     Ok(SigSet::all().thread_block()?)
 }
@@ -338,7 +340,7 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the name that `ps` and `top` show. A failure changes nothing but that.
+/// Sets the name that `ps` and `top` show. A failure has no other effect.
 #[cfg(target_os = "linux")]
 pub(crate) fn name_process(name: &std::ffi::CStr) {
     let _ = nix::sys::prctl::set_name(name);
@@ -347,8 +349,8 @@ pub(crate) fn name_process(name: &std::ffi::CStr) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn name_process(_name: &std::ffi::CStr) {}
 
-/// Whether this process has no thread but the calling one.
+/// Returns true if this process has only the calling thread.
 pub(crate) fn is_single_threaded() -> bool {
-    // Without `/proc` it cannot be told; the caller's documentation asks for it.
+    // Without `/proc` this is unknown, so the documentation asks callers to ensure it.
     std::fs::read_dir("/proc/self/task").map_or(true, |tasks| tasks.count() == 1)
 }

@@ -23,20 +23,20 @@ use crate::orphans::{Orphan, end_orphans};
 use crate::platform;
 use crate::wire::{Event, REQUEST_BYTES_MAX, Refusal, Request, Summons, VERSION};
 
-/// Most children that are being started at a time; others wait their turn. The guardian's socket
-/// has room for more, so that sending to it never blocks.
+/// Maximum number of children that start at the same time. Others wait. The guardian's socket has
+/// room for more, so sending to it never blocks.
 pub const SPAWNS_IN_FLIGHT_MAX: usize = 32;
 
-/// How long the guardian may take to start a child. It needs a millisecond; a stopped one must not
-/// hang a session.
+/// How long the guardian may take to start a child. It needs a millisecond, but a stopped guardian
+/// must not hang a session.
 const SPAWN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a keeper may take to say that its command runs before keepers are made to go on: the
-/// command may have stopped its own.
+/// How long a keeper may take to report that its command runs before the host resumes all keepers,
+/// because the command may have stopped its own.
 const KEEPER_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Starts children. Cheap to clone; all clones share one guardian. When the last one is dropped,
-/// all children are killed, as at the end of the host.
+/// Starts children. Cheap to clone. All clones share one guardian. Dropping the last clone kills
+/// all children, just like the end of the host.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     shared: Arc<Shared>,
@@ -47,14 +47,14 @@ struct Shared {
     command: GuardianCommand,
     guardian: Mutex<Option<Guardian>>,
     turns: Semaphore,
-    /// What was ended after a guardian was lost, until somebody asks.
+    /// The processes ended after a guardian was lost, until a caller takes them.
     orphans: Mutex<Vec<Orphan>>,
     /// Locked while orphans are ended.
     ending: AsyncMutex<()>,
 }
 
 impl Supervisor {
-    /// Makes a supervisor. Nothing is started before the first child is.
+    /// Creates a supervisor. Nothing is started before the first child.
     pub fn new(command: GuardianCommand) -> Self {
         let (guardian, orphans) = (Mutex::default(), Mutex::default());
         let turns = Semaphore::new(SPAWNS_IN_FLIGHT_MAX);
@@ -69,9 +69,9 @@ impl Supervisor {
         }
     }
 
-    /// Starts a command. Needs a tokio runtime with I/O and time; the child's pipes belong to it.
+    /// Starts a command. Needs a tokio runtime with I/O and time, which drives the child's pipes.
     ///
-    /// A dropped call leaves nothing behind. An error concerns this command alone, with one
+    /// A dropped call leaves nothing behind. An error concerns only this command, with one
     /// exception: after [`ProcessError::GuardianLost`] all earlier children are lost too, and the
     /// next call starts another guardian.
     pub async fn spawn(&self, command: Command) -> Result<Child, ProcessError> {
@@ -90,7 +90,7 @@ impl Supervisor {
         stream.set_nonblocking(true).map_err(no_descriptors)?;
         let keeper = Keeper::new(UnixStream::from_std(stream).map_err(no_descriptors)?);
         let summoned = self.shared.summon(&for_keeper, &far)?;
-        // Closed here, so that the end of a keeper or of a pipe can be seen.
+        // Closed here, so that the end of a keeper or of a pipe becomes visible.
         drop((for_keeper, far));
         let started = tokio::time::timeout(SPAWN_PATIENCE, self.started(&keeper, &request)).await;
         let silent = ProcessError::GuardianSilent { waited_ms: SPAWN_PATIENCE.as_millis() as u64 };
@@ -111,9 +111,9 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Kills every child and what it left behind, at once, and waits until none lives. The guardian
-    /// ends too; a later [`Supervisor::spawn`] starts another one. Whoever waits for a child
-    /// meanwhile gets [`ProcessError::GuardianLost`].
+    /// Kills every child and its leftover processes at once, and waits until none lives. The
+    /// guardian ends too, and a later [`Supervisor::spawn`] starts another one. Tasks that wait for
+    /// a child get [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {
         let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
         let pid = guardian.pid();
@@ -123,13 +123,13 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Tells once what the host had to end itself because a command had ended its keeper and the
-    /// guardian.
+    /// Returns, once, the processes that the host had to end itself because a command had ended its
+    /// keeper and the guardian.
     pub fn take_orphans(&self) -> Vec<Orphan> {
         std::mem::take(&mut *self.shared.orphans.lock())
     }
 
-    /// Starts a command through its keeper, however the command treats that.
+    /// Starts a command through its keeper, even if the command stops that keeper.
     async fn started(
         &self,
         keeper: &Keeper,
@@ -146,16 +146,16 @@ impl Supervisor {
         }
     }
 
-    /// The guardian's process id, if it runs.
+    /// Returns the guardian's process id, if it runs.
     pub fn guardian_pid(&self) -> Option<u32> {
         self.shared.guardian().as_ref().map(Guardian::pid)
     }
 }
 
-/// Whose summons it was.
+/// Tells the first summons of a guardian from later ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Summoned {
-    /// The first of a guardian that was started for it.
+    /// The first summons of a guardian that was started for it.
     First,
     Later,
 }
@@ -164,16 +164,16 @@ fn no_descriptors(source: io::Error) -> ProcessError {
     ProcessError::NoDescriptors { source }
 }
 
-/// Tells a keeper what to start and waits for its answer.
+/// Sends a keeper its request and waits for the answer.
 async fn start(keeper: &Keeper, request: &[u8]) -> Result<Result<u32, Refusal>, ProcessError> {
-    // A keeper that does not read to the end has said why.
+    // A keeper that stops reading has reported why.
     let _ = keeper.send(request).await;
     match keeper.event().await? {
         Some(Event::Started { pid }) => Ok(Ok(pid)),
         Some(Event::Refused(refusal)) => Ok(Err(refusal)),
         Some(Event::Exited(_) | Event::Leftovers(_) | Event::Ended { .. }) => {
             Err(ProcessError::GuardianAnswer {
-                what: "it told the end of a child before its start",
+                what: "it reported the end of a child before its start",
             })
         }
         None => Err(ProcessError::GuardianLost),
@@ -205,7 +205,7 @@ fn system(errno: i32) -> io::Error {
 }
 
 impl Shared {
-    /// Asks the guardian for a keeper; starts it where there is none, or where it has died.
+    /// Asks the guardian for a keeper. Starts the guardian if there is none or it has died.
     fn summon(
         self: &Arc<Self>,
         for_keeper: &BlockingStream,
@@ -241,13 +241,13 @@ impl Shared {
         ProcessError::NoGuardian { program, args }
     }
 
-    /// Ends what a guardian leaves that is lost: at once, and not with the next child.
+    /// Ends the processes of a lost guardian at once instead of with the next child.
     fn watch(self: &Arc<Self>, guardian: &Guardian) {
         let Ok(lost) = guardian.lost() else { return };
         let (own, pid) = (Arc::downgrade(self), guardian.pid());
         tokio::spawn(async move {
             lost.await;
-            // One that was asked to end leaves nothing.
+            // A guardian that was asked to end leaves nothing.
             if let Some(own) = own.upgrade().filter(|own| own.guardian().is_some()) {
                 own.end_orphans(pid).await;
             }
@@ -255,14 +255,14 @@ impl Shared {
     }
 
     async fn end_orphans(&self, guardian: u32) {
-        // One after the other, so that whoever asks afterwards is told what both have found.
+        // One after the other, so that a later caller gets the processes that both have found.
         let _alone = self.ending.lock().await;
         let orphans = end_orphans(guardian).await;
         self.orphans.lock().extend(orphans);
     }
 
     fn guardian(&self) -> MutexGuard<'_, Option<Guardian>> {
-        // Nothing that holds the lock can panic half-way through a change.
+        // No code that holds the lock can panic halfway through a change.
         self.guardian.lock()
     }
 }

@@ -1,4 +1,4 @@
-//! What guardian and keepers share: waiting for descriptors and children, and rounds of killing.
+//! Shared by guardian and keepers: waiting for descriptors and children, and rounds of killing.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,14 +13,14 @@ use nix::unistd::Pid;
 use crate::child::Exit;
 use crate::platform::{self, ChildSignals};
 
-/// Pause after the first round that found nothing further; each pause is twice the one before.
+/// Pause after the first round that found no further process. Each pause is twice the previous one.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// Longest pause between rounds: what cannot be killed costs next to nothing.
+/// Longest pause between rounds, so that a process that cannot be killed costs almost nothing.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Waits until a child changed its state, a descriptor can be read or hung up, or the time is over.
-/// Tells which descriptors; whether children changed is for [`reap`] to find out.
+/// Waits until a child changed its state, a descriptor is readable or hung up, or the time is over.
+/// Returns which descriptors are ready. [`reap`] reports the children.
 pub(crate) fn wait_for<const N: usize>(
     signals: &ChildSignals,
     descriptors: [Option<BorrowedFd<'_>>; N],
@@ -46,15 +46,15 @@ fn poll_timeout(timeout: Option<Duration>) -> PollTimeout {
     platform::limited(whole.unwrap_or(PollTimeout::NONE))
 }
 
-/// What became of the children of this process.
+/// The result of reaping this process's children.
 pub(crate) struct Reaped {
-    /// Children that ended since the last time.
+    /// Children that ended since the last call.
     pub ended: Vec<(Pid, Exit)>,
-    /// Whether there are others.
+    /// Whether other children exist.
     pub more: bool,
 }
 
-/// Takes leave of all children that have ended.
+/// Reaps all children that have ended.
 pub(crate) fn reap() -> Reaped {
     let mut ended = Vec::new();
     loop {
@@ -64,15 +64,15 @@ pub(crate) fn reap() -> Reaped {
                 ended.push((pid, Exit::Signal(signal as i32)));
             }
             Ok(WaitStatus::StillAlive) => return Reaped { ended, more: true },
-            // Stopped or continued: not asked for.
+            // Stopped or continued children are not requested.
             Ok(_) | Err(Errno::EINTR) => {}
             Err(_) => return Reaped { ended, more: false },
         }
     }
 }
 
-/// When to send the next round of signals: at once while there is somebody who did not get one,
-/// then ever more seldom.
+/// When to send the next round of signals: at once while a process has not received one, then at
+/// growing intervals.
 pub(crate) struct Rounds {
     due: Instant,
     pause: Duration,
@@ -80,7 +80,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// The first round is due.
+    /// Creates rounds whose first is due.
     pub(crate) fn begin() -> Self {
         Self { due: Instant::now(), pause: PAUSE_MIN, known: HashSet::new() }
     }
@@ -93,7 +93,7 @@ impl Rounds {
         self.due.saturating_duration_since(Instant::now())
     }
 
-    /// Notes a round that reached these processes.
+    /// Records a round that reached these processes.
     pub(crate) fn done(&mut self, reached: Vec<i32>) {
         let reached = HashSet::from_iter(reached);
         if reached.is_subset(&self.known) {

@@ -1,11 +1,11 @@
-//! The bytes between host, guardian and keeper. Pure: no descriptor is touched here.
+//! The bytes between host, guardian and keeper. Pure: touches no descriptor.
 //!
-//! - host to guardian: a [`Summons`], [`SUMMONS_BYTES`] long, with descriptors beside it;
-//! - host to keeper: one [`Request`] (a length and that many bytes), then [`Order`]s;
-//! - keeper to host: [`Event`]s (a length and that many bytes).
+//! - host to guardian: a [`Summons`] of [`SUMMONS_BYTES`] bytes, with descriptors attached
+//! - host to keeper: one [`Request`] (a length and that many bytes), then [`Order`]s
+//! - keeper to host: [`Event`]s (a length and that many bytes)
 //!
-//! Both sides check what they read: sizes are bounded, texts cannot contain a zero byte, and a
-//! version stands first in whatever could be read by another build.
+//! Both sides check what they read. Sizes are limited, texts cannot contain a zero byte, and
+//! messages that another build could read begin with a version.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -26,13 +26,13 @@ pub(crate) const ORDER_BYTES: usize = 2;
 /// Size of the length in front of requests and events.
 pub(crate) const LENGTH_BYTES: usize = 4;
 
-/// Largest request. Above what Linux lets a program have (6 MiB), so that the system decides.
+/// Largest request. Exceeds what Linux allows a program (6 MiB), so that the system decides.
 pub(crate) const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Largest event: [`LEFTOVERS_MAX`] entries fit in.
+/// Largest event. [`LEFTOVERS_MAX`] entries fit.
 pub(crate) const EVENT_BYTES_MAX: usize = 4096;
 
-/// Most leftovers that are reported; more are ended all the same.
+/// Maximum number of reported leftovers. Further ones are still ended.
 pub const LEFTOVERS_MAX: usize = 100;
 
 /// Longest process name that the kernel keeps.
@@ -41,11 +41,11 @@ const NAME_BYTES_MAX: usize = 15;
 /// Marks an absent limit.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// Asks the guardian for one keeper. The keeper's socket travels beside it, then those of standard
-/// input, output, error and descriptor 3 that are there.
+/// Asks the guardian for one keeper. Attached are the keeper's socket and the existing descriptors
+/// among standard input, output, error and descriptor 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Summons {
-    /// Which of the four descriptors are there.
+    /// Which of the four descriptors are present.
     pub present: [bool; 4],
 }
 
@@ -56,7 +56,7 @@ impl Summons {
         [VERSION, bits]
     }
 
-    /// Reads a summons; nothing if it is of another version or none at all.
+    /// Parses a summons. Returns `None` if it is invalid or has another version.
     pub(crate) fn decode(bytes: [u8; SUMMONS_BYTES]) -> Option<Self> {
         let [version, bits] = bytes;
         let known = version == VERSION && bits < 1 << 4;
@@ -64,16 +64,16 @@ impl Summons {
     }
 }
 
-/// What standard input is to the command's session.
+/// The role of standard input in the command's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionInput {
-    /// Nothing but an input.
+    /// An ordinary input.
     Plain,
-    /// The terminal that controls it.
+    /// The terminal that controls the session.
     Terminal,
 }
 
-/// What the keeper is to start.
+/// The command that the keeper starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub program: OsString,
@@ -85,7 +85,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Encodes a checked command, with the length in front.
+    /// Encodes a checked command, preceded by its length.
     pub(crate) fn encode(command: &Command) -> Vec<u8> {
         let mut bytes = vec![0; LENGTH_BYTES];
         bytes.push(VERSION);
@@ -94,7 +94,7 @@ impl Request {
         for limit in [limits.memory_bytes, limits.open_files, limits.cpu_seconds] {
             bytes.extend_from_slice(&limit.unwrap_or(NO_LIMIT).to_le_bytes());
         }
-        // More than u32 arguments have more than the bound of bytes, so the caller refuses them.
+        // More than u32 arguments exceed the byte limit, so the caller rejects them.
         bytes.extend_from_slice(&(command.args.len() as u32).to_le_bytes());
         let mut text = |parts: &[&OsStr]| {
             parts.iter().for_each(|part| bytes.extend_from_slice(part.as_bytes()));
@@ -111,7 +111,7 @@ impl Request {
         bytes
     }
 
-    /// Reads what follows the length.
+    /// Parses the bytes after the length.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
         let mut rest = bytes;
         match take::<1>(&mut rest) {
@@ -146,16 +146,16 @@ impl Request {
     }
 }
 
-/// What the host tells a keeper while the command runs.
+/// The host's messages to a keeper while the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Send a signal to the command's process group.
     Signal(Signal),
     /// End the command and all of its descendants.
     End,
-    /// Tell which descendants live.
+    /// Report the living descendants.
     Leftovers,
-    /// Do not end them when the host lets go of the child, only when it ends itself.
+    /// Keep the descendants when the host drops the child, and end them only when the host ends.
     Release,
 }
 
@@ -180,22 +180,23 @@ impl Order {
     }
 }
 
-/// What a keeper (or, where none could be made, the guardian) tells the host.
+/// Messages to the host from a keeper, or from the guardian if no keeper could be forked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The command runs.
     Started { pid: u32 },
-    /// The command could not be started. Its bytes never change, so that every version reads them.
+    /// The command could not be started. Its bytes never change, so that every version can read
+    /// them.
     Refused(Refusal),
     /// The command ended.
     Exited(Exit),
     /// Answer to [`Order::Leftovers`].
     Leftovers(Vec<Leftover>),
-    /// No descendant is left but these. The keeper's last word.
+    /// No descendant is left except these. The keeper's last message.
     Ended { survivors: Vec<u32> },
 }
 
-/// Why a command could not be started; numbers are the system's.
+/// Why a command could not be started. Numbers are the system's error codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Version,
@@ -206,7 +207,7 @@ pub(crate) enum Refusal {
 }
 
 impl Event {
-    /// Encodes the event, with the length in front.
+    /// Encodes the event, preceded by its length.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; LENGTH_BYTES];
         match self {
@@ -245,7 +246,7 @@ impl Event {
         bytes
     }
 
-    /// Reads what follows the length.
+    /// Parses the bytes after the length.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (tag, mut rest) = bytes.split_first()?;
         let event = match tag {
@@ -293,7 +294,7 @@ fn tagged(bytes: &mut Vec<u8>, tag: u8, number: [u8; 4]) {
     bytes.extend_from_slice(&number);
 }
 
-/// Takes `N` bytes off the front.
+/// Takes `N` bytes from the front.
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, after) = rest.split_first_chunk::<N>()?;
     *rest = after;
@@ -308,7 +309,7 @@ mod tests {
         let bytes = event.encode();
         assert!(bytes.len() <= EVENT_BYTES_MAX, "{} bytes", bytes.len());
         assert_eq!(Event::decode(&bytes[LENGTH_BYTES..]), Some(event.clone()));
-        // No prefix and no longer text is an event of this kind, unless it is a shorter list.
+        // No prefix or extension is a valid event of this kind, unless it is a shorter list.
         let cut = Event::decode(&bytes[LENGTH_BYTES..bytes.len() - 1]);
         assert_eq!(cut, None, "a cut {event:?} was read");
     }

@@ -1,7 +1,7 @@
-//! Commands that plugins offer to people: who has a name, and why one is refused.
+//! The plugins' commands for users: the owner of each name, and why a command is refused.
 //!
-//! A command whose name is taken is refused alone: no model ever sees it, and a person who misses
-//! it reads why, so a plugin does not lose its tools for it.
+//! If a command's name is taken, only that command is refused. No model ever sees commands, and a
+//! user who misses one can read why, so the plugin keeps its tools.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use jaato_types::{CommandSpec, Description, PluginName, ToolName};
 use crate::RESERVED_COMMANDS;
 use crate::registry::Registry;
 
-/// A command and whose it is.
+/// A command and its plugin.
 #[derive(Debug, Clone)]
 pub struct CommandEntry<'a> {
     /// Its spec.
@@ -26,20 +26,20 @@ pub struct CommandEntry<'a> {
 /// Whether a command can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandStatus {
-    /// It can.
+    /// It can be run.
     Enabled,
-    /// Its name is taken, or none that can be typed.
+    /// Its name is taken or cannot be typed.
     Refused(CommandRefusal),
 }
 
 /// Why a command is refused. Texts name both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandRefusal {
-    /// Another plugin has the name, or the same one twice.
+    /// Another plugin has the name, or the same plugin uses it twice.
     Held(PathBuf),
-    /// The host keeps the name for itself.
+    /// The name is reserved for the host.
     Reserved,
-    /// Nobody could type it.
+    /// The name cannot be typed.
     BadName,
 }
 
@@ -55,14 +55,14 @@ impl fmt::Display for CommandRefusal {
     }
 }
 
-/// Where the commands' specs stand.
+/// The positions of the commands' specs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Commands {
     taken: BTreeMap<String, Place>,
     refused: Vec<(Place, CommandRefusal)>,
 }
 
-/// A command by its plugin's and its own place.
+/// A command, by the positions of its plugin and its spec.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     plugin: usize,
@@ -70,7 +70,7 @@ struct Place {
 }
 
 impl Commands {
-    /// Notes the names of the plugin at a place.
+    /// Takes the names of the plugin at a position.
     pub(crate) fn take(
         &mut self,
         plugin: usize,
@@ -95,7 +95,7 @@ impl Commands {
 }
 
 impl Registry {
-    /// Lists the commands that have their name, by name.
+    /// Lists the commands that own their name, by name.
     pub fn commands(&self) -> impl Iterator<Item = CommandEntry<'_>> {
         self.commands.taken.values().filter_map(|place| self.command_at(*place, None))
     }
@@ -105,7 +105,7 @@ impl Registry {
         self.commands.taken.get(name).and_then(|place| self.command_at(*place, None))
     }
 
-    /// Lists the commands that were refused, in the order of their plugins.
+    /// Lists the refused commands, in the order of their plugins.
     pub fn refused_commands(&self) -> impl Iterator<Item = CommandEntry<'_>> {
         let refused = self.commands.refused.iter();
         refused.filter_map(|(place, refusal)| self.command_at(*place, Some(refusal)))

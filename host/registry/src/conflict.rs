@@ -1,32 +1,32 @@
-//! Why a plugin is refused for its names.
+//! Why a plugin is refused because of its names.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use jaato_types::{Kind, PluginName, ToolName};
 
-/// Why a plugin is refused for its names. Texts name both sides.
+/// Why a plugin is refused because of its names. Texts name both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// Another file has the plugin's name.
     PluginName {
         /// The name.
         name: PluginName,
-        /// Who has it.
+        /// The file that has it.
         held_by: PathBuf,
     },
     /// Another plugin has the name of something that it offers.
     OfferedName {
-        /// What it offers under the name.
+        /// The kind of the offer.
         kind: Kind,
         /// The name.
         name: String,
-        /// Who has it.
+        /// The file that has it.
         held_by: PathBuf,
     },
-    /// Its own name stands before lines of jaato or of a shipped plugin.
+    /// Its own name precedes output lines of jaato or of a shipped plugin.
     Label(PluginName),
-    /// The host keeps the name of one of its tools for itself.
+    /// The name of one of its tools is reserved for the host.
     ReservedTool(ToolName),
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Refusal {
             Self::Label(name) => {
                 write!(
                     f,
-                    "the plugin name `{name}` stands before what jaato or a shipped plugin says; `tool-{name}` would do"
+                    "jaato or a shipped plugin uses the name `{name}` for its messages; `tool-{name}` would be valid"
                 )
             }
             Self::ReservedTool(name) => {
@@ -53,7 +53,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Returns the words for the name of what a kind of plugin offers.
+/// Returns the term for the name of a kind's offer.
 fn name_of_a(kind: Kind) -> &'static str {
     match kind {
         Kind::Tool => "tool name",

@@ -1,15 +1,15 @@
-//! Names to plugins, tools and providers: order, conflicts, enabling. Pure data.
+//! Assigns names to plugins, tools and providers: order, conflicts, enabling. Pure data.
 //!
-//! Not the loader: this crate touches no file and runs no plugin. It takes what was found, in the
-//! order of trust, and says who has which name.
+//! This crate touches no file and runs no plugin. It takes the candidates in the order of trust,
+//! and decides which plugin gets each name.
 //!
 //! Invariants:
-//! - A name is taken once. A later plugin with the name of a plugin, a provider or an
-//!   environment is refused, and the refusal names both paths. A tool or a command whose name is
-//!   taken is left out alone, and its plugin stays if anything else of it is left.
-//! - What could not be offered (a name, a schema, a text without bounds) is left out of its
-//!   plugin's description before anything else is looked at, and told.
-//! - The outcome depends on the order of the candidates and on the rules alone.
+//! - A name is assigned once. A later plugin with the name of a plugin, a provider or an
+//!   environment is refused, and the refusal names both paths. If a tool's or command's name is
+//!   taken, only that tool or command is left out, and its plugin stays if it offers anything else.
+//! - Invalid offers (a bad name or schema, a text that is too long) are removed from a plugin's
+//!   description before anything else, and reported.
+//! - The outcome depends only on the order of the candidates and on the rules.
 
 mod commands;
 mod conflict;
@@ -30,10 +30,10 @@ pub use usable::{
     TOOL_TEXT_BYTES_MAX, TOOLS_MAX, keep_usable,
 };
 
-/// Tool names that the host keeps for itself.
+/// Tool names reserved for the host.
 pub const RESERVED_TOOLS: [&str; 2] = ["get_tool_schemas", "list_tools"];
 
-/// Command names that the host keeps for itself: those that it has, and those by which people
-/// expect to get help and to leave.
+/// Command names reserved for the host: its own commands, and those by which users expect to get
+/// help and to quit.
 pub const RESERVED_COMMANDS: [&str; 8] =
     ["exit", "gc", "help", "mode", "model", "permissions", "plugin", "quit"];

@@ -1,6 +1,6 @@
-//! Finds the known name that somebody meant.
+//! Finds the known name that the user meant.
 
-/// Returns the known name that is nearest to a wrong one, if one is near enough to be meant.
+/// Returns the known name that is most similar to a wrong one, if one is similar enough.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const SIMILARITY_MIN: f64 = 0.75;
     known

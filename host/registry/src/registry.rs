@@ -1,4 +1,4 @@
-//! Builds the registry from candidates in the order of trust, and answers who has a name.
+//! Builds the registry from candidates in the order of trust, and answers which plugin has a name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::commands::Commands;
 use crate::conflict::Refusal;
 use crate::usable::{LeftOut, keep_usable};
 
-/// Words before lines of jaato's own. No plugin from elsewhere is called so; with a kind
-/// (`tool-host`) it may be, as its lines then have that too.
+/// Words that precede jaato's own output lines. A plugin from elsewhere may not have such a name,
+/// except with its kind (`tool-host`), because its lines then show the kind too.
 const LABELS: [&str; 13] = [
     "cancelled",
     "error",
@@ -31,36 +31,36 @@ const LABELS: [&str; 13] = [
     "you",
 ];
 
-/// A plugin file that was found and whose manifest could be read.
+/// A plugin file whose manifest could be read.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// The file.
     pub path: PathBuf,
-    /// The word for its place in lists: `shipped`, `user` …
+    /// The name of its place in lists: `shipped`, `user` …
     pub place: &'static str,
     /// How far it is trusted.
     pub trust: Trust,
-    /// What it says of itself.
+    /// Its manifest.
     pub manifest: Manifest,
-    /// What its code says, or why that could not be had; absent where it must not be asked.
+    /// The description from its code, or why that failed. `None` if its code must not run.
     pub description: Option<Result<Description, Error>>,
 }
 
 /// How far a plugin file is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
-    /// As the executable.
+    /// Like the executable.
     Shipped,
     /// By its content hash.
     ByHash(String),
-    /// Not: the hash by which it can be trusted. It runs apart from the host.
+    /// Not trusted. Holds the hash by which it can be trusted. The plugin runs apart from the host.
     No(String),
-    /// The workspace that it lies in is not trusted, so it was not even described.
+    /// Its workspace is not trusted, so it was not even described.
     WorkspaceNot,
 }
 
 impl Trust {
-    /// Tells whether what is trusted so may run inside the host.
+    /// Returns true if a plugin with this trust may run inside the host.
     pub fn is_trusted(&self) -> bool {
         match self {
             Self::Shipped | Self::ByHash(_) => true,
@@ -69,46 +69,46 @@ impl Trust {
     }
 }
 
-/// Stands alone among the tools that are offered where there is to be none.
+/// The only entry in a list of tools that allows none.
 pub const NO_TOOLS: &str = "none";
 
-/// What the person's configuration and command line say.
+/// The rules from the user's configuration and command line.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// `[plugins] disabled`.
     pub plugins_disabled: Vec<String>,
-    /// `[tools] enabled`: where it is set, only these.
+    /// `[tools] enabled`. If set, enables only these.
     pub tools_enabled: Option<Vec<String>>,
     /// `[tools] disabled`.
     pub tools_disabled: Vec<String>,
-    /// `--tools`: where it is set, only these, and all of them stand in the request.
+    /// `--tools`. If set, enables only these and puts all of them in each request.
     pub tools_only: Option<Vec<String>>,
 }
 
 /// A plugin in the list.
 #[derive(Debug, Clone)]
 pub struct PluginEntry {
-    /// What was found.
+    /// The candidate.
     pub candidate: Candidate,
-    /// What became of it.
+    /// Its status.
     pub status: Status,
-    /// What its description holds no more, because it could not be offered.
+    /// Parts of its description that were removed, because they cannot be offered.
     pub left_out: Vec<LeftOut>,
 }
 
 impl PluginEntry {
-    /// Returns what the plugin says of itself, where it could be asked.
+    /// Returns the plugin's description, if it could be described.
     pub fn description(&self) -> Option<&Description> {
         self.candidate.description.as_ref()?.as_ref().ok()
     }
 
-    /// Returns why the plugin cannot be used, and what to do; `None` if it can.
+    /// Returns why the plugin cannot be used, and what to do, or `None` if it can.
     pub fn why_not(&self) -> Option<(String, Option<String>)> {
         Some(match &self.status {
             Status::Active => return None,
             Status::Disabled => {
                 let hint = format!("jaato plugin enable {}", self.candidate.manifest.name);
-                ("`[plugins] disabled` names it".into(), Some(hint))
+                ("it is disabled by `[plugins] disabled`".into(), Some(hint))
             }
             Status::NotTrusted => {
                 ("its workspace is not trusted".into(), Some("jaato trust".into()))
@@ -119,14 +119,14 @@ impl PluginEntry {
     }
 }
 
-/// What became of a plugin.
+/// The status of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Status {
     /// Its tools and provider can be used.
     Active,
     /// `[plugins] disabled` names it.
     Disabled,
-    /// The workspace that it lies in is not trusted: nothing of it is run.
+    /// Its workspace is not trusted, so none of its code is run.
     NotTrusted,
     /// Its names are taken.
     Refused(Refusal),
@@ -134,14 +134,14 @@ pub enum Status {
     Failed(Error),
 }
 
-/// A tool and whose it is.
+/// A tool and its plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolEntry<'a> {
-    /// Its spec; its availability is that which holds in this session.
+    /// Its spec, with the availability in this session.
     pub spec: &'a ToolSpec,
     /// The plugin.
     pub plugin: &'a PluginName,
-    /// Whether the plugin is shipped: only then its promises count.
+    /// Whether the plugin is shipped. Only then do its promises count.
     pub is_shipped: bool,
     /// Whether it can be used.
     pub status: ToolStatus,
@@ -152,7 +152,7 @@ pub struct ToolEntry<'a> {
 /// Whether a tool can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
-    /// It can.
+    /// It can be used.
     Enabled,
     /// `[tools] disabled` names it.
     Disabled,
@@ -160,30 +160,30 @@ pub enum ToolStatus {
     NotEnabled,
 }
 
-/// Who has which name.
+/// Assigns names to plugins.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     plugins: Vec<PluginEntry>,
-    /// Who has a plugin's name, by its place in `plugins`.
+    /// The plugin of each plugin name, by position in `plugins`.
     names: BTreeMap<PluginName, usize>,
     tools: BTreeMap<ToolName, ToolPlace>,
-    /// Who has the name of what a plugin offers besides tools, by its place in `plugins`.
+    /// The plugin of each other offered name, by position in `plugins`.
     offers: BTreeMap<Kind, BTreeMap<String, usize>>,
     pub(crate) commands: Commands,
 }
 
-/// Where a tool's spec stands. A copy of all specs would cost a start with many plugins more than
-/// all else that is done here.
+/// The position of a tool's spec. Copying all specs would cost a start with many plugins more than
+/// everything else here.
 #[derive(Debug, Clone, Copy)]
 struct ToolPlace {
     plugin: usize,
-    /// Its place in the plugin's description.
+    /// Its position in the plugin's description.
     tool: usize,
     status: ToolStatus,
 }
 
 impl Registry {
-    /// Takes candidates, most trusted first.
+    /// Builds the registry from candidates, most trusted first.
     pub fn build(candidates: impl IntoIterator<Item = Candidate>, rules: &Rules) -> Self {
         let mut registry = Self::default();
         for candidate in candidates {
@@ -192,25 +192,25 @@ impl Registry {
         registry
     }
 
-    /// Lists all plugins, whatever became of them, most trusted first.
+    /// Lists all plugins whatever their status, most trusted first.
     pub fn plugins(&self) -> &[PluginEntry] {
         &self.plugins
     }
 
-    /// Returns the plugin that has a name.
+    /// Returns the plugin with this name.
     pub fn plugin(&self, name: &str) -> Option<&PluginEntry> {
         self.names.get(name).map(|&plugin| &self.plugins[plugin])
     }
 
-    /// Returns what events call a plugin: a shipped one by its name without its kind, any other by
-    /// the whole of it.
+    /// Returns the name for a plugin in events: a shipped plugin's name without its kind, any
+    /// other's full name.
     pub fn source<'a>(&self, name: &'a PluginName) -> &'a str {
         let entry = self.plugin(name.as_str());
         let is_shipped = entry.is_some_and(|entry| entry.candidate.trust == Trust::Shipped);
         if is_shipped { name.source() } else { name.as_str() }
     }
 
-    /// Lists all tools, the disabled ones too, by name.
+    /// Lists all tools by name, including disabled ones.
     pub fn tools(&self) -> impl Iterator<Item = ToolEntry<'_>> {
         self.tools.values().filter_map(|place| self.tool_at(place))
     }
@@ -220,7 +220,7 @@ impl Registry {
         self.tools.get(name).and_then(|place| self.tool_at(place))
     }
 
-    /// Returns the plugin that offers something of a kind, other than a tool, under a name.
+    /// Returns the plugin that offers something other than a tool under this kind and name.
     pub fn offering(&self, kind: Kind, name: &str) -> Option<&PluginEntry> {
         self.offers.get(&kind)?.get(name).map(|&plugin| &self.plugins[plugin])
     }
@@ -230,7 +230,7 @@ impl Registry {
         self.offers.get(&kind).into_iter().flat_map(BTreeMap::keys).map(String::as_str)
     }
 
-    /// Returns the plugin that has a provider's name.
+    /// Returns the plugin with this provider name.
     pub fn provider(&self, name: &str) -> Option<&PluginEntry> {
         self.offering(Kind::Provider, name)
     }
@@ -251,7 +251,7 @@ impl Registry {
         self.all_presets().map(|(_, preset)| preset.name.as_str())
     }
 
-    /// The most trusted plugin's come first.
+    /// Lists all presets. The most trusted plugin's come first.
     fn all_presets(&self) -> impl Iterator<Item = (&PluginEntry, &ProviderPreset)> {
         let active = self.plugins.iter().filter(|entry| entry.status == Status::Active);
         active.flat_map(|entry| {
@@ -260,7 +260,7 @@ impl Registry {
         })
     }
 
-    /// Returns the plugin that has an execution environment's name.
+    /// Returns the plugin with this execution environment's name.
     pub fn environment(&self, name: &str) -> Option<&PluginEntry> {
         self.offering(Kind::Environment, name)
     }
@@ -270,8 +270,7 @@ impl Registry {
         self.offered(Kind::Environment)
     }
 
-    /// Finds the execution environment that an option of the command line chooses. A shipped one
-    /// counts first.
+    /// Finds the execution environment that a command-line option chooses. Prefers a shipped one.
     pub fn environment_with_option(&self, option: &str) -> Option<&str> {
         let lists = |name: &&str| {
             let described = self.environment(name).and_then(PluginEntry::description);
@@ -339,7 +338,7 @@ impl Registry {
         Status::Active
     }
 
-    /// Tells whether a name stands before lines of jaato's own, or of a shipped plugin.
+    /// Returns true if a name precedes output lines of jaato or of a shipped plugin.
     fn is_label(&self, name: &str) -> bool {
         let shipped = self.plugins.iter().filter(|entry| entry.candidate.trust == Trust::Shipped);
         LABELS.contains(&name)
@@ -352,7 +351,7 @@ impl Registry {
                 return Some(Refusal::ReservedTool(tool.name.clone()));
             }
         }
-        // A plugin of which other tools stay loses the one alone.
+        // A plugin with other tools loses only the one whose name is taken.
         let has_more = offers_besides_tools(description).next().is_some()
             || !description.commands.is_empty()
             || description.tools.iter().any(|tool| self.holder_of(&tool.name).is_none());
@@ -369,13 +368,13 @@ impl Registry {
         })
     }
 
-    /// Returns the file of the plugin that has a tool's name.
+    /// Returns the file of the plugin that owns a tool's name.
     fn holder_of(&self, tool: &ToolName) -> Option<&Path> {
         let held = self.tools.get(tool)?;
         Some(&self.plugins[held.plugin].candidate.path)
     }
 
-    /// Leaves out the tools whose names more trusted plugins have.
+    /// Removes the tools whose names belong to more trusted plugins.
     fn leave_out_taken_tools(&self, description: &mut Description) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         description.tools.retain(|tool| {
@@ -389,7 +388,7 @@ impl Registry {
         left_out
     }
 
-    /// Notes the names of the plugin that is added next.
+    /// Takes the names of the plugin that is added next.
     fn take_names(&mut self, path: &Path, description: &mut Description, rules: &Rules) {
         let plugin = self.plugins.len();
         for (tool, spec) in description.tools.iter_mut().enumerate() {
@@ -413,8 +412,8 @@ impl Registry {
     }
 }
 
-/// What a plugin offers besides its tools, each with its name: one row for each kind that has
-/// names of its own. A gc is named by its plugin.
+/// Lists a plugin's offers besides its tools, each with its name: one row for each kind with its
+/// own names. A gc has its plugin's name.
 fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (Kind, &str)> {
     let offers = [
         (Kind::Provider, description.provider.as_ref().map(|it| it.name.as_str())),
@@ -424,7 +423,7 @@ fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (Kind
 }
 
 impl Rules {
-    /// Returns whether a tool of that name can be used.
+    /// Returns whether a tool with this name can be used.
     pub fn tool_status(&self, name: &str) -> ToolStatus {
         let is_named = |names: &[String]| names.iter().any(|known| names_tool(known, name));
         if is_named(&self.tools_disabled) {
@@ -437,7 +436,7 @@ impl Rules {
     }
 }
 
-/// Returns true if a word of a list means a tool: its name, or a beginning of it and `*`.
+/// Returns true if a word of a list matches a tool: its name, or a prefix followed by `*`.
 pub fn names_tool(word: &str, name: &str) -> bool {
     match word.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),

@@ -1,31 +1,31 @@
-//! Tells whether a schema is a JSON Schema of an object's properties, as model servers read it.
+//! Checks that a schema is a JSON Schema of an object's properties, as model servers expect.
 //!
-//! Not a whole validation: that compiles the schema, and is done once when a tool is first called.
-//! What stands here is what servers refuse a request for, and costs a start next to nothing.
+//! This is not a complete validation, which compiles the schema when a tool is first called. It
+//! checks what makes servers refuse a request, at almost no cost for a start.
 
 use serde_json::{Map, Value};
 
-/// Deepest schema: one that nests further is read by nobody.
+/// Maximum nesting depth. No one can read a deeper schema.
 const DEPTH_MAX: usize = 32;
 
-/// Longest name of a property, in bytes; the strictest that servers accept.
+/// Longest name of a property, in bytes: the limit of the strictest servers.
 const PROPERTY_BYTES_MAX: usize = 64;
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Keywords whose value is a schema, a list of schemas, a map of schemas.
+/// Keywords whose value is a schema, a list of schemas, or a map of schemas.
 const ONE: [&str; 6] = ["items", "additionalProperties", "not", "contains", "propertyNames", "if"];
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Returns why a value is no schema of arguments; none where it is one.
+/// Returns why a value is not a schema of arguments, or `None` if it is one.
 pub(crate) fn why_no_schema(schema: &Value, bytes_max: usize) -> Option<String> {
     let Value::Object(map) = schema else {
-        return Some(format!("its schema is no JSON object but {}", kind_of(schema)));
+        return Some(format!("its schema is not a JSON object but {}", kind_of(schema)));
     };
     match map.get("type") {
         Some(Value::String(name)) if name == "object" => {}
-        // All that its alternatives describe may be objects.
+        // Its alternatives may all describe objects.
         None => {}
         Some(other) => {
             return Some(format!(
@@ -43,11 +43,11 @@ pub(crate) fn why_no_schema(schema: &Value, bytes_max: usize) -> Option<String> 
         ));
     }
     if let Some(wrong) = wrong_in(schema, DEPTH_MAX) {
-        return Some(format!("its schema is no JSON Schema: {wrong}"));
+        return Some(format!("its schema is not a JSON Schema: {wrong}"));
     }
     let bytes = schema.to_string().len();
     (bytes > bytes_max)
-        .then(|| format!("its schema has {bytes} bytes, at most {bytes_max} are taken"))
+        .then(|| format!("its schema has {bytes} bytes, but the limit is {bytes_max}"))
 }
 
 fn is_property(name: &str) -> bool {
@@ -59,7 +59,7 @@ fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
     let map = match schema {
         Value::Bool(_) => return None,
         Value::Object(map) => map,
-        other => return Some(format!("{} stands where a schema should", kind_of(other))),
+        other => return Some(format!("{} is not a schema", kind_of(other))),
     };
     if depth == 0 {
         return Some(format!("it nests deeper than {DEPTH_MAX} schemas"));
@@ -70,18 +70,18 @@ fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
         ("type", Value::Array(names)) if !names.is_empty() && names.iter().all(is_type) => None,
         ("type", other) => Some(format!("there is no type {}", cut(&other.to_string()))),
         ("required", Value::Array(names)) if names.iter().all(is_text) => None,
-        ("required", _) => Some("`required` is no list of names".to_owned()),
+        ("required", _) => Some("`required` is not a list of names".to_owned()),
         ("enum", Value::Array(_)) => None,
-        ("enum", _) => Some("`enum` is no list".to_owned()),
-        // In older drafts `items` may be a list of schemas.
+        ("enum", _) => Some("`enum` is not a list".to_owned()),
+        // In older drafts, `items` may be a list of schemas.
         (key, Value::Array(list)) if LISTS.contains(&key) || key == "items" => {
             list.iter().find_map(|schema| wrong_in(schema, depth - 1))
         }
-        (key, _) if LISTS.contains(&key) => Some(format!("`{key}` is no list of schemas")),
+        (key, _) if LISTS.contains(&key) => Some(format!("`{key}` is not a list of schemas")),
         (key, Value::Object(map)) if MAPS.contains(&key) => {
             map.values().find_map(|schema| wrong_in(schema, depth - 1))
         }
-        (key, _) if MAPS.contains(&key) => Some(format!("`{key}` is no object of schemas")),
+        (key, _) if MAPS.contains(&key) => Some(format!("`{key}` is not an object of schemas")),
         (key, schema) if ONE.contains(&key) => wrong_in(schema, depth - 1),
         _ => None,
     })
@@ -102,7 +102,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Cuts a piece of JSON, and shows signs that could deceive.
+/// Truncates a piece of JSON, and escapes deceptive characters.
 fn cut(text: &str) -> String {
     let cut = text.chars().take(40).flat_map(char::escape_default);
     format!("`{}`", cut.collect::<String>())
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn what_is_no_schema_of_an_object_is_told() {
-        check(json!(["a"]), Some("its schema is no JSON object but a list"));
-        check(json!(null), Some("its schema is no JSON object but nothing"));
+        check(json!(["a"]), Some("its schema is not a JSON object but a list"));
+        check(json!(null), Some("its schema is not a JSON object but nothing"));
         check(
             json!({ "type": "dict" }),
             Some("its schema describes `\\\"dict\\\"`, not an object"),
@@ -134,19 +134,19 @@ mod tests {
         let wrong = |properties: Value| json!({ "type": "object", "properties": properties });
         check(
             wrong(json!([])),
-            Some("its schema is no JSON Schema: `properties` is no object of schemas"),
+            Some("its schema is not a JSON Schema: `properties` is not an object of schemas"),
         );
         check(
             wrong(json!({ "a": { "type": "dict" } })),
-            Some("its schema is no JSON Schema: there is no type `\\\"dict\\\"`"),
+            Some("its schema is not a JSON Schema: there is no type `\\\"dict\\\"`"),
         );
         check(
             wrong(json!({ "a": { "type": "array", "items": 3 } })),
-            Some("its schema is no JSON Schema: a number stands where a schema should"),
+            Some("its schema is not a JSON Schema: a number is not a schema"),
         );
         check(
             json!({ "type": "object", "required": "a" }),
-            Some("its schema is no JSON Schema: `required` is no list of names"),
+            Some("its schema is not a JSON Schema: `required` is not a list of names"),
         );
         let deep = (0..40).fold(json!({}), |inner, _| json!({ "not": inner }));
         let told = why_no_schema(&deep, 1024).unwrap();
@@ -154,7 +154,7 @@ mod tests {
         let bad = why_no_schema(&wrong(json!({ "a b": {} })), 1024).unwrap();
         assert!(bad.contains("has a name that servers refuse"), "{bad}");
         let long = why_no_schema(&json!({ "description": "x".repeat(1024) }), 1024).unwrap();
-        assert!(long.ends_with("bytes, at most 1024 are taken"), "{long}");
+        assert!(long.ends_with("bytes, but the limit is 1024"), "{long}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Leaves out of a description what no model and no person could be offered: one bad tool costs
-//! that tool alone.
+//! Removes from a description what cannot be offered to models and users. One bad tool affects only
+//! that tool.
 //!
-//! A description is a stranger's word, also where it comes from the cache. Model servers refuse a
-//! whole request for one name or schema that they do not like, and a name that only looks like
-//! another's deceives people: so names are ASCII, unique within the plugin, and schemas are such
-//! that every server reads them.
+//! A description is untrusted, even if it comes from the cache. Model servers refuse a whole
+//! request because of one invalid name or schema, and a name that looks like another one deceives
+//! users. So names must be ASCII and unique within the plugin, and schemas must be readable for
+//! every server.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,19 +14,19 @@ use jaato_types::{CommandSpec, Description, ProviderPreset, ToolName, ToolSpec};
 
 use crate::schema;
 
-/// Tools of one plugin. With more, nobody finds one.
+/// Maximum number of tools of one plugin. With more, no one finds one.
 pub const TOOLS_MAX: usize = 1_000;
 
-/// Commands of one plugin.
+/// Maximum number of commands of one plugin.
 pub const COMMANDS_MAX: usize = 200;
 
-/// Longest description of a tool, in bytes: it stands in each request.
+/// Longest description of a tool, in bytes, because it is part of each request.
 pub const TOOL_TEXT_BYTES_MAX: usize = 16 * 1024;
 
 /// Longest schema of a tool or a command, in bytes of JSON.
 pub const SCHEMA_BYTES_MAX: usize = 128 * 1024;
 
-/// Most servers that a provider may know by name.
+/// Maximum number of servers that a provider may know by name.
 pub const PRESETS_MAX: usize = 200;
 
 /// Longest line that describes a command or a provider, in bytes.
@@ -35,13 +35,13 @@ pub const LINE_BYTES_MAX: usize = 1024;
 /// Longest part of the prompt, in bytes.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 64 * 1024;
 
-/// Longest piece of a name that is repeated in a line.
+/// Longest part of a name to repeat in a line.
 const SHOWN_CHARS_MAX: usize = 40;
 
-/// What was left out of a description, and why. Its text is safe to print.
+/// A removed part of a description, and why. Its text is safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// What: `tool "a b"`.
+    /// The part: `tool "a b"`.
     pub what: String,
     /// Why.
     pub why: String,
@@ -53,7 +53,7 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Takes out of a description what cannot be offered, and tells what that was.
+/// Removes the parts of a description that cannot be offered, and returns them.
 pub fn keep_usable(description: &mut Description) -> Vec<LeftOut> {
     let mut left_out = Vec::new();
     let mut names = BTreeSet::new();
@@ -91,7 +91,7 @@ pub fn keep_usable(description: &mut Description) -> Vec<LeftOut> {
     left_out
 }
 
-/// Keeps those of a list for which nothing is said, up to a bound.
+/// Keeps the items of a list that have no problem, up to a maximum.
 fn retain<T>(
     list: &mut Vec<T>,
     what: &str,
@@ -116,23 +116,26 @@ fn retain<T>(
 fn why_no_preset(preset: &ProviderPreset) -> Option<String> {
     why_no_name(&preset.name).or_else(|| too_long(&preset.title, LINE_BYTES_MAX)).or_else(|| {
         let is_http = ["https://", "http://"].iter().any(|it| preset.base_url.starts_with(it));
-        (!is_http).then(|| "its `base_url` is no url of http".to_owned())
+        (!is_http).then(|| "its `base_url` is not an http url".to_owned())
     })
 }
 
 fn why_no_tool(tool: &ToolSpec, names: &BTreeSet<ToolName>) -> Option<String> {
     why_no_name(tool.name.as_str())
         .or_else(|| {
-            names.contains(&tool.name).then(|| "the plugin has another of this name".to_owned())
+            names
+                .contains(&tool.name)
+                .then(|| "the plugin has another one with this name".to_owned())
         })
         .or_else(|| too_long(&tool.description, TOOL_TEXT_BYTES_MAX))
         .or_else(|| schema::why_no_schema(&tool.parameters, SCHEMA_BYTES_MAX))
 }
 
-/// A name that cannot be typed is the registry's to refuse, which lists it as such.
+/// Returns why a command cannot be offered. The registry refuses a name that cannot be typed, and
+/// lists it as refused.
 fn why_no_command(command: &CommandSpec) -> Option<String> {
     too_long(&command.description, LINE_BYTES_MAX).or_else(|| {
-        // Without parameters it takes none.
+        // Without a schema, it takes no parameters.
         let parameters = Some(&command.parameters).filter(|parameters| !parameters.is_null());
         parameters.and_then(|it| schema::why_no_schema(it, SCHEMA_BYTES_MAX))
     })
@@ -145,10 +148,10 @@ fn why_no_name(name: &str) -> Option<String> {
 
 fn too_long(text: &str, max: usize) -> Option<String> {
     let has = text.len();
-    (has > max).then(|| format!("its text has {has} bytes, at most {max} are taken"))
+    (has > max).then(|| format!("its text has {has} bytes, but the limit is {max}"))
 }
 
-/// Quotes a name so that every sign which could deceive is seen.
+/// Quotes a name so that every deceptive character is visible.
 fn shown(name: &str) -> String {
     let escaped: String = cut(name, SHOWN_CHARS_MAX)
         .chars()
@@ -213,7 +216,7 @@ mod tests {
 
     #[test]
     fn of_two_of_one_name_the_first_stays() {
-        let told = ["tool \"twice\" is left out: the plugin has another of this name"];
+        let told = ["tool \"twice\" is left out: the plugin has another one with this name"];
         check(vec![tool("twice", empty()), tool("twice", empty())], &["twice"], &told);
     }
 
@@ -225,7 +228,7 @@ mod tests {
             spec
         };
         check(vec![long(TOOL_TEXT_BYTES_MAX)], &["long"], &[]);
-        let told = "tool \"long\" is left out: its text has 16385 bytes, at most 16384 are taken";
+        let told = "tool \"long\" is left out: its text has 16385 bytes, but the limit is 16384";
         check(vec![long(TOOL_TEXT_BYTES_MAX + 1)], &[], &[told]);
         let tools = (0..=TOOLS_MAX).map(|number| tool(&format!("t{number}"), empty())).collect();
         let mut description = Description { tools, ..Description::default() };

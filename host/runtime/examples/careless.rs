@@ -1,12 +1,12 @@
-//! An embedder that has read nothing: it is started as its own guardian, and goes on as if it were
-//! a host.
+//! An embedder that ignores the requirements: it is started as its own guardian, and continues as
+//! if it were a host.
 
 use std::io::Write as _;
 
 use jaato_runtime::{Arguments, Runtime, Setup};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Who was started is counted beside the program: a guardian has no variables and no output.
+    // Started processes are counted in a file, because a guardian has no variables and no output.
     let started = std::env::current_exe()?.with_extension("started");
     let mut started = std::fs::OpenOptions::new().create(true).append(true).open(started)?;
     writeln!(started, "{}", std::process::id())?;

@@ -1,8 +1,9 @@
-//! What providers tell of a model, its context window and what it looks at: asked beside requests
-//! of a session, and kept in the cache folder for a while.
+//! Asks providers about a model's context window and accepted media types while the session sends
+//! its requests, and keeps the answers in the cache folder for a while.
 //!
-//! The cache is a help: what cannot be read or written is asked again. What it knows holds for one
-//! plugin's settings, so that another server's model of the same name is another model.
+//! The cache is best effort: if it cannot be read or written, the host asks again. Each entry
+//! belongs to one plugin's settings, because a model of the same name on another server is a
+//! different model.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -20,16 +21,16 @@ use sha2::{Digest as _, Sha256};
 
 use crate::host::Host;
 
-/// How long it is believed without asking again: a server may be started anew with another window.
+/// How long an entry is valid. A server may be restarted with another context window.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// Most models that the cache keeps; the oldest go.
+/// Maximum number of cached models. The oldest entries are removed first.
 const ENTRIES_MAX: usize = 200;
 
-/// Largest cache that is read, in bytes: far more than so many entries have.
+/// Maximum size of a cache file to read, in bytes: far more than [`ENTRIES_MAX`] entries need.
 const CACHE_BYTES_MAX: u64 = 256 * 1024;
 
-/// What was told of a model, and when.
+/// What the provider reported about a model, and when.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Entry {
     context_limit: Option<u64>,
@@ -39,7 +40,7 @@ struct Entry {
     told_at_s: u64,
 }
 
-/// Asks a session's provider about its model; `None` where it tells nothing.
+/// Asks a session's provider about its model. Returns `None` if the provider reports nothing.
 pub fn ask(
     host: Arc<Host>,
     plugin: PluginName,
@@ -58,9 +59,9 @@ pub fn ask(
         }
         let infos = match models(&host, plugin.as_str(), site).await {
             Ok(infos) => infos,
-            // The request itself says what is wrong with the server.
+            // The request itself will report what is wrong with the server.
             Err(error) => {
-                let text = format!("nothing is known of `{model}`: {error}");
+                let text = format!("cannot get information about `{model}`: {error}");
                 host.log.line(3, "host", &text);
                 return None;
             }
@@ -85,7 +86,7 @@ impl Entry {
     }
 }
 
-/// Returns the settings as the plugin sees them; `None` if the plugin cannot be used.
+/// Returns the settings as the plugin sees them, or `None` if the plugin cannot be used.
 fn settings_of(
     host: &Host,
     plugin: &PluginName,
@@ -108,8 +109,8 @@ pub async fn models(host: &Host, plugin: &str, site: CallSite) -> Result<Vec<Mod
     Ok(infos)
 }
 
-/// Finds a model among those that its provider lists, in the names that servers give it: Ollama
-/// adds `:latest`, Google puts `models/` in front.
+/// Finds a model in its provider's list. Also matches the names that servers use: Ollama appends
+/// `:latest`, Google prepends `models/`.
 pub fn find<'a>(infos: &'a [ModelInfo], model: &ModelId) -> Option<&'a ModelInfo> {
     let (_, name) = model.split()?;
     let by = |is_it: &dyn Fn(&str) -> bool| infos.iter().find(|info| is_it(&info.name));
@@ -118,8 +119,8 @@ pub fn find<'a>(infos: &'a [ModelInfo], model: &ModelId) -> Option<&'a ModelInfo
         .or_else(|| by(&|listed| listed.strip_prefix("models/") == Some(name)))
 }
 
-/// Names a model of a server: the settings hold where the server is, and may hold what is nobody
-/// else's, so only their hash is kept.
+/// Returns the cache key of a server's model. The settings identify the server but may contain
+/// private values, so the key holds only their hash.
 fn key(plugin: &PluginName, model: &ModelId, settings: &Value) -> String {
     let hash = Sha256::digest(settings.to_string());
     let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -127,7 +128,7 @@ fn key(plugin: &PluginName, model: &ModelId, settings: &Value) -> String {
 }
 
 fn is_fresh(entry: &Entry, now_s: u64) -> bool {
-    // A time in the future is of a clock that was set back.
+    // A time in the future means that the clock was set back.
     now_s.checked_sub(entry.told_at_s).is_some_and(|age_s| age_s < LIFETIME.as_secs())
 }
 
@@ -136,7 +137,7 @@ fn read(cache: &Path) -> BTreeMap<String, Entry> {
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// Keeps what was told; of two hosts that write at the same time the later one's entries stay.
+/// Stores an entry. If two hosts write at the same time, the later host's entries win.
 fn keep(cache: &Path, key: String, entry: Entry) -> std::io::Result<()> {
     let mut entries = read(cache);
     entries.retain(|_, known| is_fresh(known, entry.told_at_s));
@@ -148,7 +149,7 @@ fn keep(cache: &Path, key: String, entry: Entry) -> std::io::Result<()> {
     entries.insert(key, entry);
     let folder: PathBuf = cache.parent().map(Path::to_owned).unwrap_or_default();
     jaato_places::make(&folder)?;
-    // Private, as each such file is; renamed, so that nobody reads a half.
+    // The file is private, and the rename ensures that no reader sees half of it.
     let mut beside = tempfile::Builder::new().prefix(".models-").tempfile_in(&folder)?;
     beside.write_all(&serde_json::to_vec(&entries)?)?;
     beside.persist(cache)?;
@@ -159,7 +160,7 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Says what to do where a provider tells of no model of that name.
+/// Returns the error for a model that its provider does not list.
 pub fn not_offered(model: &ModelId) -> Error {
     let text = format!("`{model}` is the configured model, and its provider does not offer it");
     Error::new(ErrorKind::Configuration, text)

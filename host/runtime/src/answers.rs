@@ -1,16 +1,16 @@
-//! What a session asks of its model with each request, and whether the provider honours it: told
-//! before the first request, not by what a server makes of an option that it does not know.
+//! Merges the options for model requests and checks that the provider honours them. An unsupported
+//! option is an error before the first request, whatever the server would make of it.
 
 use jaato_config::{Config, NamedModel};
 use jaato_session::ModelTakes;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions};
 use serde_json::Value;
 
-/// Puts what was given for this session over what is configured for the model, and that over what
-/// is configured for all.
+/// Merges the options: those given for this session win over the model's configuration, which wins
+/// over the general configuration.
 ///
 /// # Errors
-/// `configuration` for an option that the provider does not list.
+/// `configuration` if the provider does not list an option.
 pub(crate) fn options(
     config: &Config,
     given: &RequestOptions,
@@ -28,7 +28,7 @@ pub(crate) fn options(
     options.seed = options.seed.or(says.seed).or(session.seed);
     options.stream = options.stream.or(is_whole.then_some(false));
     options.service_tier = options.service_tier.take().or(says.service_tier);
-    // Key by key: the command line's over the configuration's.
+    // Merged key by key: the command line wins over the configuration.
     let mut body = says.extra_body.unwrap_or_default();
     body.append(&mut options.extra_body);
     let mut headers = says.extra_headers.unwrap_or_default();
@@ -43,7 +43,7 @@ pub(crate) fn options(
     }
 }
 
-/// Finds the first option that is set and that the provider does not list.
+/// Finds the first option that is set but not listed by the provider.
 fn asked_in_vain(options: &RequestOptions, takes: &ModelTakes) -> Option<String> {
     let Ok(Value::Object(set)) = serde_json::to_value(options) else { return None };
     set.into_iter().map(|(name, _)| name).find(|name| !takes.honours(name))
@@ -62,7 +62,7 @@ fn not_honoured(name: &str, takes: &ModelTakes, model: &ModelId) -> Error {
     Error::new(ErrorKind::Configuration, text).with_hint(hint)
 }
 
-/// What a person calls an option: on the command line and in the configuration.
+/// Returns the names of an option on the command line and in the configuration.
 fn names(option: &str) -> (&str, &str) {
     match option {
         "max_output_tokens" => ("--max-output-tokens", "session.answer_tokens_max"),

@@ -1,4 +1,4 @@
-//! Plugins that are opened when a session begins, as they have tools to set.
+//! Opens plugins at the start of a session if they set tools while they run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tokio::task::JoinSet;
 
 use crate::host::Host;
 
-/// How long the first turn waits for them, as for a plugin that is opened with its first call.
-/// Tools that are not there by then come with a later step.
+/// How long the first turn waits for these plugins, the same as for a plugin that is opened by its
+/// first call. Tools that arrive later join a later step.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// How long the first turn waits for tools that a plugin sets later, in milliseconds.
@@ -23,9 +23,9 @@ const TOOLS_MS: u64 = 500;
 pub struct Openings(tokio::sync::Mutex<JoinSet<()>>);
 
 impl Openings {
-    /// Begins to open them. What keeps one from being opened is told with its first call. For a
-    /// session with a model they also begin to get the tools that they set later, and are given a
-    /// moment for it.
+    /// Starts opening the plugins. If one cannot be opened, its first call reports why. In a
+    /// session with a model, the plugins also start to load the tools that they set later, and get
+    /// a moment for it.
     pub fn begin(host: &Arc<Host>, session: &SessionId, has_model: bool) -> Self {
         let registry = host.registry();
         let is_due = |entry: &&PluginEntry| {
@@ -37,7 +37,7 @@ impl Openings {
         let later =
             if has_model { host.setting_later(only.as_deref().unwrap_or(&[])) } else { Vec::new() };
         let mut opening = JoinSet::new();
-        // Who starts a session outside of a runtime opens plugins with their first call.
+        // Outside of a tokio runtime, each plugin is opened by its first call.
         if tokio::runtime::Handle::try_current().is_ok() {
             for entry in registry.plugins().iter().filter(is_due) {
                 let (host, session) = (Arc::clone(host), session.clone());
@@ -51,11 +51,11 @@ impl Openings {
         Self(tokio::sync::Mutex::new(opening))
     }
 
-    /// Waits until they are open, for a moment; at once from the second time on.
+    /// Waits a limited time until the plugins are open. Later calls return at once.
     pub async fn wait(&self) {
         let mut opening = self.0.lock().await;
         let all = async { while opening.join_next().await.is_some() {} };
-        // What is too late goes on, and is not waited for again.
+        // Late plugins continue to open, but no call waits for them again.
         let _ = tokio::time::timeout(WAIT, all).await;
         opening.detach_all();
     }
@@ -75,7 +75,7 @@ async fn open(
     }
     if let Some(awaited) = awaited {
         let site = host.environments.site(&session).reading();
-        // What is missing is told by who waits for it.
+        // The call that waits for a missing tool reports it.
         let _ = host.ask_for_tools(&plugin, site, &awaited).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Files that a person puts beside a prompt: into the session's store, or into the text.
+//! Attaches the user's files to a prompt: stores them with the session or adds their text.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -10,25 +10,25 @@ use jaato_types::{Data, Error, ErrorKind, SessionId};
 
 use crate::runtime::Runtime;
 
-/// Longest file of text that joins a prompt, in bytes: more of it is what tools are for.
+/// Largest text file that is added to a prompt, in bytes. Larger files are a task for tools.
 pub const TEXT_BYTES_MAX: u64 = 1024 * 1024;
 
 /// How much of a file is read at a time, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// What stands beside a prompt.
+/// An attachment of a prompt.
 enum Beside {
     Data(Data),
     Text { name: String, text: String },
 }
 
 impl Runtime {
-    /// Puts files beside a prompt, in their order. What a file is, its first bytes say, whatever
-    /// its name: images and PDF go into the session's store, text goes into the prompt.
+    /// Attaches files to a prompt, in their order. The first bytes decide what a file is, not its
+    /// name: images and PDF files go into the session's store, text goes into the prompt.
     ///
     /// # Errors
-    /// `not_found`, `io`, `limit_reached` for one that is too large, `invalid_arguments` for one
-    /// that no model can look at. Each names the file.
+    /// `not_found`, `io`, `limit_reached` if a file is too large, `invalid_arguments` if no model
+    /// can read its content. Each error names the file.
     pub async fn attach(
         &self,
         session: &SessionId,
@@ -66,7 +66,7 @@ fn take(
     };
     let facts = std::fs::metadata(path).map_err(|error| io(&error))?;
     if !facts.is_file() {
-        let text = format!("cannot attach `{shown}`: it is no file");
+        let text = format!("cannot attach `{shown}`: it is not a file");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     let mut file = File::open(path).map_err(|error| io(&error))?;
@@ -94,27 +94,27 @@ fn text(mut file: File, path: &Path, name: String, bytes: u64) -> Result<Beside,
     let shown = path.display();
     if bytes > TEXT_BYTES_MAX {
         let text = format!(
-            "cannot attach `{shown}`: it has {bytes} bytes, and text may have {TEXT_BYTES_MAX}"
+            "cannot attach `{shown}`: it has {bytes} bytes, but the limit for text is {TEXT_BYTES_MAX}"
         );
         return Err(Error::new(ErrorKind::LimitReached, text)
             .with_hint("name the file in the prompt: the model reads it with its tools"));
     }
     let mut read = Vec::new();
-    // A file that grows meanwhile is read no further.
+    // Bounds a file that grows while it is read.
     let read_all = file.by_ref().take(TEXT_BYTES_MAX + 1).read_to_end(&mut read);
     read_all
         .map_err(|error| Error::new(ErrorKind::Io, format!("cannot attach `{shown}`: {error}")))?;
     match String::from_utf8(read) {
         Ok(text) if !text.contains('\0') => Ok(Beside::Text { name, text }),
         Ok(_) | Err(_) => {
-            let text = format!("cannot attach `{shown}`: no model can look at what it holds");
+            let text = format!("cannot attach `{shown}`: models cannot read this kind of file");
             Err(Error::new(ErrorKind::InvalidArguments, text)
-                .with_hint("a file is an image (PNG, JPEG, GIF, WebP), a PDF, or text in UTF-8"))
+                .with_hint("attach an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text"))
         }
     }
 }
 
-/// Names the file in an error of the store.
+/// Adds the file's name to an error of the store.
 fn named(path: &Path, error: Error) -> Error {
     let message = format!("cannot attach `{}`: {}", path.display(), error.message);
     Error { message, ..error }

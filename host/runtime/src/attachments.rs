@@ -1,5 +1,5 @@
-//! Files of what tools attached, for a person who called one: they outlive the process, which the
-//! session's blobs do not.
+//! Writes the attachments of tools to files for a user who called a tool directly. The files
+//! outlive the process, unlike the session's blobs.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -9,18 +9,18 @@ use jaato_types::{Data, Error, ErrorKind, SessionId};
 
 use crate::runtime::Runtime;
 
-/// How long a file stays for its person to fetch. It goes when later ones are written.
+/// How long a file is kept. Older files are removed when others are written.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Digits of a blob's id in a file's name: enough that no two of a session are the same.
+/// Digits of a blob's id in a file name: enough to be unique within a session.
 const NAME_DIGITS: usize = 16;
 
 impl Runtime {
-    /// Writes what a tool attached to a file and returns its path, absolute. It lies in the user's
-    /// cache, in a folder of the session, for at least a week.
+    /// Writes a tool's attachment to a file and returns its absolute path. The file is in the
+    /// session's folder inside the user's cache and is kept for at least a week.
     ///
     /// # Errors
-    /// `not_found` when the session has no such blob; `io` when it cannot be written.
+    /// `not_found` if the session has no such blob, `io` if it cannot be written.
     pub async fn keep_attachment(
         &self,
         session: &SessionId,
@@ -28,7 +28,7 @@ impl Runtime {
     ) -> Result<PathBuf, Error> {
         let blobs = self.host().services.shared().blobs().of(session)?;
         let id = attachment.blob_id().ok_or_else(|| {
-            let text = "the attachment is in a place that this jaato does not know";
+            let text = "this version of jaato does not know the place of the attachment";
             Error::new(ErrorKind::NotFound, text)
         })?;
         let from = blobs.find(id)?.path;
@@ -43,7 +43,7 @@ impl Runtime {
             sweep(&parent, SystemTime::now());
             jaato_places::make(&folder).map_err(|error| error.to_string())?;
             let to = folder.join(name);
-            // A file that is there has the same bytes: it is named by them.
+            // The name is the hash of the content, so an existing file has the same bytes.
             std::fs::copy(from, &to).map_err(|error| error.to_string())?;
             Ok::<_, String>(to)
         });
@@ -54,20 +54,20 @@ impl Runtime {
     }
 }
 
-/// Removes the folders of sessions that were long ago.
+/// Removes the folders of old sessions.
 fn sweep(parent: &Path, now: SystemTime) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let written = entry.metadata().and_then(|it| it.modified());
         let is_old = written.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age > KEPT_FOR));
         if is_old {
-            // What cannot be removed is tried again the next time.
+            // The next sweep tries again if this fails.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// The end of a file's name, by which other programs know what it is.
+/// Returns the file extension for a media type.
 fn extension(mime_type: &str) -> &'static str {
     let essence = mime_type.split(';').next().unwrap_or_default().trim_end();
     match essence.to_ascii_lowercase().as_str() {

@@ -1,8 +1,8 @@
-//! Waits for tools that plugins have not set yet, and for what they must finish before the host
-//! ends.
+//! Waits for tools that plugins have not set yet, and for work that plugins must finish before the
+//! host ends.
 //!
-//! A plugin that sets its tools later says so by the prefixes of their names. It is asked again and
-//! again while something is pending, so that a line can show what happens.
+//! A plugin that sets its tools later declares the prefixes of their names. The host asks it
+//! repeatedly while something is pending, so that a status line can show the progress.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,21 +16,22 @@ use jaato_types::{Error, ErrorKind, Frame, PluginName, SessionId};
 use crate::host::Host;
 use crate::runtime::Runtime;
 
-/// The wait before a line says that there is one.
+/// The wait before the first status line.
 const QUIET: Duration = Duration::from_millis(300);
-/// How often what is shown may change.
+/// The minimum time between two status lines.
 const TELL_PAUSE: Duration = Duration::from_secs(10);
-/// How long a plugin may take to answer, beyond what it is asked to wait.
+/// How long a plugin may take to answer, in addition to the requested wait.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// The same when the host ends.
 const ENDING_TIME: Duration = Duration::from_secs(2);
-/// The longest wait in all, in case a plugin says for ever that something is pending.
+/// The longest total wait, in case a plugin reports pending tools forever.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
-/// Sources that a line names; the others are counted.
+/// Number of sources that a status line names. The others are counted.
 const SOURCES_SHOWN_MAX: usize = 3;
 
 impl Host {
-    /// Lists the active plugins that may set tools of these names later; all of them without names.
+    /// Lists the active plugins that may set tools with these names later. Without names, lists
+    /// every plugin that may set tools.
     pub(crate) fn setting_later(&self, names: &[String]) -> Vec<PluginName> {
         let awaited = ToolsAwaited::new(names.to_vec(), 0);
         let registry = self.registry();
@@ -63,7 +64,7 @@ impl Host {
         let late = |_| Err(Error::new(ErrorKind::Timeout, "it does not answer"));
         match tokio::time::timeout(bound, asked).await.unwrap_or_else(late) {
             Ok(missing) => missing,
-            // It has no such operation, and so nothing to wait for.
+            // The plugin lacks this operation, so there is nothing to wait for.
             Err(error) if error.kind == ErrorKind::UnknownOperation => ToolsMissing::default(),
             Err(error) => {
                 self.log.line(2, plugin.as_str(), &format!("waiting for its tools: {error}"));
@@ -72,7 +73,7 @@ impl Host {
         }
     }
 
-    /// Waits for tools of a session. Returns the sources of tools that failed.
+    /// Waits for tools of a session. Returns the sources whose tools failed.
     pub(crate) async fn await_tools(
         self: &Arc<Self>,
         session: &SessionId,
@@ -98,13 +99,13 @@ impl Host {
 }
 
 impl Runtime {
-    /// Returns true if a plugin may set a tool or a command of that name while it runs.
+    /// Returns true if a plugin may set a tool or a command with this name while it runs.
     pub fn may_be_set_later(&self, name: &str) -> bool {
         !self.host().setting_later(&[name.to_owned()]).is_empty()
     }
 
-    /// Waits until plugins have finished what must not be interrupted, such as an installation.
-    /// `tell` takes a line for the user.
+    /// Waits until plugins have finished work that must not be interrupted, such as an
+    /// installation. `tell` receives lines for the user.
     pub async fn finish(&self, tell: &(dyn Fn(String) + Send + Sync)) {
         let host = self.host();
         let mut wait = Wait::begin();
@@ -123,7 +124,7 @@ impl Runtime {
     }
 }
 
-/// A wait, and the line that the user saw last.
+/// A wait, and the last line that it showed the user.
 struct Wait {
     began: Instant,
     told: Option<(Instant, String)>,

@@ -1,6 +1,6 @@
-//! Finds out whether a plugin file works: a runtime of that file alone, which runs in a worker
-//! whoever trusts it, beside the shipped execution environment, in which its tools run programs;
-//! and the conformance suite.
+//! Checks whether a plugin file works. A runtime with only that file runs it in a worker, even if
+//! the user trusts it, with the shipped execution environment for programs that its tools run. Also
+//! runs the conformance suite.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::gc::PluginGc;
 use crate::runtime::Runtime;
 
-/// How long one check may take: many calls, none of which waits long.
+/// How long one check may take: many calls, each with a short wait.
 const CONFORM_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Finds the execution environment that comes with jaato.
@@ -33,15 +33,15 @@ async fn shipped_environment(setup: &Setup, supervisor: &Supervisor) -> Option<C
     (entry.candidate.trust == Trust::Shipped).then(|| entry.candidate.clone())
 }
 
-/// Turns of the history that a gc is asked about.
+/// Number of turns in the history for a gc check.
 const TURNS: usize = 6;
 
 impl Runtime {
-    /// Starts with this plugin alone. It counts as not trusted, so it runs in a worker and is given
-    /// no key; its calls are in no ledger.
+    /// Starts a runtime with only this plugin. The plugin counts as untrusted, so it runs in a
+    /// worker and gets no key. The ledger does not record its calls.
     ///
     /// # Errors
-    /// When the file cannot be read, or its names cannot be taken.
+    /// If the file cannot be read, or its names are not allowed.
     pub async fn of_one(
         mut setup: Setup,
         file: &Path,
@@ -73,10 +73,10 @@ impl Runtime {
         Ok(Self::with(setup, supervisor, Discovery { registry, ..Discovery::default() }))
     }
 
-    /// Makes the plugin's instance for a session.
+    /// Creates the plugin's instance for a session.
     ///
     /// # Errors
-    /// When the plugin makes none, or dies of it.
+    /// If the plugin creates no instance or crashes.
     pub async fn make_instance(
         &self,
         plugin: &PluginEntry,
@@ -87,11 +87,11 @@ impl Runtime {
         self.host().plugins.instance(name.as_str(), site, &quiet).await.map(drop)
     }
 
-    /// Asks the configured gc about a short history that has filled its context; returns what it
-    /// would drop, and of how many messages.
+    /// Asks the configured gc about a short history that has filled its context. Returns how many
+    /// messages it would drop, and out of how many.
     ///
     /// # Errors
-    /// When it fails, or would drop what is not there.
+    /// If the gc fails or would drop messages that do not exist.
     pub async fn try_gc(&self, session: &Session, cancel: Cancel) -> Result<(usize, usize), Error> {
         let gc = PluginGc::new(Arc::clone(self.host()), session.id().clone());
         let turn = |number: usize| {
@@ -114,8 +114,8 @@ impl Runtime {
     }
 }
 
-/// The conformance suite on a plugin file. Each check is a process of its own, in which the plugin
-/// meets a host whose services reach nothing but a folder for temporary files.
+/// The conformance suite for a plugin file. Each check is a process of its own, whose host services
+/// can access only a folder for temporary files.
 pub struct Conformance<'a> {
     runtime: &'a Runtime,
     file: &'a Path,
@@ -123,10 +123,10 @@ pub struct Conformance<'a> {
 }
 
 impl<'a> Conformance<'a> {
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// When there can be none.
+    /// If the folder cannot be created.
     pub fn new(runtime: &'a Runtime, file: &'a Path) -> Result<Self, Error> {
         let folder = TempDir::with_prefix("jaato-check-").map_err(|error| {
             let text = format!("cannot make a folder for temporary files: {error}");
@@ -135,10 +135,10 @@ impl<'a> Conformance<'a> {
         Ok(Self { runtime, file, folder })
     }
 
-    /// Runs one of [`conformance_checks`]; returns what does not hold.
+    /// Runs one of [`conformance_checks`]. Returns the violation, if there is one.
     ///
     /// # Errors
-    /// How the plugin kept the check from its end: it hung, it died.
+    /// Why the check did not finish: for example, the plugin hung or crashed.
     pub async fn run(&self, check: &str) -> Result<Option<String>, Error> {
         let [worker, conform] = CONFORM_ARGUMENTS;
         let errand = Errand {

@@ -1,4 +1,4 @@
-//! What a session that another one opens shares with its opener.
+//! The state that a child session shares with its opener.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use jaato_types::child::{ChildOpen, ObjectsLent};
 
 /// A session that another one opens.
 pub struct Child {
-    /// Who opens it.
+    /// The session that opens the child.
     pub opener: SessionId,
-    /// What it is like.
+    /// The requested properties.
     pub asked: ChildOpen,
-    /// What it shares with its opener.
+    /// What the child shares with its opener.
     pub lent: Lent,
 }
 
 impl Child {
-    /// Lays over a setup what the child shares with its opener.
+    /// Applies what the child shares with its opener to a setup.
     pub fn set_up(&self, setup: &mut SessionSetup) {
         let Self { asked, lent, .. } = self;
         setup.rules = Arc::clone(&lent.rules);

@@ -1,6 +1,5 @@
-//! Which tools stand in requests from the start: the core tools of the plugins, in a fixed order,
-//! as far as they fit into what a model is given for tools. The rest is found when it is looked
-//! for.
+//! Chooses the tools that requests offer from the start: the plugins' core tools in a fixed order,
+//! as far as they fit the model's budget for tools. The model finds the others on demand.
 
 use std::collections::BTreeSet;
 
@@ -9,34 +8,35 @@ use jaato_session::{estimate_tokens, tools_that_find};
 use jaato_types::{Availability, PluginName, ToolName, ToolSpec, touches};
 use serde_json::json;
 
-/// Traits of tools that do the same in two forms: a model is given the one that it knows.
+/// Traits of tools that do the same job in two forms. A model gets the form that it knows.
 const EDITS_BY_PATCH: &str = "edits_by_patch";
 const EDITS_BY_TEXT: &str = "edits_by_text";
 
 /// What core tools may cost a model.
 #[derive(Debug, Clone)]
 pub struct CoreBudget {
-    /// Tokens, roughly, of tools and instructions of their plugins.
+    /// Approximate tokens for the tools and the instructions of their plugins.
     pub tokens_max: u64,
     /// How the model edits files.
     pub edits: Edits,
-    /// The tools that the model names, in place of all others if one of them is there.
+    /// The tools that the model's configuration names. If any of them exists, they replace all
+    /// others.
     pub named: Vec<ToolName>,
 }
 
-/// How a model edits files. The tools of the other form are found when they are looked for.
+/// How a model edits files. Tools of the other form are found on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edits {
-    /// In all forms: a user named the tools.
+    /// In all forms, because the user chose the tools.
     AllForms,
     /// By patches.
     ByPatch,
-    /// By texts that are replaced.
+    /// By replacing text.
     ByText,
 }
 
 impl Edits {
-    /// Tells how a model edits.
+    /// Returns how a model edits files.
     pub fn of(model: &str) -> Self {
         if jaato_model_facts::edits_by_patch(model) { Self::ByPatch } else { Self::ByText }
     }
@@ -55,8 +55,8 @@ impl CoreBudget {
     /// All core tools.
     pub const ALL: Self = Self { tokens_max: u64::MAX, edits: Edits::AllForms, named: Vec::new() };
 
-    /// Returns the core tools that fit, up to the first that does not: those that are named first
-    /// in that order, then the others by name, and those that a plugin has set while it runs.
+    /// Returns the core tools up to the first one that does not fit: first those named in `first`,
+    /// in that order, then the others by name, and last those that a plugin has set while it runs.
     pub fn fitting<'a>(
         &self,
         tools: impl Iterator<Item = ToolEntry<'a>>,
@@ -83,7 +83,7 @@ impl CoreBudget {
             let by_name = || a.spec.name.as_str().cmp(b.spec.name.as_str());
             (place(a), a.is_set).cmp(&(place(b), b.is_set)).then_with(by_name)
         });
-        // With more than fits, the host's own tools that find the others stand there too.
+        // If not everything fits, requests also offer the host's own tools that find the others.
         let own: u64 = tools_that_find().iter().map(tokens).sum();
         let mut left = self.tokens_max.saturating_sub(own);
         let mut instructed: BTreeSet<&PluginName> = BTreeSet::new();
@@ -93,8 +93,8 @@ impl CoreBudget {
             if !instructed.contains(tool.plugin) {
                 cost += instructions(registry, tool.plugin).map_or(0, estimate_tokens);
             }
-            // No smaller one of further behind in its place: half of what belongs together is worse
-            // than nothing of it.
+            // Do not fill the gap with a smaller tool from further down: half of a group of tools
+            // is worse than none of it.
             let Some(rest) = left.checked_sub(cost) else { break };
             left = rest;
             instructed.insert(tool.plugin);
@@ -104,13 +104,13 @@ impl CoreBudget {
     }
 }
 
-/// What a plugin says to the model while one of its tools stands in requests.
+/// Returns a plugin's instructions to the model while one of its tools is in requests.
 pub fn instructions<'a>(registry: &'a Registry, plugin: &PluginName) -> Option<&'a str> {
     let description = registry.plugin(plugin.as_str())?.description()?;
     description.instructions.as_deref()
 }
 
-/// What a tool costs, about: providers write it in ways of their own.
+/// Estimates the cost of a tool. Providers write tools in different ways.
 fn tokens(spec: &ToolSpec) -> u64 {
     let shown = json!({
         "name": spec.name,

@@ -1,5 +1,5 @@
-//! How what is asked of a provider or a gc reaches its plugin: in one frame or, where the history
-//! is larger than that, as a call that reads it piece by piece.
+//! Sends a provider's or gc's request to its plugin: in one frame or, if the history is too large
+//! for one, as a call that reads it piece by piece.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use crate::host::Host;
 
-/// Asks a plugin, and waits for the answer's frame.
+/// Asks a plugin and waits for the answer's frame.
 ///
 /// # Errors
-/// As the plugin answers. For what is larger than anything that crosses, or than what this plugin
-/// takes, `context_overflow` of a completion, upon which less is sent, and `limit_reached` of a
+/// The plugin's error. If the request is larger than the boundary or this plugin allows:
+/// `context_overflow` for a completion, so that the session sends less, and `limit_reached` for a
 /// plan.
 pub async fn ask(
     host: &Host,
@@ -36,7 +36,7 @@ pub async fn ask(
             let json: Arc<[u8]> = serde_json::to_vec(request).map_err(unwritten)?.into();
             if json.len() > REQUEST_BYTES_MAX {
                 let text = format!(
-                    "the history is {} bytes long: at most {REQUEST_BYTES_MAX} can be sent",
+                    "the history has {} bytes, but the limit is {REQUEST_BYTES_MAX}",
                     json.len()
                 );
                 return Err(Error::new(too_large(of), text));
@@ -57,9 +57,9 @@ fn explain_unknown(error: Error, of: LargeOf, plugin: &PluginName) -> Error {
     if error.kind != ErrorKind::UnknownOperation {
         return error;
     }
-    let text = format!("the history is larger than 8 MiB, which is all that `{plugin}` takes");
+    let text = format!("the history is larger than 8 MiB, the limit of `{plugin}`");
     Error::new(too_large(of), text)
-        .with_hint("an edition of the plugin that answers `large` takes more")
+        .with_hint("a version of the plugin that supports `large` accepts more")
 }
 
 fn too_large(of: LargeOf) -> ErrorKind {

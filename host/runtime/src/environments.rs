@@ -1,4 +1,4 @@
-//! What embedders and people reach of execution environments.
+//! Execution environments for embedders and users.
 
 use jaato_environments::{EnvironmentListed, SharedEnvironment};
 use jaato_session::Cancel;
@@ -11,17 +11,16 @@ use tokio::sync::mpsc;
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// Lists the execution environments that can be used, by name.
+    /// Lists the available execution environments by name.
     pub fn environments(&self) -> Vec<EnvironmentListed> {
         self.host().environments.list()
     }
 
-    /// Reads options of an environment as a command line gives them, each a key and a text: by what
-    /// the plugin says of its settings.
+    /// Parses environment options from the command line, each a key and a text, according to the
+    /// plugin's settings.
     ///
     /// # Errors
-    /// `configuration` when no plugin offers the environment, for a setting that it has not, and
-    /// for one that is given twice.
+    /// `configuration` if no plugin offers the environment, or a setting is unknown or given twice.
     pub fn environment_options(
         &self,
         name: &str,
@@ -30,11 +29,11 @@ impl Runtime {
         self.host().environments.options(name, given)
     }
 
-    /// Makes an environment that several sessions may share. Nothing is set up yet. The options win
-    /// over its plugin's configuration.
+    /// Creates an environment that several sessions may share, without setting it up yet. The
+    /// options win over its plugin's configuration.
     ///
     /// # Errors
-    /// When no plugin offers it, or it has no such option.
+    /// If no plugin offers it, or it has no such option.
     pub fn environment(
         &self,
         name: &str,
@@ -43,11 +42,11 @@ impl Runtime {
         self.host().environments.shared(name, options)
     }
 
-    /// Runs a program in a session's environment, with nobody's leave but the caller's; `take` is
-    /// given what it prints, `input` gives what it reads (none: nothing; an empty piece: the end).
+    /// Runs a program in a session's environment without a permission check. `take` receives its
+    /// output and `input` provides its input: `None` means no input, an empty piece ends it.
     ///
     /// # Errors
-    /// What keeps it from being run; `cancelled`.
+    /// Why the program cannot run, or `cancelled`.
     pub async fn execute(
         &self,
         session: &SessionId,
@@ -59,10 +58,10 @@ impl Runtime {
         self.host().environments.execute(session, spawn, input, cancel, take).await
     }
 
-    /// Tells what a session's environment is; sets it up. `notice` is told what goes on meanwhile.
+    /// Sets up a session's environment and returns its facts. `notice` receives progress messages.
     ///
     /// # Errors
-    /// What keeps it from being ready.
+    /// Why the environment is not ready.
     pub async fn environment_of(
         &self,
         session: &SessionId,

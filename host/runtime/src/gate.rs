@@ -1,4 +1,4 @@
-//! What rules may know of the place where a session's calls run, and the files with rules.
+//! Tells rules about the place where a session's calls run, and loads the files with rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::ledger::ledger_path;
 use crate::patterns::expand;
 use crate::repository;
 
-/// The execution environment that is this machine: paths mean there what they mean here.
+/// The local execution environment, in which paths mean the same as for the host.
 const LOCAL: &str = "local";
 
-/// The gate of the host: rules, and a place to which they apply.
+/// The host's gate: rules, and the place to which they apply.
 pub(crate) struct HostGate {
     place: CallPlace,
     environments: Arc<Environments>,
@@ -32,8 +32,8 @@ pub(crate) struct HostGate {
 }
 
 impl HostGate {
-    /// Makes the gate of a session. If the program that runs jaato made the environment, jaato does
-    /// not know the place of its files.
+    /// Creates the gate of a session. If the embedding program created the environment, jaato does
+    /// not know where its files are.
     pub(crate) fn of(host: &Host, session: SessionId, is_anothers: bool) -> Self {
         let mut place = host.place.get_or_init(|| call_place(&host.setup)).clone();
         if is_anothers {
@@ -65,24 +65,24 @@ impl Gate for HostGate {
     }
 }
 
-/// Returns the names that a pattern may stand for, if files of this machine are meant.
+/// Returns the names that a pattern may match, if it refers to files of this machine.
 pub(crate) fn expand_in(place: &CallPlace, pattern: &Path) -> Option<Vec<PathBuf>> {
     let is_local = place.directory.is_some() && pattern.is_absolute();
     if is_local { expand(pattern) } else { None }
 }
 
-/// Tells whether the repository of the working directory configures nothing that `git` runs when it
-/// only reads.
+/// Returns true if the working directory's repository configures nothing that a read-only `git`
+/// command runs.
 pub(crate) fn is_plain_in(place: &CallPlace) -> bool {
     place.directory.as_deref().is_some_and(repository::is_plain)
 }
 
-/// Returns where calls of a host run, as rules see it.
+/// Returns the place where a host's calls run, as rules see it.
 pub fn call_place(setup: &Setup) -> CallPlace {
     let is_local = setup.config.environment == LOCAL;
     let workspace = match &setup.workspace_state {
         WorkspaceState::Trusted(_) => WorkspaceTrust::Trusted,
-        // Nothing to trust is no trust: what lies there is still anybody's code.
+        // With nothing to trust there is no trust: anyone may have written the code there.
         WorkspaceState::Nothing
         | WorkspaceState::Untrusted { .. }
         | WorkspaceState::Changed { .. } => WorkspaceTrust::Untrusted,
@@ -97,7 +97,7 @@ pub fn call_place(setup: &Setup) -> CallPlace {
     }
 }
 
-/// Returns jaato's own folders and files, as they are written and where links lead.
+/// Returns jaato's own folders and files, both as written and with links resolved.
 fn own_folders(setup: &Setup) -> Vec<PathBuf> {
     let config = &setup.config;
     let mut own: Vec<PathBuf> = setup.folders.all().into_iter().map(Path::to_owned).collect();
@@ -115,7 +115,7 @@ fn own_folders(setup: &Setup) -> Vec<PathBuf> {
     own
 }
 
-/// Returns the path without links, as far as something is there.
+/// Resolves the links in the existing part of a path.
 fn real(path: &Path) -> Option<PathBuf> {
     let there = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
     let (part, resolved) = there?;
@@ -128,12 +128,12 @@ fn named_rules(setup: &Setup) -> Option<PathBuf> {
     Some(setup.workspace.working_directory().join(named))
 }
 
-/// Reads the files with rules that hold for a host.
+/// Reads the files with rules that apply to a host.
 pub fn rule_files(setup: &Setup) -> RuleFiles {
     read_rules(setup, setup.trusted_workspace())
 }
 
-/// The same without those of a workspace.
+/// Like [`rule_files`], without the workspace's files.
 pub(crate) fn own_rule_files(setup: &Setup) -> RuleFiles {
     read_rules(setup, None)
 }

@@ -1,4 +1,5 @@
-//! A gc plugin as the session sees it. It is found and opened when a plan is first asked for.
+//! The session's view of a gc plugin. The plugin is found and opened with the first request for a
+//! plan.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +14,7 @@ use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, 
 use crate::crossing;
 use crate::host::Host;
 
-/// What every gc's name begins with; people may leave it out.
+/// The prefix of every gc's name. Users may omit it.
 const PREFIX: &str = "gc-";
 
 /// The gc of one session.
@@ -25,15 +26,15 @@ pub struct PluginGc {
 }
 
 impl PluginGc {
-    /// Makes it for a session, from what `[gc] plugin` names.
+    /// Creates the gc that `[gc] plugin` names, for a session.
     pub fn new(host: Arc<Host>, session: SessionId) -> Self {
         let plugin = resolve(&host.registry(), &host.setup.config.gc.plugin);
         Self { host, plugin, session, facts: OnceLock::new() }
     }
 
-    /// Gives it the session's facts, which exist only once the session does.
+    /// Sets the session's facts, which exist only after the session does.
     pub fn set_facts(&self, facts: SharedFacts) {
-        // A second set would be of the same session.
+        // A second call can only bring the same session's facts.
         let _ = self.facts.set(facts);
     }
 
@@ -48,7 +49,7 @@ impl PluginGc {
         Frame::read(&asked.await?).map_err(misbehaved)
     }
 
-    /// Says why the plugin cannot be the gc.
+    /// Returns an error if the plugin cannot be the gc.
     fn check(&self) -> Result<(), Error> {
         let name = &self.plugin;
         let catalog = self.host.plugins.plugins.for_call(&self.session, name.as_str());
@@ -59,7 +60,7 @@ impl PluginGc {
             );
         };
         if !entry.candidate.manifest.kinds.contains(&Kind::Gc) {
-            let text = format!("plugin `{name}`, which `[gc] plugin` names, is no gc");
+            let text = format!("plugin `{name}`, which `[gc] plugin` names, is not a gc");
             return Err(
                 Error::new(ErrorKind::Configuration, text).with_hint(known(&self.host.registry()))
             );
@@ -93,9 +94,9 @@ impl Gc for PluginGc {
     }
 }
 
-/// Says that no plugin has the name that a person gives in `[gc] plugin`, and which have.
+/// Returns an error text if no plugin has the name from `[gc] plugin`. Lists the existing gcs.
 pub fn problem(registry: &Registry, config: &Config) -> Option<String> {
-    // Without the default one nothing is wrong: contexts are cut where they must be.
+    // A missing default gc is fine: the session cuts contexts itself when it must.
     if config.gc.plugin == GcSettings::default().plugin {
         return None;
     }
@@ -112,13 +113,13 @@ fn known(registry: &Registry) -> String {
     let gcs = registry.plugins().iter().filter(is_gc);
     let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
     match names.as_slice() {
-        [] => "no gc plugin is there: `jaato doctor` tells where plugins are looked for".into(),
+        [] => "no gc plugin was found: `jaato doctor` shows the plugin folders".into(),
         names => format!("known gcs are: {}", names.join(", ")),
     }
 }
 
-/// Finds the plugin that a person means: by its name, or as the seeds name it: `truncate`,
-/// `gc_truncate`.
+/// Finds the plugin that the user means by its full name, or by the name that seeds use: `truncate`
+/// or `gc_truncate`.
 fn resolve(registry: &Registry, given: &str) -> PluginName {
     let dashed = given.replace('_', "-");
     let with_prefix = format!("{PREFIX}{}", dashed.trim_start_matches(PREFIX));

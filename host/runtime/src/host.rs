@@ -1,4 +1,4 @@
-//! What sessions and their ports share: the rooms of the host, put together.
+//! The parts of the host that sessions and their ports share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -16,47 +16,47 @@ use jaato_terminals::Terminals;
 use jaato_types::SessionId;
 use parking_lot::Mutex;
 
-/// What tells plugins of a session's events.
+/// Reports a session's events to plugins.
 pub(crate) trait EventTap: Send + Sync {
-    /// Gives what exists only once the session does.
+    /// Provides the parts that exist only once the session does.
     fn begin(&self, emitter: Emitter, facts: SharedFacts);
 
-    /// Tells the plugins what still waits, as far as they take it in time, and ends.
+    /// Reports the remaining events, as far as the plugins take them in time, and stops.
     fn end(&self) -> BoxFuture<'_, ()>;
 }
 
 /// What sessions and their ports share.
 pub struct Host {
-    /// What tells plugins of each session's events, while it lives.
+    /// The event tap of each open session.
     pub(crate) taps: Mutex<HashMap<SessionId, Arc<dyn EventTap>>>,
     pub(crate) setup: Arc<Setup>,
-    /// Where calls run, found with the first session.
+    /// Where calls run. Set by the first session.
     pub(crate) place: OnceLock<CallPlace>,
     /// Calls plugins.
     pub(crate) plugins: Arc<PluginCaller>,
-    /// What plugins may ask for.
+    /// The services that plugins may use.
     pub(crate) services: Arc<HostServices>,
     pub(crate) environments: Arc<Environments>,
-    /// What people see and join.
+    /// The terminals that users see and join.
     pub(crate) terminals: Arc<Terminals>,
     pub(crate) log: Log,
-    /// None where the person switched it off.
+    /// `None` if the user disabled it.
     pub(crate) ledger: Option<Ledger>,
 }
 
 impl Host {
-    /// Returns who has which name at this moment.
+    /// Returns the current registry of names.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.plugins.registry()
     }
 
-    /// Says where a tool or a command stands in its session while it is not called.
+    /// Returns the site of a tool or a command in its session while it is not being called.
     pub(crate) fn site_of_tool(&self, has_model: bool, name: &str, scope: &CallScope) -> CallSite {
         self.environments.site(&scope.session).for_tool(name, has_model, scope)
     }
 
-    /// Forgets a session that is over: what its plugins keep open is closed first, then they end,
-    /// then what they had in its environment.
+    /// Removes a finished session: first closes the resources of its plugins, then ends their
+    /// instances, then removes what they had in its environment.
     pub(crate) async fn close_session(&self, session: &SessionId) {
         let tap = self.taps.lock().remove(session);
         if let Some(tap) = tap {

@@ -1,17 +1,16 @@
-//! Width and height of PNG, JPEG, GIF and WebP images, and whether a file is whole. Pure.
+//! Reads the size of PNG, JPEG, GIF and WebP images, and whether a file is complete. Pure.
 //!
-//! Nothing is decoded: the headers say how large an image is, and the frame of the file says where
-//! it ends.
+//! Nothing is decoded: the headers give the image's size, and the file's structure gives its end.
 
 use jaato_types::media_type::media_type_of;
 
 const CUT: &str = "the file is damaged: it ends in the middle";
-const NO_SIZE: &str = "the file is damaged: it does not say how large the image is";
+const NO_SIZE: &str = "the file is damaged: the size of the image is missing";
 
-/// What the bytes of a file show.
+/// What the bytes of a file contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A whole image of so many pixels.
+    /// A complete image with this many pixels.
     Image { width: u32, height: u32 },
     /// An image that no program can show, and why.
     Damaged(&'static str),
@@ -19,7 +18,7 @@ pub(crate) enum Shape {
     Unknown,
 }
 
-/// Looks at the bytes of a whole file.
+/// Examines all bytes of a file.
 pub(crate) fn shape_of(bytes: &[u8]) -> Shape {
     let (size, is_whole) = match media_type_of(bytes) {
         Some("image/png") => (size_of_png(bytes), is_whole_png(bytes)),
@@ -56,27 +55,28 @@ fn is_whole_png(bytes: &[u8]) -> bool {
     false
 }
 
-/// Follows the segments up to the one that begins a frame.
+/// Follows the segments up to the start of a frame.
 fn size_of_jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
-        // Any number of fill bytes may stand before a marker.
+        // Any number of fill bytes may precede a marker.
         let marker = bytes.get(at..)?.iter().position(|byte| *byte != 0xff).filter(|it| *it > 0)?;
         at += marker;
         match *bytes.get(at)? {
-            // Huffman tables, an extension and arithmetic coding have numbers of frames too.
+            // Huffman tables, an extension and arithmetic coding use numbers in the range of
+            // frames.
             0xc4 | 0xc8 | 0xcc => {}
             0xc0..=0xcf => {
                 let sides = bytes.get(at + 4..at + 8)?;
                 let side = |at: usize| u32::from(u16::from_be_bytes([sides[at], sides[at + 1]]));
                 return Some((side(2), side(0)));
             }
-            // No segment follows these.
+            // These markers have no segment.
             0x01 | 0xd0..=0xd8 => {
                 at += 1;
                 continue;
             }
-            // The image begins, or ends, and no frame did.
+            // The scan or the end comes before any frame.
             0xd9 | 0xda => return None,
             _ => {}
         }
@@ -85,7 +85,7 @@ fn size_of_jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Looks for the end of the image. Cameras write more behind it.
+/// Finds the end of the image. Cameras write more data after it.
 fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let scan = bytes.windows(2).position(|pair| pair == [0xff, 0xda]);
     scan.is_some_and(|scan| bytes[scan..].windows(2).rev().any(|pair| pair == [0xff, 0xd9]))
@@ -95,7 +95,7 @@ fn size_of_gif(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((small(bytes, 6)?, small(bytes, 8)?))
 }
 
-/// Follows the blocks up to the trailer. Viewers show an image without one as well.
+/// Follows the blocks up to the trailer. Viewers also show an image without a trailer.
 fn is_whole_gif(bytes: &[u8]) -> bool {
     let follow = || -> Option<()> {
         let table = |flags: u8| if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
@@ -109,7 +109,7 @@ fn is_whole_gif(bytes: &[u8]) -> bool {
                     at += 11 + table(*bytes.get(at + 9)?);
                     has_image = true;
                 }
-                // A trailer, or what viewers take for one.
+                // A trailer, or a byte that viewers treat as one.
                 Some(_) => return Some(()),
             }
             loop {

@@ -1,4 +1,4 @@
-//! Finds the provider of a model, its plugin, and what is known of both without asking.
+//! Finds a model's provider, its plugin, and what is known about both without asking a server.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,27 +12,28 @@ use jaato_types::{Error, ErrorKind, ModelId, PluginName, Price, ToolName};
 use crate::host::Host;
 use crate::provider::Names;
 
-/// The provider of a model, and what is known of both.
+/// A model's provider, and what is known about both.
 pub(crate) struct KnownProvider {
     /// The provider's name.
     pub(crate) name: String,
     pub(crate) plugin: PluginName,
-    /// The same name and the plugin's own, where it is one of `[providers]`.
+    /// The provider's name in `[providers]` and the plugin's own, if the provider is configured
+    /// there.
     pub(crate) names: Option<Names>,
-    /// The model's context window in tokens, where known.
+    /// The model's context window in tokens, if known.
     pub(crate) context_limit: Option<u64>,
-    /// What the model costs, where known.
+    /// What the model costs, if known.
     pub(crate) price: Option<Price>,
     pub(crate) takes: ModelTakes,
-    /// Tokens that tools in each request may cost it, where it says so.
+    /// Maximum tokens for tools in each request, if the provider declares a limit.
     pub(crate) core_tokens_max: Option<u64>,
-    /// The tools that it is offered from the start, if it names some.
+    /// The tools offered from the start, if the provider names any.
     pub(crate) core_tools: Vec<ToolName>,
     pub(crate) has_one_conversation: bool,
 }
 
 impl Host {
-    /// Finds the provider of a model, and what is known of both.
+    /// Finds a model's provider and what is known about both.
     pub(crate) fn provider_of(&self, model: &ModelId) -> Result<KnownProvider, Error> {
         let Some((provider, name)) = model.split() else {
             let text = format!("the model `{model}` is not `provider/model`");
@@ -72,8 +73,7 @@ impl Host {
         })
     }
 
-    /// Tells what is known of a model without asking, where it is asked for at its vendor's own
-    /// server.
+    /// Returns what is known about a model without asking, if its vendor's own server provides it.
     pub(crate) fn facts_of(
         &self,
         provider: &str,
@@ -84,7 +84,8 @@ impl Host {
         jaato_model_facts::of(&vendor, model).filter(|_| is_asked)
     }
 
-    /// Returns the vendor whose models a provider has, and whether its own server is asked.
+    /// Returns the vendor of a provider's models, and whether the provider uses the vendor's own
+    /// server.
     pub(crate) fn vendor_of(&self, provider: &str, registry: &Registry) -> Option<(String, bool)> {
         let (entry, configured) = self.plugin_of(registry, provider, None).ok()?;
         let plugin = entry.candidate.manifest.name.as_str();
@@ -92,16 +93,16 @@ impl Host {
         self.services.vendor_of(entry, configured.as_ref(), edition)
     }
 
-    /// Lists the names that may stand before the slash of a model: those of `[providers]`, those of
-    /// plugins, and the servers that these know.
+    /// Lists the names that may precede the slash in a model's name: names in `[providers]`, names
+    /// of plugins' providers, and servers that these know.
     pub(crate) fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
         let configured = self.setup.config.provider_settings.keys().map(String::as_str);
         let all = configured.chain(registry.providers()).chain(registry.presets());
         all.map(str::to_owned).collect()
     }
 
-    /// Finds the plugin of a provider, and the provider's name where it is one of `[providers]`.
-    /// The error names the model for which it is looked for.
+    /// Finds a provider's plugin, and the provider's name if it is one of `[providers]`. The error
+    /// names the model for which the caller needs the provider.
     pub(crate) fn plugin_of<'a>(
         &self,
         registry: &'a Registry,
@@ -120,8 +121,7 @@ impl Host {
             let text = format!("no plugin offers the provider `{provider}`{of}");
             let known: Vec<String> = self.provider_names(registry).into_iter().collect();
             let hint = if known.is_empty() {
-                "no provider plugin was found: `jaato doctor` tells where they are looked for"
-                    .to_owned()
+                "no provider plugin was found: `jaato doctor` shows the plugin folders".to_owned()
             } else {
                 format!("known providers are: {}", known.join(", "))
             };

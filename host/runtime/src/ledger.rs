@@ -1,4 +1,4 @@
-//! The ledger of a runtime: which file, and the tap on each session's events that feeds it.
+//! The ledger of a runtime: chooses its file and feeds it from each session's events.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use parking_lot::Mutex;
 use jaato_catalog::Setup;
 use jaato_log::Log;
 
-/// Returns the file of the ledger that a setup names.
+/// Returns the ledger's file according to a setup.
 ///
 /// # Errors
-/// When it names none and the system names no home.
+/// If the setup names no file and the system reports no home directory.
 pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHome> {
     setup.config.ledger.path.clone().map_or_else(|| setup.folders.ledger(), Ok)
 }
 
-/// Makes the ledger of a setup; none where it is switched off, or where the system names no home
-/// and nobody names a file: such a process is nobody's, and has no books. Touches no file yet.
+/// Creates the ledger of a setup. Returns `None` if it is disabled, or if there is neither a home
+/// directory nor a configured file. Touches no file yet.
 pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
     let path = ledger_path(setup).ok().filter(|_| setup.config.ledger.enabled)?;
     let log = log.clone();
-    // A file that the person named may lie where others write too; ours may not.
+    // Other users may write to the folder of a configured file, but not to jaato's own.
     let path = match jaato_places::check_file(&path, &Owners::own()) {
         Err(error) if setup.config.ledger.path.is_none() && !error.is_missing() => {
             Err(error.to_string())
@@ -35,7 +35,7 @@ pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
     Some(Ledger::new(path, Box::new(move |text| log.line(1, "ledger", text))))
 }
 
-/// Passes a session's events on, and makes records of them on the way.
+/// Forwards a session's events and records them in the ledger.
 pub(crate) struct Recorded {
     ledger: Ledger,
     to: Arc<dyn EventSink>,
@@ -45,8 +45,8 @@ pub(crate) struct Recorded {
 
 struct State {
     recorder: Recorder,
-    /// Notices of the ledger that went among the session's events: what follows counts on behind
-    /// them.
+    /// Number of ledger notices inserted among the session's events. Later events are renumbered by
+    /// it.
     inserted: u64,
 }
 
@@ -54,7 +54,7 @@ impl Recorded {
     /// Taps a session's events.
     pub(crate) fn new(ledger: Ledger, to: Arc<dyn EventSink>) -> Self {
         let mut key = [0; 32];
-        // Without chance there is no digest that could not be guessed back, so there is none.
+        // Without a random key, a digest could be guessed, so write no digests.
         let key = getrandom::fill(&mut key).is_ok().then(|| DigestKey::new(key));
         let state = Mutex::new(State { recorder: Recorder::new(key), inserted: 0 });
         Self { ledger, to, clock: SystemClock::new(), state }
@@ -63,7 +63,7 @@ impl Recorded {
 
 impl EventSink for Recorded {
     fn event(&self, mut envelope: Envelope) {
-        // Held while the events go on, so that they keep their order whoever calls.
+        // Held while the events are forwarded, so that they keep their order across threads.
         let mut state = self.state.lock();
         let now = Now { wall_ms: self.clock.wall_ms(), monotonic_ms: self.clock.monotonic_ms() };
         for record in state.recorder.take(&envelope, now) {

@@ -1,15 +1,15 @@
-//! The host's crates wired together: what the binary, tests and embedders stand on.
+//! Connects the host's crates: the base for the binary, tests and embedders.
 //!
-//! [`Setup`] reads folders, trust and configuration; [`Runtime`] finds the plugins; sessions and
-//! calls run on it. It prints nothing: everything that happens is an event, an answer or a line in
-//! the log. [`Runtime::watch_plugins`] lets sessions that live long take plugin files that are
-//! replaced.
+//! [`Setup`] reads folders, trust and configuration. [`Runtime`] finds the plugins, and sessions
+//! and calls run on it. This crate prints nothing: everything that happens is an event, an answer
+//! or a line in the log. [`Runtime::watch_plugins`] lets long-lived sessions pick up replaced
+//! plugin files.
 //!
-//! Needs tokio with I/O and time; a current-thread runtime will do. The executable must become the
-//! guardian when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as `jaato
-//! plugin-worker` does; or [`Setup::executable`] names an installed `jaato`, which does both. A
-//! program that does neither is refused in the process that was to be its guardian or worker, and
-//! its first child fails with what to do:
+//! Needs tokio with I/O and time. A current-thread runtime is enough. The executable must become
+//! the guardian when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as
+//! `jaato plugin-worker` does. Alternatively, [`Setup::executable`] names an installed `jaato`,
+//! which does both. In a program that does neither, the first child fails with an error that says
+//! what to do:
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -75,19 +75,19 @@ mod start_session;
 mod tools;
 mod watching;
 
-/// The configuration and what the person trusts.
+/// The configuration and the user's trust decisions.
 pub use jaato_config as config;
-/// Reading plugin files.
+/// Reads plugin files.
 pub use jaato_loader as loader;
-/// What is decided about calls.
+/// Decides about calls.
 pub use jaato_policy as policy;
-/// Who has which name.
+/// Assigns names to plugins.
 pub use jaato_registry as registry;
-/// The turn loop and the traits that it stands on.
+/// The turn loop and the traits that it depends on.
 pub use jaato_session as session_loop;
-/// The ledger: its records, and what they come to.
+/// The ledger: its records and their totals.
 pub use jaato_store as store;
-/// What crosses the plugin boundary.
+/// The types that cross the plugin boundary.
 pub use jaato_types as types;
 
 pub use attach::TEXT_BYTES_MAX;

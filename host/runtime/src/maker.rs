@@ -1,4 +1,4 @@
-//! What services ask of the host to make for plugins: models, and sessions of their own.
+//! Creates models and child sessions for services on behalf of plugins.
 
 use std::sync::{Arc, Weak};
 
@@ -16,12 +16,12 @@ use crate::child::Child;
 use crate::host::Host;
 use crate::start_session::SessionOptions;
 
-/// Makes them for a host that it does not keep.
+/// Creates them for a host without keeping it alive.
 pub struct Maker(pub Weak<Host>);
 
 impl Maker {
     fn host(&self) -> Result<Arc<Host>, Error> {
-        let over = || Error::new(ErrorKind::Unavailable, "the host is over");
+        let over = || Error::new(ErrorKind::Unavailable, "the host has ended");
         self.0.upgrade().ok_or_else(over)
     }
 }
@@ -118,7 +118,7 @@ impl Host {
     }
 }
 
-/// Shows the events of a child to its opener's person, and to the plugin that follows it.
+/// Shows a child's events to its opener's user and to the plugin that follows it.
 struct Both {
     person: Option<Arc<dyn EventSink>>,
     follower: Arc<dyn EventSink>,

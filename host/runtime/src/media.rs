@@ -1,4 +1,4 @@
-//! Size and shape of a session's images, read from their bytes.
+//! Reads the size and shape of a session's images from their bytes.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use jaato_types::SessionId;
 use crate::host::Host;
 use crate::image_shape::{Shape, shape_of};
 
-/// Largest blob whose bytes are looked at. A larger one is known by its length alone, and no
-/// provider takes it.
+/// Largest blob whose bytes are examined. For a larger blob only the length is known, and no
+/// provider accepts it.
 const LOOKED_AT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The blobs of one session.

@@ -1,4 +1,4 @@
-//! Which provider a model is of that is named without one, and what a session needs of a model.
+//! Finds the provider of a model that is named without one, and prepares a model for a session.
 
 use std::sync::Arc;
 
@@ -12,40 +12,38 @@ use crate::known_provider::KnownProvider;
 use crate::provider::PluginProvider;
 use crate::runtime::Runtime;
 
-/// The context window that is assumed where nobody knows it.
+/// The assumed context window if it is unknown.
 const CONTEXT_LIMIT_ASSUMED: u64 = 32_768;
 
 /// A model that a session can use.
 pub(crate) struct ReadyModel {
     pub(crate) setup: ModelSetup,
     pub(crate) provider: Arc<PluginProvider>,
-    /// Tokens that tools in each request may cost it, where it says so.
+    /// Maximum tokens for tools in each request, if the provider declares a limit.
     pub(crate) core_tokens_max: Option<u64>,
-    /// The tools that it is offered from the start, if it names some.
+    /// The tools offered from the start, if the model names any.
     pub(crate) core_tools: Vec<ToolName>,
 }
 
 impl Runtime {
-    /// Returns the configured model; one that is named without its provider with the one that it is
-    /// of, where that is clear.
+    /// Returns the configured model. If its name lacks the provider, adds it if it is unambiguous.
     pub fn model(&self) -> ModelId {
         self.host().model()
     }
 
-    /// Finds the model that a name stands for: a person's own for one, `provider/model`, or a
-    /// model's alone.
+    /// Finds a model by the user's own name for it, `provider/model`, or the model's name alone.
     ///
     /// # Errors
-    /// `configuration` for a model that no provider, or more than one, may have.
+    /// `configuration` if no provider, or more than one, may have the model.
     pub fn model_by_name(&self, name: &str) -> Result<NamedModel, Error> {
         self.host().model_by_name(name)
     }
 
-    /// Lets another model answer in a conversation from here on: the options are those that the
-    /// session was started with. An event tells what of the conversation it is not sent.
+    /// Switches a conversation to another model. `request` holds the options that the session was
+    /// started with. An event reports which parts of the conversation the model will not receive.
     ///
     /// # Errors
-    /// As [`Runtime::session`]; the conversation then stays with the model that it has.
+    /// As [`Runtime::session`]. On an error, the conversation keeps its model.
     pub fn change_model(
         &self,
         session: &mut Session,
@@ -60,24 +58,22 @@ impl Runtime {
 }
 
 impl Host {
-    /// Returns the configured model; one that is named without its provider with the one that it is
-    /// of, where that is clear.
+    /// Returns the configured model. If its name lacks the provider, adds it if it is unambiguous.
     pub(crate) fn model(&self) -> ModelId {
         let configured = &self.setup.config.model;
         let named = NamedModel { model: configured.clone(), alias: None };
         self.with_provider(named).map_or_else(|_| configured.clone(), |named| named.model)
     }
 
-    /// Finds the model that a name stands for: a person's own for one, `provider/model`, or a
-    /// model's alone.
+    /// Finds a model by the user's own name for it, `provider/model`, or the model's name alone.
     ///
     /// # Errors
-    /// `configuration` for a model that no provider, or more than one, may have.
+    /// `configuration` if no provider, or more than one, may have the model.
     pub(crate) fn model_by_name(&self, name: &str) -> Result<NamedModel, Error> {
         self.with_provider(self.setup.config.model_by_name(name.trim()))
     }
 
-    /// Makes a model ready for a session.
+    /// Prepares a model for a session.
     pub(crate) fn ready_model(
         self: &Arc<Self>,
         named: &NamedModel,
@@ -135,7 +131,7 @@ impl Host {
         };
         let (text, hint) = match candidates.as_slice() {
             [] => (
-                format!("nobody knows whose model `{name}` is: wants `provider/model`{or}"),
+                format!("the provider of model `{name}` is unknown: use `provider/model`{or}"),
                 "`jaato model list` tells which models there are".to_owned(),
             ),
             [first, ..] => (
@@ -146,9 +142,9 @@ impl Host {
         Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
     }
 
-    /// Lists the providers that may have a model of this name, by what is known without asking:
-    /// those that list it, else those that have models of its family; of several those with a key.
-    /// Where nobody knows the name it may be anybody's who has a key.
+    /// Lists the providers that may have a model of this name, without asking them: those that list
+    /// it, otherwise those with models of the same family. Of several, prefers those with a key.
+    /// For an unknown name, returns every provider with a key.
     fn providers_that_may_have(&self, model: &str) -> Vec<String> {
         let registry = self.registry();
         let names = self.provider_names(&registry);

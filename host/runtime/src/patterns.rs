@@ -1,14 +1,14 @@
-//! The names that a pattern of a shell stands for.
+//! Expands shell patterns to file names.
 
 use std::path::{Component, Path, PathBuf};
 
 use jaato_policy::{is_pattern, pattern_may_be};
 
-/// Most entries of folders that are looked at for one pattern. A shell would take long for it, too.
+/// Maximum number of folder entries examined for one pattern. A shell would be slow here as well.
 const ENTRIES_MAX: usize = 20_000;
 
-/// Returns every name that a pattern may stand for, and possibly more; `None` if they are too many,
-/// or if the pattern goes into folders of any depth.
+/// Returns every name that a pattern may match, and possibly more. Returns `None` if there are too
+/// many, or if the pattern includes folders of any depth.
 pub(crate) fn expand(pattern: &Path) -> Option<Vec<PathBuf>> {
     let mut names = vec![PathBuf::new()];
     let mut left = ENTRIES_MAX;
@@ -26,8 +26,8 @@ pub(crate) fn expand(pattern: &Path) -> Option<Vec<PathBuf>> {
     Some(names)
 }
 
-/// Returns the entries of folders whose names a pattern may be. A folder that cannot be read has
-/// none for a shell of the same user either.
+/// Returns the entries of folders whose names a pattern may match. An unreadable folder has no
+/// entries for a shell of the same user either.
 fn entries(folders: &[PathBuf], pattern: &str, left: &mut usize) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {
@@ -66,7 +66,7 @@ mod tests {
         };
         assert_eq!(names("*/x.rs"), [".c/x.rs", "a/x.rs", "b/x.rs"]);
         assert_eq!(names("b/*.md"), ["b/y.md"]);
-        // Brackets stand for any letters.
+        // Brackets match any letter.
         assert_eq!(names("[ab]/[xy]*").len(), 4);
         assert_eq!(names("none/*").len(), 0);
         assert_eq!(expand(&folder.path().join("**/x.rs")), None);

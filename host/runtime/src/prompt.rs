@@ -1,5 +1,5 @@
-//! Gathers what the system text is made of: the user's file, the workspace's `AGENTS.md`
-//! or `CLAUDE.md`, plugins' instructions, `--system`.
+//! Collects the parts of the system prompt: the user's file, the workspace's `AGENTS.md` or
+//! `CLAUDE.md`, plugins' instructions, and `--system`.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -14,17 +14,16 @@ use jaato_types::{Error, ErrorKind, ToolName, ToolSpec};
 use encoding_rs::UTF_8;
 use jaato_catalog::Setup;
 
-/// Largest file that joins the prompt, in bytes: more would leave a small model no room for the
-/// task.
+/// Largest prompt file, in bytes. More would leave a small model no space for the task.
 pub const PROMPT_FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The trait of tools that change files.
 const FILE_WRITER: &str = "file_writer";
 
-/// Gathers the parts.
+/// Collects the parts.
 ///
 /// # Errors
-/// When a file that the person named cannot be read, or is too large.
+/// If a file that the user named cannot be read or is too large.
 pub fn parts(
     setup: &Setup,
     registry: &Registry,
@@ -41,8 +40,8 @@ pub fn parts(
     Ok(PromptParts { user_file, agents_files, plugins: plugins.collect(), system })
 }
 
-/// Reads the file that the configuration names; one that a workspace names is inside of it, and no
-/// link leads out.
+/// Reads the configured prompt file. A file that a workspace names must be inside the workspace,
+/// also after links are resolved.
 fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
     let wrong = |text: String| {
         Error::new(
@@ -56,7 +55,7 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
     };
     let file = opened.map_err(|error| match &error.why {
         Why::System(error) => wrong(error.to_string()),
-        Why::NotAFile => wrong("it is no regular file".to_owned()),
+        Why::NotAFile => wrong("it is not a regular file".to_owned()),
         _ => wrong(error.to_string()),
     })?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
@@ -65,7 +64,7 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
     all.map_err(|error| wrong(error.to_string()))?;
     if read.len() as u64 > PROMPT_FILE_BYTES_MAX {
         return Err(wrong(format!(
-            "it has {bytes} bytes, at most {PROMPT_FILE_BYTES_MAX} are allowed"
+            "it has {bytes} bytes, but the limit is {PROMPT_FILE_BYTES_MAX}"
         )));
     }
     let Decoded { text, is_damaged, .. } = decode(&read, false);
@@ -95,16 +94,16 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
     Ok(parts)
 }
 
-/// A file of instructions as text.
+/// An instruction file as text.
 struct Decoded {
     text: String,
-    /// Whether bytes of it are no text and were replaced.
+    /// Whether invalid bytes were replaced.
     is_damaged: bool,
     is_utf16: bool,
 }
 
-/// Decodes UTF-8 and, if a byte order mark says so, UTF-16. Of one that is cut half a character at
-/// the end is left out.
+/// Decodes UTF-8 or, with a byte order mark, UTF-16. Drops a partial character at the end of a
+/// truncated file.
 fn decode(bytes: &[u8], is_cut: bool) -> Decoded {
     let (text, encoding, _) = UTF_8.decode(bytes);
     let whole = match is_cut {
@@ -115,12 +114,12 @@ fn decode(bytes: &[u8], is_cut: bool) -> Decoded {
     Decoded { text: whole.to_owned(), is_damaged, is_utf16: encoding != UTF_8 }
 }
 
-/// Says of which instruction files the model gets only the beginning, or not every byte.
+/// Returns notes about instruction files that are truncated or contain invalid bytes.
 pub fn notes_on_files(setup: &Setup) -> Vec<String> {
     let Some(workspace) = setup.trusted_workspace() else { return Vec::new() };
     let mut notes = Vec::new();
     for name in setup.workspace.agents_files(workspace) {
-        // What cannot be read is told when a session wants it.
+        // A session that needs an unreadable file reports it.
         let read = workspace.read_beginning(&name, PROMPT_FILE_BYTES_MAX as usize);
         let Ok(Some((bytes, size))) = read else { continue };
         let is_cut = size > bytes.len() as u64;
@@ -139,7 +138,7 @@ pub fn notes_on_files(setup: &Setup) -> Vec<String> {
     notes
 }
 
-/// Tells the model which tools change files, if a request has such.
+/// Tells the model which tools change files, if the request has any.
 fn editing(registry: &Registry, tools: &BTreeSet<ToolName>) -> Option<PromptPart> {
     let writes = |tool: &ToolSpec| tool.traits.iter().any(|it| it == FILE_WRITER);
     let in_request = registry.tools().filter(|tool| tools.contains(&tool.spec.name));
@@ -153,7 +152,7 @@ fn editing(registry: &Registry, tools: &BTreeSet<ToolName>) -> Option<PromptPart
     (!names.is_empty()).then(|| PromptPart::new("editing", text))
 }
 
-/// Instructions of the plugins of which a tool stands in the request.
+/// Returns the instructions of plugins that have a tool in the request.
 fn instructions(registry: &Registry, tools: &BTreeSet<ToolName>) -> Vec<PromptPart> {
     let is_active = |name: &jaato_types::PluginName| {
         registry.tools().any(|tool| tool.plugin == name && tools.contains(&tool.spec.name))

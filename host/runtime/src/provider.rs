@@ -1,4 +1,4 @@
-//! A provider plugin as the session sees it.
+//! The session's view of a provider plugin.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::host::Host;
 pub struct PluginProvider {
     host: Arc<Host>,
     plugin: PluginName,
-    /// The name under `[providers]` by which it is asked, and the one that it has itself.
+    /// The name under `[providers]` by which it is called, and the plugin's own name.
     names: Option<Names>,
     model: ModelId,
     session: SessionId,
     facts: std::sync::OnceLock<SharedFacts>,
 }
 
-/// The names of a provider that a person has set up under one of their own.
+/// The names of a provider that the user configured under a name of their own.
 pub struct Names {
-    /// The person's.
+    /// The user's name.
     pub given: Arc<str>,
-    /// The plugin's.
+    /// The plugin's name.
     pub own: String,
 }
 
 impl PluginProvider {
-    /// Makes it for a model of a session.
+    /// Creates the provider for a model of a session.
     pub fn new(
         host: Arc<Host>,
         plugin: PluginName,
@@ -46,9 +46,9 @@ impl PluginProvider {
         Self { host, plugin, names, model, session, facts: std::sync::OnceLock::new() }
     }
 
-    /// Gives it the session's facts, which exist only once the session does.
+    /// Sets the session's facts, which exist only after the session does.
     pub fn set_facts(&self, facts: SharedFacts) {
-        // A second set would be of the same session.
+        // A second call can only bring the same session's facts.
         let _ = self.facts.set(facts);
     }
 
@@ -87,7 +87,8 @@ impl PluginProvider {
     }
 }
 
-/// Calls the provider by its own name in what it made itself: it knows no other.
+/// Replaces the configured name with the provider's own in its opaque parts, because the provider
+/// knows no other name.
 fn in_its_own_name<'a>(request: &'a Request, names: &Names) -> Cow<'a, Request> {
     let is_its = |part: &Part| matches!(part, Part::Opaque(it) if it.provider == *names.given);
     if !request.messages.iter().flat_map(|message| &message.parts).any(is_its) {
@@ -125,7 +126,7 @@ impl Provider for PluginProvider {
     }
 }
 
-/// The provider of a session in which only a person calls tools.
+/// The provider of a session in which only a user calls tools.
 pub struct NoProvider;
 
 impl Provider for NoProvider {

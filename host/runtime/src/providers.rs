@@ -1,4 +1,4 @@
-//! What a person is told of providers: where their servers are, and where their keys come from.
+//! Describes providers to the user: their servers and the sources of their keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,45 +13,44 @@ use crate::about_models;
 use crate::host::Host;
 use crate::runtime::Runtime;
 
-/// A provider, as a person has set it up.
+/// A provider as the user configured it.
 #[derive(Debug, Clone)]
 pub struct ProviderInfo {
-    /// The name before the slash of its models, as it is written in lists.
+    /// The name before the slash of its models, as lists show it.
     pub name: String,
-    /// The plugin that it is of.
+    /// The provider's plugin.
     pub plugin: PluginName,
-    /// Where its server is; none for one that needs none.
+    /// The server's address, or `None` if the provider needs no server.
     pub server: Option<String>,
-    /// The model for a request that names none; empty if it has none, and for a server that a
-    /// plugin knows or the user has set up under a name of its own.
+    /// The model for a request that names none. Empty if there is none, for a server that a plugin
+    /// knows, and for a provider that the user configured under a name of their own.
     pub default_model: String,
-    /// Whether it is a server that the plugin knows by name, and nobody has given it a key.
+    /// Whether this is a server that the plugin knows by name and that has no key.
     pub is_unused: bool,
-    /// Its keys, and where each was found. No key itself.
+    /// The provider's keys and where each was found, without the keys themselves.
     pub keys: Vec<KeyInfo>,
     /// Why it cannot be used.
     pub problem: Option<Error>,
 }
 
 impl Runtime {
-    /// Lists the providers: those of `[providers]`, and those of plugins under their own names.
-    /// Asks no server.
+    /// Lists the configured providers and the plugins' own. Contacts no server.
     pub fn providers(&self) -> Vec<ProviderInfo> {
         let registry = self.registry();
         let names = self.host().provider_names(&registry);
         names.iter().filter_map(|name| self.provider(name).ok()).collect()
     }
 
-    /// Tells of one provider.
+    /// Returns one provider.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// If there is no provider with this name.
     pub fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
         self.host().provider(name)
     }
 
-    /// Tells what is known of a provider's model: what a person says of it, what the provider said,
-    /// and what is known of its vendor's models without asking.
+    /// Returns what is known about a provider's model: the user's configuration, the provider's
+    /// answer, and built-in facts about its vendor's models.
     pub fn facts_about(&self, provider: &str, info: &ModelInfo) -> ModelFacts {
         let known =
             self.host().facts_of(provider, &info.name, &self.registry()).unwrap_or_default();
@@ -69,7 +68,8 @@ impl Runtime {
     /// Asks a provider for its models.
     ///
     /// # Errors
-    /// When there is none of that name; what it answers; when it takes longer than that.
+    /// If there is no provider with this name, it answers with an error, or it takes longer than
+    /// `wait`.
     pub async fn models_of_provider(
         &self,
         name: &str,
@@ -81,8 +81,8 @@ impl Runtime {
         self.models_of(entry, configured, wait).await
     }
 
-    /// Returns true if a provider lists a model, by its name or by one that only adds a date or a
-    /// version. A provider that lists no model may have any.
+    /// Returns true if a provider lists a model by its name, or by a name that only adds a date or
+    /// a version. A provider that lists no models may have any.
     ///
     /// # Errors
     /// As [`Runtime::models_of_provider`].
@@ -99,10 +99,10 @@ impl Runtime {
 }
 
 impl Host {
-    /// Tells of one provider.
+    /// Returns one provider.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// If there is no provider with this name.
     pub(crate) fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
         let registry = self.registry();
         let (entry, configured) = self.plugin_of(&registry, name, None)?;
@@ -133,8 +133,7 @@ impl Host {
             Ok(access) => (info.server, info.keys) = (access.server, access.keys),
             Err(error) => info.problem = Some(error),
         }
-        // A name that nobody set up and that is no provider's own is a server that the plugin
-        // knows.
+        // A name that is neither configured nor a provider's own is a server that the plugin knows.
         let is_set_up = self.setup.config.provider_settings.contains_key(name);
         let has_key = info.keys.iter().any(|key| key.found.is_some());
         info.is_unused = configured.is_some() && !is_set_up && !has_key;

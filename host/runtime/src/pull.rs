@@ -1,5 +1,5 @@
-//! Where the weights of a model come from: a file that a plugin declares and the host fetches, or
-//! the server of a provider, which fetches by itself.
+//! Finds where a model's weights come from: a file that a plugin declares and the host downloads,
+//! or a provider's server that downloads models itself.
 
 use jaato_instances::{CallSite, Facet, Tell, misbehaved};
 use jaato_registry::Status;
@@ -8,18 +8,19 @@ use jaato_types::{Asset, Error, ErrorKind, Frame, ModelId, PullModel, Pulled};
 
 use crate::runtime::Runtime;
 
-/// Where the weights of a model come from.
+/// The source of a model's weights.
 #[derive(Debug, Clone)]
 pub enum WeightsSource {
-    /// A file that the host fetches.
+    /// A file that the host downloads.
     Asset(Asset),
-    /// The model's provider, which may fetch models, or not.
+    /// The model's provider, which may be able to download models.
     Provider(ModelId),
 }
 
 impl Runtime {
-    /// Finds where the weights of a model come from; `None` where nobody has any. A model that
-    /// names a provider is of that one alone: two may have models of one name.
+    /// Finds the source of a model's weights, or `None` if there is none. A model that names a
+    /// provider comes only from that provider, because two providers may have models of the same
+    /// name.
     pub fn weights_source(&self, wanted: &ModelId) -> Option<WeightsSource> {
         let Some((provider, name)) = wanted.split() else {
             return declared(self.declared_assets(), wanted.as_str());
@@ -33,10 +34,10 @@ impl Runtime {
         declared(own, name).or_else(|| Some(WeightsSource::Provider(wanted.clone())))
     }
 
-    /// Lets the provider of a model fetch it, and waits for the end.
+    /// Asks a model's provider to download it, and waits until it is done.
     ///
     /// # Errors
-    /// `unknown_operation` where the provider fetches nothing; what it answers; `cancelled`.
+    /// `unknown_operation` if the provider downloads nothing, the provider's error, or `cancelled`.
     pub async fn pull_model(
         &self,
         model: &ModelId,

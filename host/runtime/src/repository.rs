@@ -1,9 +1,9 @@
-//! Whether a git repository configures nothing that `git` runs when it only reads.
+//! Checks that a git repository configures nothing that a read-only `git` command runs.
 //!
-//! Filters, text converters, pagers, monitors, signature programs and transports come from a
-//! repository's own configuration, and the author of the folder wrote that. A plain repository, as
-//! `git clone` and `git init` make it, has none of them. What is unknown is not plain. The user's
-//! own configuration counts as the user's word.
+//! A repository's own configuration can set filters, text converters, pagers, monitors, signature
+//! programs and transports, and its author wrote that configuration. A plain repository, as
+//! `git clone` and `git init` create it, has none of them. Unknown settings make a repository not
+//! plain. The user's own configuration is trusted.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 const CONFIG_BYTES_MAX: u64 = 64 * 1024;
 const INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Sections of a configuration, and the keys that run nothing.
+/// Sections of a configuration, and their keys that run nothing.
 const HARMLESS: &[(&str, &str)] = &[
     (
         "core",
@@ -30,22 +30,22 @@ const HARMLESS: &[(&str, &str)] = &[
     ("rerere", "enabled"),
 ];
 
-/// Files by which a repository has more configuration, more repositories inside, or a hook that
-/// runs when `git status` refreshes the index.
+/// Files that add configuration or nested repositories, or a hook that runs when `git status`
+/// refreshes the index.
 const NOT_PLAIN: [&str; 5] =
     ["modules", "commondir", "config.worktree", "hooks/post-index-change", "index.lock"];
 
-/// Tells whether the repository of a folder is plain. A folder without one is.
+/// Returns true if a folder's repository is plain, or if it has none.
 pub(crate) fn is_plain(folder: &Path) -> bool {
     for folder in folder.ancestors() {
         let git = folder.join(".git");
         match git.symlink_metadata() {
-            // A file or a link leads to a repository elsewhere.
+            // A file or a link points to a repository elsewhere.
             Ok(found) => return found.is_dir() && is_plain_repository(folder, &git),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(_) => return false,
         }
-        // A bare repository, or the folder of one whose other files are elsewhere.
+        // A bare repository, or the folder of a repository whose other files are elsewhere.
         if exists(&folder.join("HEAD")) {
             return false;
         }
@@ -64,14 +64,14 @@ fn is_plain_repository(folder: &Path, git: &Path) -> bool {
                 .is_some_and(|bytes| is_plain_index(&bytes)))
 }
 
-/// Returns true if `git` certainly takes a folder for a repository. If it does not, it searches the
-/// folders above.
+/// Returns true if `git` certainly treats a folder as a repository. Otherwise it searches the
+/// parent folders.
 fn is_repository(git: &Path) -> bool {
     let head = read(&git.join("HEAD"), CONFIG_BYTES_MAX).unwrap_or_default();
     let head = std::str::from_utf8(&head).unwrap_or_default().trim_end();
     let is_digest = head.len() == 40 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_head = is_digest || head.starts_with("ref: refs/");
-    // With the dot, only a folder that can be entered is one.
+    // With the dot, only a folder that can be entered counts.
     is_head && ["objects/.", "refs/."].iter().all(|name| git.join(name).is_dir())
 }
 
@@ -79,13 +79,13 @@ fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Reads a file that is no link and not too large.
+/// Reads a file unless it is a link or too large.
 fn read(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
     let found = path.symlink_metadata().ok()?;
     (found.is_file() && found.len() <= bytes_max).then(|| fs::read(path).ok()).flatten()
 }
 
-/// Tells whether a configuration has harmless keys alone, each on a line of its own.
+/// Returns true if a configuration contains only harmless keys, each on its own line.
 fn is_plain_config(text: &str) -> bool {
     let mut keys = "";
     text.lines().map(str::trim).all(|line| {
@@ -111,8 +111,8 @@ fn known_keys(section: &str) -> Option<&'static str> {
     known.filter(|_| inside.chars().all(is_plain)).map(|(_, keys)| *keys)
 }
 
-/// Tells whether an index holds no other repository: `git status` looks into those by their own
-/// configuration.
+/// Returns true if an index contains no nested repository. `git status` would inspect those by
+/// their own configuration.
 fn is_plain_index(bytes: &[u8]) -> bool {
     entries_are_plain(bytes).unwrap_or(false)
 }
@@ -123,7 +123,7 @@ const ENTRY_BYTES: usize = 62;
 /// Bytes of the digest at the end.
 const DIGEST_BYTES: usize = 20;
 
-/// Where the mode of an entry is, and that of another repository.
+/// The offset of an entry's mode, and the mode of a nested repository.
 const MODE_AT: usize = 24;
 const GITLINK: u32 = 0o160_000;
 
@@ -145,7 +145,7 @@ fn entries_are_plain(bytes: &[u8]) -> Option<bool> {
         // One to eight zero bytes follow, up to a multiple of eight.
         at += (length / 8 + 1) * 8;
     }
-    // A split index has its entries in another file: an extension says so. A digest comes last.
+    // An extension marks a split index, whose entries are in another file. A digest comes last.
     while at + 8 + DIGEST_BYTES <= bytes.len() {
         if bytes.get(at..at + 4)? == b"link" {
             return Some(false);
@@ -262,7 +262,7 @@ mod tests {
         change(&|folder| fs::write(folder.join(".git/index"), "DIRC").unwrap());
         change(&|folder| git(folder, &["update-index", "--index-version", "4"]));
         change(&|folder| git(folder, &["update-index", "--split-index"]));
-        // Git takes such a folder for none, and looks on.
+        // Git does not treat such a folder as a repository, and searches further.
         change(&|folder| fs::remove_file(folder.join(".git/HEAD")).unwrap());
         change(&|folder| fs::write(folder.join(".git/HEAD"), "ref: x").unwrap());
         change(&|folder| fs::remove_dir_all(folder.join(".git/refs")).unwrap());

@@ -1,4 +1,4 @@
-//! The runtime: the plugins that were found, and what runs them.
+//! The runtime: the discovered plugins, and the parts that run them.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -27,10 +27,11 @@ use crate::ledger::ledger_of;
 use crate::maker::Maker;
 use crate::prompt::notes_on_files;
 
-/// Lines that one plugin gets for what its description should not hold.
+/// Maximum number of lines per plugin about invalid parts of its description.
 const LEFT_OUT_TOLD_MAX: usize = 3;
 
-/// A host: what was found, and what runs it. Made once a process; sessions stand on it.
+/// A host: the discovered plugins, and the parts that run them. A process creates it once, and
+/// sessions run on it.
 pub struct Runtime {
     host: Arc<Host>,
     supervisor: Supervisor,
@@ -40,16 +41,16 @@ pub struct Runtime {
     described: usize,
 }
 
-/// What a person is to be told when everything has ended.
+/// What to tell the user after everything has ended.
 #[derive(Debug, Default)]
 pub struct Ending {
     /// The processes that commands had left running.
     pub processes: Vec<EndedProcess>,
     /// The processes of commands that had ended their keeper and the guardian.
     pub orphans: Vec<Orphan>,
-    /// What went wrong when the resources of plugins were closed, a line each.
+    /// Errors from closing the plugins' resources, one line each.
     pub resources: Vec<String>,
-    /// What went wrong with the ledger, a line each.
+    /// Errors of the ledger, one line each.
     pub ledger: Vec<String>,
 }
 
@@ -58,20 +59,20 @@ pub struct Ending {
 pub struct Model {
     /// `provider/model`.
     pub id: ModelId,
-    /// What the provider says of it.
+    /// What the provider reports about it.
     pub info: ModelInfo,
-    /// Whether its weights are here.
+    /// Whether its weights are on this machine.
     pub state: ModelState,
 }
 
-/// Where a model's weights are.
+/// The location of a model's weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelState {
-    /// It needs none on this machine.
+    /// The model needs no weights on this machine.
     Remote,
-    /// They are here.
+    /// The weights are on this machine.
     Here,
-    /// They are downloaded by `jaato model pull`, or on first use if `local.download` is set.
+    /// `jaato model pull` downloads them, or the first use does if `local.download` is set.
     Missing {
         /// Their size.
         bytes: u64,
@@ -79,14 +80,14 @@ pub enum ModelState {
 }
 
 impl Runtime {
-    /// Finds the plugins. Opens none; describes those that are new, each in a child of its own.
+    /// Finds the plugins without opening them. Describes new ones, each in its own child process.
     pub async fn start(setup: Setup) -> Self {
         let supervisor = supervisor(&setup);
         let discovery = discover(&setup, &supervisor).await;
         Self::with(setup, supervisor, discovery)
     }
 
-    /// Puts together what runs the plugins that were found.
+    /// Assembles the runtime from the discovered plugins.
     pub(crate) fn with(mut setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
@@ -154,13 +155,13 @@ impl Runtime {
         Self { host, supervisor, problems, setting_problems, has_broken_settings, described }
     }
 
-    /// Returns what starts children, and as what.
+    /// Returns the supervisor that starts children, and the executable to start.
     pub(crate) fn starts_children(&self) -> (&Supervisor, &Path) {
         (&self.supervisor, &self.host.setup.executable)
     }
 
-    /// Asks the configured environment where the paths of a call lead, as the rules of a session
-    /// see them; `None` if there is none that could tell.
+    /// Asks the configured environment where the paths of a call lead, as a session's rules see
+    /// them. Returns `None` if no environment can tell.
     pub async fn resolve_paths(&self, call: &Call<'_>) -> Option<PathsResolved> {
         let place = call_place(self.setup());
         let paths = CallPaths::of(call, |pattern| expand_in(&place, pattern));
@@ -172,55 +173,54 @@ impl Runtime {
         Some(paths.resolved(resolved?))
     }
 
-    /// Tells whether a call runs `git`, and the repository configures nothing that it runs to read.
+    /// Returns true if a call runs `git` and the repository configures nothing that a read-only
+    /// command runs.
     pub fn repository_is_plain(&self, call: &Call<'_>) -> bool {
         call.runs("git") && is_plain_in(&call_place(self.setup()))
     }
 
-    /// Returns what the host is made of.
+    /// Returns the setup of the host.
     pub fn setup(&self) -> &Setup {
         &self.host.setup
     }
 
-    /// Returns who has which name at this moment: where plugins are watched, it may be others a
-    /// moment later.
+    /// Returns the current registry of names. If plugins are watched, it may change at any time.
     pub fn registry(&self) -> Arc<Registry> {
         self.host.registry()
     }
 
-    /// Returns what could not be used, each with its hint on a second line.
+    /// Returns the problems found at the start, each with its hint on a second line.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// Returns those of the problems that are wrong settings of plugins: a person is told them
-    /// before anything is done.
+    /// Returns the problems with plugin settings, to be shown to the user before anything runs.
     pub fn setting_problems(&self) -> &[String] {
         &self.setting_problems
     }
 
-    /// Tells whether a plugin cannot be used as its settings are.
+    /// Returns true if a plugin's settings make it unusable.
     pub fn has_broken_settings(&self) -> bool {
         self.has_broken_settings
     }
 
-    /// Lists the settings of plugins that variables give, for people.
+    /// Lists the plugin settings that variables set, for display.
     pub fn given_settings(&self) -> Vec<Entry> {
         let setup = self.setup();
         given_entries(&self.registry(), &setup.config, &setup.variables)
     }
 
-    /// Counts the plugins that had to be described at this start.
+    /// Returns the number of plugins that had to be described at this start.
     pub fn described(&self) -> usize {
         self.described
     }
 
-    /// Counts the plugins that were opened so far.
+    /// Returns the number of plugins opened so far.
     pub async fn opened(&self) -> usize {
         self.host.plugins.instances.opened().await
     }
 
-    /// Returns why a plugin runs in a worker; none where it runs inside this process.
+    /// Returns why a plugin runs in a worker, or `None` if it runs inside this process.
     pub fn why_in_worker(&self, entry: &PluginEntry) -> Option<&'static str> {
         why_in_worker(&self.host.setup, entry)
     }
@@ -230,12 +230,12 @@ impl Runtime {
         &self.host.log
     }
 
-    /// Returns what starts child processes.
+    /// Returns the supervisor that starts child processes.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }
 
-    /// Returns the big files, where the system names a home.
+    /// Returns the assets, if the system reports a home directory.
     pub fn assets(&self) -> Option<&Assets> {
         self.host.services.shared().assets()
     }
@@ -250,15 +250,16 @@ impl Runtime {
             .collect()
     }
 
-    /// Lists the models of all providers; those that a provider must ask a server for included.
+    /// Lists the models of all providers, also of those that must ask a server.
     ///
-    /// The second list tells which providers could not be asked, and why; but not that one which
-    /// nobody uses is not set up.
+    /// The second list names the providers that could not be asked, and why. It leaves out
+    /// providers that are unused and not set up.
     pub async fn models(&self) -> (Vec<Model>, Vec<String>) {
         self.models_within(Duration::MAX).await
     }
 
-    /// Lists the models of all providers that answer within that time, one after the other.
+    /// Like [`Runtime::models`], but gives each provider only this much time. Asks one after the
+    /// other.
     ///
     /// As [`Runtime::models`].
     pub async fn models_within(&self, wait: Duration) -> (Vec<Model>, Vec<String>) {
@@ -291,18 +292,18 @@ impl Runtime {
         (models, problems)
     }
 
-    /// Returns what keeps the threads that run plugins' code from ending before it is dropped: a
-    /// program that is a host and nothing else may forget it.
+    /// Returns a guard that keeps the plugin threads from ending until it is dropped. A program
+    /// that is only a host may leak it.
     pub fn keep_threads(&self) -> impl Send + use<> {
         self.host.plugins.instances.executor()
     }
 
-    /// Asks the configured model's provider whether a session could use it, and waits no longer
-    /// than that.
+    /// Asks the configured model's provider whether a session could use the model, and waits at
+    /// most this long.
     ///
     /// # Errors
-    /// When no plugin offers the provider, it does not answer in time or at all, it does not offer
-    /// the model, or the model's weights are neither here nor may be fetched.
+    /// If no plugin offers the provider, the provider does not answer in time or does not offer the
+    /// model, or the model's weights are neither on this machine nor allowed to be downloaded.
     pub async fn check_model(&self, wait: Duration) -> Result<Model, Error> {
         let id = self.model_by_name(self.setup().config.model.as_str())?.model;
         let provider = self.host.provider_of(&id)?.name;
@@ -324,10 +325,10 @@ impl Runtime {
         Ok(model)
     }
 
-    /// Ends everything that runs: instances, then child processes, then the ledger. Returns what a
-    /// person is to be told in the end.
+    /// Ends everything that runs: instances, then child processes, then the ledger. Returns what to
+    /// tell the user.
     pub async fn close(self) -> Ending {
-        // Those of sessions that nobody closed hold the host.
+        // Taps of sessions that were never closed hold the host.
         let taps: Vec<_> = self.host.taps.lock().drain().collect();
         for (_, tap) in taps {
             tap.end().await;
@@ -344,7 +345,7 @@ impl Runtime {
         let Some(ledger) = self.host.ledger.clone() else {
             return Ending { processes, orphans, resources, ledger: Vec::new() };
         };
-        // Its wait is short, and must not hold up what else this thread does.
+        // The wait is short, but it must not block this thread's other work.
         let finished = tokio::task::spawn_blocking(move || ledger.finish());
         Ending { processes, orphans, resources, ledger: finished.await.unwrap_or_default() }
     }
@@ -368,13 +369,13 @@ impl Runtime {
         let site = CallSite { provider, ..CallSite::of_nobody() };
         let asked = about_models::models(&self.host, plugin, site);
         tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
-            let text = format!("it did not tell its models within {} s", wait.as_secs());
+            let text = format!("it did not list its models within {} s", wait.as_secs());
             Err(Error::new(ErrorKind::Provider, text)
                 .with_hint("is the server of the configured base url running?"))
         })
     }
 
-    /// Looks whether the file of a model's weights is here.
+    /// Checks whether a model's weights are on this machine.
     pub fn state_of(&self, asset: &Asset) -> ModelState {
         let listed = self.assets().and_then(|assets| assets.list(std::slice::from_ref(asset)).ok());
         let is_here = listed.is_some_and(|entries| {
@@ -395,7 +396,7 @@ impl Runtime {
     }
 }
 
-/// Says what descriptions hold that cannot be offered.
+/// Returns lines about the parts of descriptions that cannot be offered.
 fn left_out(registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in registry.plugins().iter().filter(|entry| entry.status == Status::Active) {
@@ -412,7 +413,7 @@ fn left_out(registry: &Registry) -> Vec<String> {
     lines
 }
 
-/// Writes what plugins say and do wrong to the log.
+/// Writes plugins' messages and misbehaviour to the log.
 struct LogWatch(Log);
 
 impl Watch for LogWatch {

@@ -1,4 +1,4 @@
-//! Starts sessions on a runtime, for who embeds it.
+//! Starts sessions on a runtime, for embedders.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use jaato_types::{Error, ToolSpec};
 use crate::runtime::Runtime;
 use crate::start_session::SessionOptions;
 
-/// The tools that a session without a model is offered, and why others are missing.
+/// The tools of a session without a model, and why others are missing.
 pub struct Offered {
     /// The tools.
     pub offer: Offer,
@@ -19,8 +19,8 @@ pub struct Offered {
 }
 
 impl Runtime {
-    /// Lists the tools, also those that plugins set while they run: these are waited for, as far as
-    /// they have such names; all of them without names.
+    /// Lists the tools, including those that plugins set while they run. Waits for tools with these
+    /// names or, without names, for all of them.
     ///
     /// # Errors
     /// As [`Runtime::session_for_calls`].
@@ -39,10 +39,10 @@ impl Runtime {
         Ok(Offered { offer, missing })
     }
 
-    /// Builds the system text of a session whose requests have these tools.
+    /// Builds the system prompt of a session whose requests have these tools.
     ///
     /// # Errors
-    /// When a file that belongs to it cannot be used.
+    /// If one of its files cannot be used.
     pub fn system_prompt(
         &self,
         system: Option<String>,
@@ -55,13 +55,13 @@ impl Runtime {
     /// Starts a session with the configured model.
     ///
     /// # Errors
-    /// When no plugin offers the model's provider, it does not honour what is asked of it, or the
-    /// prompt cannot be built.
+    /// If no plugin offers the model's provider, the provider does not honour a requested option,
+    /// or the prompt cannot be built.
     pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
         self.session_from(History::new(), options)
     }
 
-    /// Starts a session that goes on with what was said before, with whatever model that was.
+    /// Starts a session that continues a history, whichever model produced it.
     ///
     /// # Errors
     /// As [`Runtime::session`].
@@ -73,7 +73,7 @@ impl Runtime {
         self.host().session_from(history, options)
     }
 
-    /// Starts a session without a model, in which a person calls tools.
+    /// Starts a session without a model, in which a user calls tools.
     ///
     /// # Errors
     /// Only by a bug: an empty history is valid.

@@ -1,4 +1,4 @@
-//! Starts sessions on a host: with a model, for a person's calls, and for those that plugins open.
+//! Starts sessions on a host: with a model, for a user's calls, and for plugins.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,40 +33,39 @@ use crate::prompt;
 use crate::provider::NoProvider;
 use crate::tools::PluginTools;
 
-/// What a session is started with.
+/// The options of a session.
 pub struct SessionOptions {
-    /// Who is asked whether a call may run.
+    /// Answers permission prompts.
     pub asker: Arc<dyn Asker>,
-    /// Who sees what happens.
+    /// Receives the session's events.
     pub events: Arc<dyn EventSink>,
     /// `--allow`: `TOOL` of a shipped plugin, or `PLUGIN:TOOL`.
     pub allow: Vec<String>,
     /// `--yes`.
     pub allow_all: bool,
-    /// `--ignore-deny-rules`: rules of files that deny do not hold.
+    /// `--ignore-deny-rules`: ignores deny rules from files.
     pub ignore_deny_rules: bool,
     /// `--system`.
     pub system: Option<String>,
-    /// Where its files lie and its commands run; with none an environment of its own, as
-    /// configured.
+    /// Where its files are and its commands run. `None` creates an environment as configured.
     pub environment: Option<SharedEnvironment>,
-    /// Settings of an environment of its own, over those of its plugin's configuration, such as
-    /// `image`. [`Runtime::environment_options`](crate::Runtime::environment_options) reads them
-    /// from texts.
+    /// Settings for the session's own environment, such as `image`, over its plugin's
+    /// configuration. [`Runtime::environment_options`](crate::Runtime::environment_options) parses
+    /// them from texts.
     pub environment_options: Map<String, Value>,
-    /// `--mode`; with none as configured.
+    /// `--mode`, or `None` for the configured mode.
     pub mode: Option<Mode>,
-    /// What each request to the model asks for, over the configuration.
+    /// Options for each model request, over the configuration.
     pub request: RequestOptions,
-    /// What the session may use up, over the configuration.
+    /// Limits on what the session may use, over the configuration.
     pub caps: Caps,
-    /// The model, by any name that [`Runtime::model_by_name`](crate::Runtime::model_by_name) takes;
-    /// with none the configured one.
+    /// The model, by any name that [`Runtime::model_by_name`](crate::Runtime::model_by_name) takes,
+    /// or `None` for the configured model.
     pub model: Option<String>,
 }
 
 impl SessionOptions {
-    /// Makes options for a session that nobody watches over: what would be asked is refused.
+    /// Returns options for a session without a user: every permission prompt is refused.
     pub fn unattended(events: Arc<dyn EventSink>) -> Self {
         let asker = Arc::new(NobodyToAsk);
         Self {
@@ -109,10 +108,10 @@ impl PermissionAsker for NobodyToAsk {
 }
 
 impl Host {
-    /// Builds the system text of a session.
+    /// Builds the system prompt of a session.
     ///
     /// # Errors
-    /// When a file that belongs to it cannot be used.
+    /// If one of its files cannot be used.
     pub(crate) fn system_prompt(
         &self,
         system: Option<String>,
@@ -122,7 +121,7 @@ impl Host {
         Ok(SystemPrompt::build(parts))
     }
 
-    /// Starts a session that goes on with what was said before, with whatever model that was.
+    /// Starts a session that continues a history, whichever model produced it.
     ///
     /// # Errors
     /// As [`Runtime::session`](crate::Runtime::session).
@@ -134,7 +133,7 @@ impl Host {
         self.start_session(history, options, None)
     }
 
-    /// Starts a session, one that another opens where that is given.
+    /// Starts a session, as the child of another if `child` is given.
     pub(crate) fn start_session(
         self: &Arc<Self>,
         history: History,
@@ -160,7 +159,7 @@ impl Host {
         setup.model = ready.setup;
         let mut providers = vec![Arc::clone(&ready.provider)];
         for name in config.fallback.0.iter().filter(|_| options.model.is_none()) {
-            // A name that means nothing, or an option that it does not take, is told at the start.
+            // An unknown name or an unsupported option is an error at the start.
             let next = self.ready_model(&self.model_by_name(name)?, &options.request, &id)?;
             providers.push(Arc::clone(&next.provider));
             setup.fallbacks.push(AnsweringModel { model: next.setup, provider: next.provider });
@@ -200,7 +199,7 @@ impl Host {
         Ok(session)
     }
 
-    /// What core tools may cost a model. A person who names the tools gets those.
+    /// Returns what core tools may cost a model. If the user names the tools, there is no limit.
     fn core_budget(&self, model: &ReadyModel) -> CoreBudget {
         let config = &self.setup.config;
         if !config.tools_enabled.is_empty() || self.setup.tools_only.is_some() {
@@ -212,7 +211,7 @@ impl Host {
         CoreBudget { tokens_max, edits, named: model.core_tools.clone() }
     }
 
-    /// Starts a session without a model, in which a person calls tools.
+    /// Starts a session without a model, in which a user calls tools.
     pub(crate) fn session_for_calls(
         self: &Arc<Self>,
         options: SessionOptions,
@@ -234,7 +233,7 @@ impl Host {
         Ok(session)
     }
 
-    /// Returns what is decided about calls as a session begins, and what keeps answers for good.
+    /// Returns a session's initial rules, and the store for permanent answers.
     fn session_rules(&self, options: &SessionOptions) -> SessionRules {
         let rules = SessionRules::new(rules(&self.setup, options));
         match self.setup.folders.config() {
@@ -243,8 +242,8 @@ impl Host {
         }
     }
 
-    /// Gives a session its execution environment. That the default one is not there is told when a
-    /// tool needs it.
+    /// Gives a session its execution environment. If the default one is missing, the first tool
+    /// that needs it reports that.
     fn join_environment(
         &self,
         id: &SessionId,
@@ -258,7 +257,7 @@ impl Host {
         Ok(())
     }
 
-    /// Lets terminals and services reach a session.
+    /// Registers a session with terminals and services.
     fn enter(
         &self,
         session: &Session,
@@ -278,7 +277,7 @@ impl Host {
     }
 }
 
-/// Who follows a session, and who is asked.
+/// Returns the receiver of a session's events and its asker.
 fn audience(session: &Session, asker: Arc<dyn Asker>) -> Audience {
     Audience { emitter: session.emitter(), asker }
 }
@@ -319,12 +318,12 @@ fn ports(
     }
 }
 
-/// How long an answer is waited for, where the person says so.
+/// Returns how long to wait for an answer, if the user configured it.
 fn patience_ms(config: &Config) -> Option<u64> {
     Some(config.permissions.answer_ms).filter(|ms| *ms > 0)
 }
 
-/// Returns the rules that hold at the start of a session.
+/// Returns the rules at the start of a session.
 pub(crate) fn rules(setup: &Setup, options: &SessionOptions) -> Rules {
     let config = &setup.config;
     let names = |names: &[String]| -> BTreeSet<ToolName> {

@@ -1,4 +1,4 @@
-//! The tools of the plugins as the session sees them.
+//! The plugins' tools as the session sees them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::host::Host;
 pub struct PluginTools {
     host: Arc<Host>,
     session: SessionId,
-    /// Whether the session has a model: only then `context` and `session` facts are there.
+    /// Whether the session has a model. Only then do `context` and `session` facts exist.
     has_model: bool,
-    /// The tools that the session has, all of them offered from the start; none where it has all.
+    /// The session's tools, all offered from the start, or `None` if it has every tool.
     only: Option<Vec<ToolName>>,
     core: CoreBudget,
     openings: Openings,
-    /// How many tools without room were told last.
+    /// Number of tools in the last notice about tools that do not fit.
     told_without_room: AtomicUsize,
 }
 
 impl PluginTools {
-    /// Makes them for a session, with the plugins as they are known at this moment.
+    /// Creates a session's tools from the current state of the plugins.
     pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
         host.plugins.plugins.open_view(&session);
         let openings = Openings::begin(&host, &session, has_model);
@@ -45,20 +45,20 @@ impl PluginTools {
         Self { host, session, has_model, only, core, openings, told_without_room }
     }
 
-    /// Keeps the session to some tools, all of which it is offered from the start.
+    /// Restricts the session to some tools and offers all of them from the start.
     #[must_use]
     pub fn only(self, only: Option<Vec<ToolName>>) -> Self {
         Self { only, ..self }
     }
 
-    /// Bounds what the core tools cost the model; what does not fit is found on demand.
+    /// Limits the cost of the core tools. The model finds tools that do not fit on demand.
     #[must_use]
     pub fn within(self, core: CoreBudget) -> Self {
         Self { core, ..self }
     }
 
-    /// Says how many of the tools that plugins have set do not stand in requests for want of room,
-    /// where that is another number than was told last.
+    /// Returns a notice about the tools that plugins have set but that do not fit into requests, if
+    /// their number has changed.
     fn without_room(&self) -> Option<String> {
         let offer = self.host.plugins.plugins.offer(&self.session);
         let first = &self.host.setup.config.tools_first;
@@ -78,7 +78,7 @@ impl PluginTools {
         })
     }
 
-    /// Returns the names of the tools that stand in requests from the start.
+    /// Returns the names of the tools in requests from the start.
     pub fn active(&self) -> BTreeSet<ToolName> {
         let active = self.tools().into_iter().filter(|tool| tool.state == ToolState::Active);
         active.map(|tool| tool.spec.name).collect()
@@ -122,8 +122,8 @@ impl PluginTools {
     }
 }
 
-/// Asks a tool's plugin whether a condition holds. What it changed by that is not saved: it is a
-/// question.
+/// Asks a tool's plugin whether a condition holds. Does not save the instance afterwards, because
+/// this is only a question.
 async fn ask(
     host: Arc<Host>,
     has_model: bool,
@@ -165,26 +165,24 @@ async fn preview(
     Frame::read(&reached.ask(frame, &scope.cancel).await?).map_err(misbehaved)
 }
 
-/// The gate and the schema judged the call by what was offered: nothing else is called.
+/// Checks that the instance still has the offered tool, because permission check and schema check
+/// used the offer.
 fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
     if offered.is_set {
-        // The instance itself has set it; one that has another list by now says so.
+        // The instance itself set this tool, and reports it if its list has changed.
         return Ok(());
     }
     let name = offered.spec.name.as_str();
     let is_it = |has: ToolEntry<'_>| {
-        // Most often it is the very same: schemas may be large.
+        // Usually it is the same object, and comparing large schemas is slow.
         std::ptr::eq(has.spec, offered.spec)
             || (has.spec == offered.spec && has.is_shipped == offered.is_shipped)
     };
     if instance.catalog().registry.tool(name).is_some_and(is_it) {
         return Ok(());
     }
-    let text = format!(
-        "the tool `{name}` is not what was offered: plugin `{}` was replaced",
-        offered.plugin
-    );
-    Err(Error::new(ErrorKind::Unavailable, text).with_hint("the next turn offers what is there"))
+    let text = format!("the tool `{name}` has changed: plugin `{}` was replaced", offered.plugin);
+    Err(Error::new(ErrorKind::Unavailable, text).with_hint("the next turn offers the new tools"))
 }
 
 impl ToolSet for PluginTools {
@@ -211,7 +209,7 @@ impl ToolSet for PluginTools {
                 RenewalMoment::Step => plugins.step(session),
             };
             let tools = is_new.then(|| self.tools());
-            // Who calls a tool at a shell is told of its plugin alone, by the call.
+            // A user who calls a tool from a shell sees notices of that tool's plugin only.
             let is_silent = moment == RenewalMoment::Step && !self.has_model;
             let mut notices = Vec::new();
             if !is_silent {
@@ -258,7 +256,7 @@ impl ToolSet for PluginTools {
     }
 }
 
-/// Keeps a tool that a session was lent, and offers it.
+/// Keeps a tool that was lent to the session, and offers it.
 fn lent(mut tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
     let is_lent = only.contains(&tool.spec.name);
     let state = match tool.state {

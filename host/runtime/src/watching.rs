@@ -1,4 +1,4 @@
-//! What a front end or an embedder has of plugins that are watched.
+//! Watching plugin files, for front ends and embedders.
 
 use jaato_instances::Copies;
 use jaato_types::Error;
@@ -6,14 +6,14 @@ use jaato_types::Error;
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// Watches the plugins from here on: what is replaced, added or removed takes effect while
-    /// sessions go on. For whatever lives longer than one task.
+    /// Starts watching the plugins: replaced, added and removed files take effect in running
+    /// sessions. Meant for processes that outlive a single task.
     ///
-    /// A file is looked at before each call of its plugin, and all folders when a turn begins. A
-    /// plugin that was replaced is called in its new edition, in a worker unless that is trusted;
-    /// its instance is made from what the one before saved, on which calls in flight end. Tools
-    /// that changed are offered from the next turn on. What cannot be used changes nothing, and an
-    /// event (`notice`) and the log say why.
+    /// The host checks a file before each call of its plugin, and all folders when a turn begins.
+    /// The next call of a replaced plugin uses its new edition, in a worker unless that edition is
+    /// trusted. The new instance starts from the state that the previous one saved, and calls in
+    /// flight finish on the previous one. Changed tools are offered from the next turn on. An
+    /// unusable file changes nothing. An event (`notice`) and the log say why.
     pub async fn watch_plugins(&self) {
         let host = self.host();
         match host.setup.folders.cache() {
@@ -27,18 +27,18 @@ impl Runtime {
         }
     }
 
-    /// Looks at the plugins' files now and describes them again, whatever the cache holds. The one
-    /// that is named begins anew with its next call, also where its file is the same: so one can be
-    /// had back that is not run any more. Returns what changed, a line each.
+    /// Reads the plugin files again and describes them again, even if the cache has them. The named
+    /// plugin restarts with its next call, even if its file is unchanged, so this also recovers a
+    /// disabled plugin. Returns the changes, one line each.
     ///
     /// # Errors
-    /// When there is no plugin of that name, or plugins are not watched.
+    /// If there is no plugin with this name, or plugins are not watched.
     pub async fn reload_plugins(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
         self.host().plugins.look_again(plugin).await
     }
 
-    /// Returns why a plugin is used in another edition than that of its file: that one cannot be
-    /// used. None where it is the same.
+    /// Returns why a plugin is used in another edition than its file, which cannot be used. Returns
+    /// `None` if both are the same.
     pub fn why_kept(&self, plugin: &str) -> Option<String> {
         self.host().plugins.plugins.kept(plugin)
     }

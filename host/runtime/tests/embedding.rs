@@ -1,5 +1,5 @@
-//! Programs that embed the runtime and leave out what it wants of them: one clear error, and no
-//! chain of processes.
+//! Tests programs that embed the runtime without meeting its requirements: they get one clear
+//! error, and start no endless chain of processes.
 #![allow(clippy::unwrap_used)]
 
 use std::os::fd::OwnedFd;
@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A copy of the careless embedder, in a folder that it may fill.
+/// Returns a copy of the careless embedder, in a folder that it may write to.
 fn careless(folder: &TempDir) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let example = tests.parent().unwrap().parent().unwrap().join("examples/careless");
     let copy = folder.path().join("careless");
-    // By a program: a copy that this one writes is open in what other tests start meanwhile, and
-    // then it is busy.
+    // Copied by a program. If this process wrote the copy, children of other tests could inherit
+    // the open file, and it would be busy.
     let copied = Command::new("cp").arg(example).arg(&copy).status();
     assert!(copied.unwrap().success());
     copy
@@ -33,7 +33,7 @@ fn a_program_that_does_not_become_its_guardian_starts_one_more_and_no_further() 
         .unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     let expected = format!(
-        "`{} guardian` has ended at once, and should have become the guardian\n",
+        "`{} guardian` ended at once instead of becoming the guardian\n",
         program.display()
     );
     assert!(told.starts_with(&expected), "{told}");
@@ -57,13 +57,12 @@ fn a_setup_in_a_guardian_or_a_worker_is_refused_with_what_to_do() {
         Command::new("/bin/sh").args(["-c", &script]).stdin(Stdio::piped()).output().unwrap();
     for (output, argument) in [(guardian, "guardian"), (worker, "plugin-worker")] {
         let told = String::from_utf8(output.stderr).unwrap();
-        let expected = format!(
-            "this process was started by jaato as `{argument}`, and is about to be a host itself"
-        );
+        let expected =
+            format!("this process was started by jaato as `{argument}` but starts a host itself");
         assert!(told.starts_with(&expected) && told.contains("`Setup::executable`"), "{told}");
         assert!(!output.status.success());
     }
-    // A person may call a program of their own so.
+    // Users may have a program of their own with this name.
     let plain = Command::new(&program)
         .arg("guardian")
         .env_clear()
@@ -73,5 +72,5 @@ fn a_setup_in_a_guardian_or_a_worker_is_refused_with_what_to_do() {
         .output()
         .unwrap();
     let told = String::from_utf8(plain.stderr).unwrap();
-    assert!(!told.contains("is about to be a host itself"), "{told}");
+    assert!(!told.contains("but starts a host itself"), "{told}");
 }

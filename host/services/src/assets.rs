@@ -1,4 +1,4 @@
-//! Big files that plugins declare: found, fetched or imported for them, by `jaato-assets`.
+//! Big files that plugins declare. `jaato-assets` finds, downloads or imports them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use jaato_process::{Command, ErrorOutput, Exit, Output, ProcessError, Supervisor
 use jaato_types::{Delta, Error, ErrorKind};
 use tokio::io::AsyncReadExt as _;
 
-/// Most of what a helper program printed to its error output that is kept, in bytes.
+/// Maximum bytes to keep of a helper program's error output.
 const STDERR_BYTES_MAX: usize = 64 * 1024;
 
 /// The assets of a host.
@@ -28,10 +28,10 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// Makes them for a setup; opens nothing.
+    /// Creates the assets of a setup. Opens nothing.
     ///
     /// # Errors
-    /// When the system names no home, so that there is no cache.
+    /// If the system reports no home directory, so that there is no cache.
     pub fn new(setup: &Setup, supervisor: &Supervisor, client: Client) -> Result<Self, NoHome> {
         let store = Store::new(setup.folders.models()?);
         let download = if setup.config.local_download { Download::On } else { Download::Off };
@@ -42,10 +42,10 @@ impl Assets {
         Ok(Self { store, fetcher })
     }
 
-    /// Returns a declared file, fetched if need be, or an imported one by its name.
+    /// Returns a declared file, downloading it if needed, or an imported file by its name.
     ///
     /// # Errors
-    /// `not_found` for an id that is neither, `unavailable` when it cannot be had.
+    /// `not_found` if the id is unknown, `unavailable` if the file cannot be obtained.
     pub async fn get(&self, id: &str, declared: &[Asset], report: &Report) -> Result<Found, Error> {
         if let Some(asset) = declared.iter().find(|asset| asset.id == id) {
             return self.fetcher.fetch(asset, report).await.map_err(|error| to_error(&error));
@@ -54,31 +54,31 @@ impl Assets {
         found.ok_or_else(|| {
             let text = format!("there is no model `{id}` on this machine");
             Error::new(ErrorKind::NotFound, text)
-                .with_hint(format!("`jaato model import FILE --name {id}` takes one from a file"))
+                .with_hint(format!("`jaato model import FILE --name {id}` imports it from a file"))
         })
     }
 
-    /// Lists declared files and what else is kept.
+    /// Lists declared files and all others in the store.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn list(&self, declared: &[Asset]) -> Result<Vec<Entry>, Error> {
         self.store.list(declared).map_err(|error| to_error(&error))
     }
 
-    /// Takes in a declared file from a path. Blocks until it is copied and checked.
+    /// Imports a declared file from a path. Blocks until it is copied and verified.
     ///
     /// # Errors
-    /// When it is not the declared file, or cannot be copied.
+    /// If it is not the declared file, or cannot be copied.
     pub fn import(&self, file: &Path, asset: &Asset, report: &Report) -> Result<Found, Error> {
         self.store.import(file, asset, report).map_err(|error| to_error(&error))
     }
 
-    /// Takes in another model under a name. Blocks until it is copied and checked.
+    /// Imports another model under a name. Blocks until it is copied and verified.
     ///
     /// # Errors
-    /// When it is no GGUF of that architecture, the name is taken or malformed, or it cannot be
-    /// copied.
+    /// If it is not a GGUF file of that architecture, the name is taken or malformed, or it cannot
+    /// be copied.
     pub fn import_custom(
         &self,
         file: &Path,
@@ -92,8 +92,7 @@ impl Assets {
     }
 }
 
-/// Turns what a fetch tells into what a call emits, so that a person sees it where the call is
-/// shown.
+/// Converts a download event to a delta of the call, so that the user sees it with the call.
 pub fn delta_of(event: &Event) -> Delta {
     match event {
         Event::Progress { done, total } => Delta::progress("fetching", *done, *total),
@@ -127,9 +126,9 @@ fn to_error(error: &AssetError) -> Error {
     }
 }
 
-/// Variables that a helper program gets, where they are set: what finds programs and configuration,
-/// and what pip needs to reach its index by the person's mirror, proxy and certificates. None that
-/// may hold a key for anything else.
+/// Variables to pass to a helper program, if they are set: those that locate programs and
+/// configuration, and those that pip needs for the user's mirror, proxy and certificates. None of
+/// them may hold a key for anything else.
 #[rustfmt::skip]
 const HELPER_VARIABLES: &[&str] = &[
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "TZ", "USER", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME",
@@ -139,8 +138,8 @@ const HELPER_VARIABLES: &[&str] = &[
     "PIP_INDEX_URL", "PIP_NO_INDEX", "PIP_PROXY", "PIP_RETRIES", "PIP_TIMEOUT", "PIP_TRUSTED_HOST",
 ];
 
-/// Returns what a helper program gets of the process's variables. Of `PATH` only absolute folders:
-/// it must not be found in a workspace.
+/// Returns the variables for a helper program. Keeps only absolute folders of `PATH`, so that the
+/// program is never found in a workspace.
 fn helper_variables(variables: &Variables) -> BTreeMap<OsString, OsString> {
     let listed = HELPER_VARIABLES
         .iter()
@@ -152,8 +151,8 @@ fn helper_variables(variables: &Variables) -> BTreeMap<OsString, OsString> {
     listed.chain(path.map(|path| ("PATH".into(), path))).collect()
 }
 
-/// Runs helper programs (pip) under the guardian: in a folder of jaato's own, and with few of the
-/// person's variables.
+/// Runs helper programs (pip) under the guardian, in jaato's own folder and with few of the user's
+/// variables.
 struct Supervised {
     supervisor: Supervisor,
     variables: BTreeMap<OsString, OsString>,

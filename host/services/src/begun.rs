@@ -1,28 +1,28 @@
-//! What one call, or one instance, has begun and goes on with by its number: blobs that it writes,
-//! bodies of requests that it puts together.
+//! Work in progress of one call or instance, identified by numbers: blobs being written and request
+//! bodies being assembled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Things that one context has begun. They go with it.
+/// Work in progress of one context. Dropped with the context.
 #[derive(Debug)]
 pub struct Begun<T>(Mutex<State<T>>);
 
 #[derive(Debug)]
 struct State<T> {
     last: u64,
-    /// Nothing stands for one that is being worked on.
+    /// `None` marks an item that is in use.
     open: HashMap<u64, Option<T>>,
 }
 
-/// Why a thing cannot be gone on with.
+/// Why work on an item cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// This context has begun none of this number, or it is ended.
+    /// This context has no item with this number, or the item has ended.
     Unknown,
-    /// It is being worked on.
+    /// The item is in use.
     Busy,
 }
 
@@ -33,7 +33,7 @@ impl<T> Default for Begun<T> {
 }
 
 impl<T> Begun<T> {
-    /// Makes a place for a new thing, or none where there are so many already.
+    /// Reserves a place for a new item. Returns `None` if there are already `most` items.
     pub fn enter(self: &Arc<Self>, most: usize) -> Option<Place<T>> {
         let mut state = self.0.lock();
         if state.open.len() >= most {
@@ -45,7 +45,7 @@ impl<T> Begun<T> {
         Some(Place { begun: Arc::clone(self), number })
     }
 
-    /// Takes a thing out of its place, to go on with it or to end it.
+    /// Takes an item out of its place, to continue or end it.
     pub fn take(self: &Arc<Self>, number: u64) -> Result<(Place<T>, T), Refused> {
         let mut state = self.0.lock();
         let thing = state.open.get_mut(&number).ok_or(Refused::Unknown)?;
@@ -54,8 +54,8 @@ impl<T> Begun<T> {
     }
 }
 
-/// The place of a thing. It is free again when this is dropped, unless the thing is kept: of a
-/// piece that nobody waits for any more it is not known how much was written.
+/// The place of an item. Dropping it frees the place, unless the item is kept. After an abandoned
+/// write, no one knows how much was written, so the item is lost.
 #[derive(Debug)]
 pub struct Place<T> {
     begun: Arc<Begun<T>>,
@@ -63,7 +63,7 @@ pub struct Place<T> {
 }
 
 impl<T> Place<T> {
-    /// Puts the thing back and returns its number.
+    /// Puts the item back and returns its number.
     pub fn keep(self, thing: T) -> u64 {
         self.begun.0.lock().open.insert(self.number, Some(thing));
         self.number

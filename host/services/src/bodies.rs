@@ -1,7 +1,7 @@
-//! The bodies of requests that one call, or one instance, puts together before it sends them.
+//! Request bodies that one call or instance assembles before it sends them.
 //!
-//! What is small stays in memory; what grows goes to a file without a name in the host's folder,
-//! from which it is sent. Dropping a body ends both.
+//! Small bodies stay in memory. Larger ones move to an unnamed file in the host's folder, from
+//! which they are sent. Dropping a body frees both.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -17,40 +17,40 @@ use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile_in};
 use crate::begun::{Begun, Refused};
 use crate::blobs::{SessionBlobs, blocking};
 
-/// Bytes that stay in memory.
+/// Maximum bytes to keep in memory.
 const IN_MEMORY_MAX: usize = 1024 * 1024;
 
-/// Bytes of a blob that are encoded at once: a multiple of three, so that only its end has padding.
+/// Bytes of a blob to encode at once: a multiple of three, so that only the end has padding.
 const ENCODED_AT_ONCE: u64 = 3 * 64 * 1024;
 
-/// The bodies that one context has begun. They go with it.
+/// The unfinished bodies of one context. Dropped with it.
 pub type Bodies = Begun<Body>;
 
-/// A body that is put together.
+/// A body that is being assembled.
 #[derive(Debug)]
 pub struct Body {
     file: SpooledTempFile,
     bytes: u64,
 }
 
-/// A blob that is appended.
+/// A blob to append.
 #[derive(Debug)]
 pub struct BlobPart {
     /// The session's blobs.
     pub blobs: Arc<SessionBlobs>,
-    /// Which.
+    /// The blob's id.
     pub id: String,
-    /// Whether it is written as base64.
+    /// Whether to write it as base64.
     pub base64: bool,
 }
 
 impl Bodies {
-    /// Appends to a body, or to a new one; returns its number and length. A body that cannot be
-    /// written, or whose writer is dropped meanwhile, is lost.
+    /// Appends to a body or to a new one. Returns its number and length. If writing fails or the
+    /// caller is dropped, the body is lost.
     ///
     /// # Errors
-    /// `not_found` for a number that is none of this context, or a blob that the session does not
-    /// have; `limit_reached`; `io`.
+    /// `not_found` if this context has no body with this number, or the session has no such blob,
+    /// `limit_reached`, or `io`.
     pub async fn append(
         self: Arc<Self>,
         number: Option<u64>,
@@ -78,11 +78,11 @@ impl Bodies {
         Ok((place.keep(body), bytes))
     }
 
-    /// Takes a body out, to be sent.
+    /// Takes a finished body out, to send it.
     ///
     /// # Errors
-    /// `not_found` for a number that is none of this context, `invalid_arguments` while a piece of
-    /// it is being written.
+    /// `not_found` if this context has no body with this number, `invalid_arguments` while a piece
+    /// of it is being written.
     pub fn finish(self: &Arc<Self>, number: u64) -> Result<Body, Error> {
         self.take(number).map(|(_, body)| body).map_err(|why| refused(why, number))
     }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::blobs::Blobs;
 
-    /// A session with one blob of these bytes, and its id.
+    /// Returns a session with one blob of these bytes, and the blob's id.
     fn session(bytes: &[u8]) -> (TempDir, Arc<SessionBlobs>, String) {
         let folder = tempfile::tempdir().unwrap();
         let blobs = Blobs::beside(Arc::new(Outputs::below(folder.path())));

@@ -1,4 +1,4 @@
-//! What is known of the call, or of the instance, that asks for services.
+//! The context of the call or instance that uses services.
 
 use std::sync::Arc;
 
@@ -18,52 +18,53 @@ use crate::credentials::Credentials;
 use crate::rate::Rate;
 use crate::shared::Shared;
 
-/// Programs of this machine that one instance of a plugin may have running outside of the session's
-/// environment: servers of tools, of which a person has a handful.
+/// Maximum number of local programs that one plugin instance may run outside of the session's
+/// environment. These are tool servers, and a user has only a few.
 const HOST_PROGRAMS_MAX: usize = 32;
 
-/// Who asks for services, for one call or one instance of one plugin.
+/// The call or instance of a plugin that uses services.
 pub struct Call {
-    /// What all calls share.
+    /// The state that all calls share.
     pub shared: Arc<Shared>,
     /// The plugin.
     pub plugin: PluginName,
-    /// `[plugins.NAME]`, checked.
+    /// `[plugins.NAME]`, validated.
     pub config: Arc<Value>,
-    /// What the plugin declares.
+    /// The assets that the plugin declares.
     pub assets: Arc<[Asset]>,
-    /// Its secrets, and where they may go.
+    /// Its secrets and where they may go.
     pub credentials: Arc<Credentials>,
-    /// What it asks for that needs a grant, and by what it has it; without one it has nothing.
+    /// The services with a grant that it asks for, and what its grants are bound to. Without it,
+    /// the plugin has no grants.
     pub grants: Option<Arc<GrantHolder>>,
-    /// Programs of this machine: an execution environment's alone.
+    /// Programs on this machine, for execution environments only.
     pub processes: Option<CallProcesses>,
-    /// Programs of this machine that it runs where it was granted that.
+    /// Programs on this machine that the plugin runs with a grant.
     pub host_processes: CallProcesses,
-    /// Where the call stands.
+    /// The site of the call.
     pub site: CallSite,
-    /// The tools to whose objects it is kept, where it is not trusted.
+    /// For an untrusted plugin, the tools whose objects it may access.
     pub own_tools: Option<Arc<[String]>>,
-    /// Who follows the call.
+    /// Receives the call's deltas.
     pub tell: Tell,
-    /// The blobs that it has begun to write.
+    /// The call's unfinished blobs.
     pub uploads: Arc<Uploads>,
-    /// The bodies of requests that it has begun.
+    /// The call's unfinished request bodies.
     pub bodies: Arc<Bodies>,
     /// The sessions that it has opened.
     pub children: Arc<Children>,
     /// Whether the plugin has one instance for all sessions.
     pub is_host_wide: bool,
-    /// Whether the instance asks, outside of its calls.
+    /// Whether the instance itself asks, outside of its calls.
     pub is_instance: bool,
-    /// The tools that it has called.
+    /// Counts the tool calls that it has made.
     pub made_calls: Arc<Rate>,
-    /// The instance that asks, once it is known.
+    /// The instance that asks, once known.
     pub asker: AskingInstance,
 }
 
 impl Call {
-    /// A call of a plugin that has no credentials and runs no programs.
+    /// Creates a call of a plugin without credentials and programs.
     pub fn new(
         shared: Arc<Shared>,
         plugin: PluginName,
@@ -102,19 +103,19 @@ impl Call {
         Self { credentials, ..self }
     }
 
-    /// Says by what the plugin has its grants.
+    /// Sets what the plugin's grants are bound to.
     #[must_use]
     pub fn granted_to(self, holder: Arc<GrantHolder>) -> Self {
         Self { grants: Some(holder), ..self }
     }
 
-    /// Keeps a plugin that is not trusted to the objects of these tools, its own.
+    /// Restricts an untrusted plugin to the objects of its own tools.
     #[must_use]
     pub fn kept_to(self, own_tools: Arc<[String]>) -> Self {
         Self { own_tools: Some(own_tools), ..self }
     }
 
-    /// Lends programs of this machine, to an execution environment.
+    /// Gives an execution environment access to programs on this machine.
     #[must_use]
     pub fn with_processes(self) -> Self {
         let processes = Arc::clone(&self.shared.processes);
@@ -122,7 +123,7 @@ impl Call {
         Self { processes: Some(processes), ..self }
     }
 
-    /// The same for the instance itself, with nobody to tell.
+    /// Returns the same context for the instance itself, without a receiver for deltas.
     pub fn for_instance(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -146,7 +147,7 @@ impl Call {
         }
     }
 
-    /// Tells for whom it calls tools.
+    /// Returns the origin of the tool calls that it makes.
     pub fn origin(&self) -> CallOrigin {
         CallOrigin {
             plugin: self.plugin.clone(),
@@ -156,10 +157,10 @@ impl Call {
         }
     }
 
-    /// Counts a tool that it calls.
+    /// Counts a tool call that it makes.
     ///
     /// # Errors
-    /// `limit_reached` where it has called too many.
+    /// `limit_reached` if it has made too many.
     pub fn count_made_call(&self) -> Result<(), Error> {
         let (is_counted, most) = match self.is_instance {
             false => {
@@ -175,7 +176,7 @@ impl Call {
         if is_counted { Ok(()) } else { Err(Error::new(ErrorKind::LimitReached, most)) }
     }
 
-    /// Checks that the plugin has the grant that an operation needs, as it stands at this moment.
+    /// Checks that the plugin currently has the grant that an operation needs.
     ///
     /// # Errors
     /// `permission_denied`.
@@ -187,8 +188,8 @@ impl Call {
         }
     }
 
-    /// Says where the instance stands: a host-wide one in no session, as it outlives the one that
-    /// it was made for.
+    /// Returns the site of the instance. A host-wide instance has no session, because it outlives
+    /// the session for which it was created.
     fn site_of_instance(&self) -> CallSite {
         let site = self.site.for_instance();
         if !self.is_host_wide {
@@ -197,7 +198,7 @@ impl Call {
         CallSite { facts: None, session: SessionId::from(""), ..site }
     }
 
-    /// Passes an operation on to the session's environment.
+    /// Builds a request that passes an operation on to the session's environment.
     pub fn to_environment(&self, operation: &str, request: Vec<u8>) -> EnvironmentRequest {
         EnvironmentRequest {
             plugin: self.plugin.clone(),

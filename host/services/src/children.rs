@@ -1,7 +1,7 @@
-//! Child sessions of one call, or of one instance: opened, talked to, and ended with it.
+//! Child sessions of one call or instance: opened, used, and ended together with it.
 //!
-//! Each child runs in a task of its own, which owns its session. Dropping the children drops what
-//! the tasks listen to: they cancel the turn that runs, close the session and end.
+//! Each child runs in its own task, which owns its session. Dropping the children closes the
+//! channels of the tasks, which then cancel the running turn, close the session and end.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::shared::Shared;
 
-/// Messages that wait for a child's next turn.
+/// Maximum number of messages queued for a child's next turn.
 const WAITING_MAX: usize = 16;
 
 /// The children of one call or instance.
@@ -28,17 +28,17 @@ struct Opened {
     living: BTreeMap<u64, Child>,
 }
 
-/// A child, as its opener has it.
+/// A child, as its opener holds it.
 struct Child {
     says: mpsc::Sender<String>,
     inbox: Inbox,
     state: Arc<watch::Sender<ChildState>>,
-    /// The turn that runs.
+    /// Cancels the running turn.
     turn: Arc<Mutex<Cancel>>,
     followers: Arc<Followers>,
 }
 
-/// Who follows the events of a child.
+/// The followers of a child's events.
 #[derive(Default)]
 pub struct Followers(Mutex<Vec<mpsc::Sender<Envelope>>>);
 
@@ -53,7 +53,7 @@ impl Followers {
 impl EventSink for Followers {
     fn event(&self, envelope: Envelope) {
         let mut followers = self.0.lock();
-        // One that does not read loses events, never the child.
+        // A follower that does not read loses events, but does not block the child.
         followers.retain(|to| {
             !matches!(to.try_send(envelope.clone()), Err(mpsc::error::TrySendError::Closed(_)))
         });
@@ -64,7 +64,7 @@ impl Children {
     /// Opens a child of a session.
     ///
     /// # Errors
-    /// What keeps it from being opened.
+    /// Why it cannot be opened.
     pub fn open(
         &self,
         shared: &Arc<Shared>,
@@ -89,13 +89,14 @@ impl Children {
         Ok(ChildOpened::new(number, id.as_str(), model))
     }
 
-    /// Says something to a child.
+    /// Sends a message to a child.
     ///
     /// # Errors
-    /// `not_found`; `invalid_arguments` for nothing; `limit_reached` where too much waits.
+    /// `not_found`, `invalid_arguments` if the text is empty, or `limit_reached` if too many
+    /// messages wait.
     pub fn send(&self, number: u64, text: String) -> Result<()> {
         if text.trim().is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArguments, "there is nothing to say"));
+            return Err(Error::new(ErrorKind::InvalidArguments, "the message is empty"));
         }
         self.with(number, |child| {
             if child.state.borrow().is_running {
@@ -105,13 +106,13 @@ impl Children {
                 let text = format!("{WAITING_MAX} messages wait for the child already");
                 Error::new(ErrorKind::LimitReached, text).temporary()
             })?;
-            // Who waits from here on waits for its turn.
+            // A caller that waits after this waits for this turn.
             child.state.send_modify(|state| state.is_running = true);
             Ok(())
         })
     }
 
-    /// Returns what tells how a child stands.
+    /// Returns a receiver for a child's state.
     ///
     /// # Errors
     /// `not_found`.
@@ -127,7 +128,7 @@ impl Children {
         self.with(number, |child| Ok(child.followers.follow()))
     }
 
-    /// Ends the turn of a child that runs.
+    /// Cancels a child's running turn.
     ///
     /// # Errors
     /// `not_found`.
@@ -143,7 +144,7 @@ impl Children {
     /// # Errors
     /// `not_found`.
     pub fn close(&self, number: u64) -> Result<()> {
-        // Its task hears that nobody talks to it any more.
+        // The child's task sees that its channel is closed.
         self.0.lock().living.remove(&number).map(drop).ok_or_else(|| not_found(number))
     }
 
@@ -158,7 +159,7 @@ fn not_found(number: u64) -> Error {
         .with_hint("a child ends with the call, or the instance, that opened it")
 }
 
-/// A child, as its task has it.
+/// A child, as its task holds it.
 struct Running {
     session: Session,
     said: mpsc::Receiver<String>,
@@ -167,7 +168,7 @@ struct Running {
     shared: Arc<Shared>,
 }
 
-/// What a child is to do next.
+/// What a child does next.
 enum Next {
     Turn(String),
     Woken,
@@ -204,8 +205,8 @@ impl Running {
                         biased;
                         report = &mut turn => break report,
                         said = heard => match said {
-                            // Sent before the turn was known to run. Only a model for which 64
-                            // messages wait already is not told; the next `send` is refused.
+                            // Sent before the turn was known to run. It is lost only if 64 messages
+                            // already wait for the model, and the next `send` then fails.
                             Some(text) => drop(inbox.send(text)),
                             None => {
                                 is_over = true;
@@ -216,7 +217,7 @@ impl Running {
                 }
             };
             let Some(report) = report else { break };
-            // What came too late for the turn begins the next one.
+            // Messages that came too late for this turn begin the next one.
             let is_running = inbox.waiting() > 0 || !self.said.is_empty();
             self.tells.send_modify(|state| {
                 state.is_running = is_running;

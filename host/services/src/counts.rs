@@ -1,16 +1,16 @@
-//! The counts of tokens that go on, of all plugins.
+//! The running token counts of all plugins.
 
 use std::sync::atomic::AtomicUsize;
 
 use jaato_types::count::COUNTS_AT_ONCE;
 use tokio::sync::Semaphore;
 
-/// Those that go on.
+/// The running token counts.
 #[derive(Debug)]
 pub struct CountsInWork {
-    /// Those that providers are asked for.
+    /// Limits concurrent requests to providers.
     pub at_once: Semaphore,
-    /// How many wait.
+    /// Number of waiting counts.
     pub waiting: AtomicUsize,
 }
 

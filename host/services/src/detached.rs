@@ -1,5 +1,5 @@
-//! Work of the session that a service waits for: it runs with the session, not on a thread of
-//! plugins.
+//! Work of the session on behalf of a service. It runs on the session's runtime, not on a plugin
+//! thread.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use jaato_session::Cancel;
 use jaato_types::{Error, ErrorKind, Result};
 use tokio::task::JoinHandle;
 
-/// Work that was started. Dropping it cancels the work, which then ends by itself and tells so.
+/// Started work. Dropping it cancels the work, which then ends on its own and reports that.
 pub struct Detached<T> {
     cancel: Cancel,
     work: JoinHandle<Result<T>>,
 }
 
 impl<T: Send + 'static> Detached<T> {
-    /// Starts the work. It hears the flag that it is given.
+    /// Starts the work and passes it the cancel flag.
     pub fn start<F>(work: impl FnOnce(Cancel) -> F) -> Self
     where
         F: Future<Output = Result<T>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Makes the services of calls: the person's settings and keys are read once for each edition of a
+//! Creates the services of calls. The user's settings and keys are read once per edition of a
 //! plugin.
 
 use std::collections::HashMap;
@@ -28,10 +28,10 @@ pub struct HostServices {
     prepared: Mutex<AllPrepared>,
 }
 
-/// By plugin and section, with the number of the edition that it is of.
+/// By plugin and section, with the number of the edition.
 type AllPrepared = HashMap<(PluginName, Section), (u64, Arc<Prepared>)>;
 
-/// What the calls of one edition of a plugin share.
+/// The state that the calls of one plugin edition share.
 struct Prepared {
     config: Arc<Value>,
     credentials: Arc<Credentials>,
@@ -40,18 +40,18 @@ struct Prepared {
 }
 
 impl HostServices {
-    /// Makes them; nothing is read.
+    /// Creates the services. Reads nothing.
     pub fn new(setup: Arc<Setup>, shared: Shared) -> Self {
         Self { setup, shared: Arc::new(shared), prepared: Mutex::default() }
     }
 
-    /// Returns what the calls of all plugins share.
+    /// Returns the state that the calls of all plugins share.
     pub fn shared(&self) -> &Shared {
         &self.shared
     }
 
-    /// Returns a plugin's settings as it sees them, those of a name of `[providers]` where there is
-    /// one; `None` where it cannot be used.
+    /// Returns a plugin's settings as the plugin sees them, or those of a name in `[providers]` if
+    /// it is given. Returns `None` if they are unusable.
     pub fn settings_of(
         &self,
         entry: &PluginEntry,
@@ -61,10 +61,10 @@ impl HostServices {
         Some(Arc::clone(&self.prepared(entry, provider, edition).ok()?.config))
     }
 
-    /// Tells where the server of a provider is, and where its keys come from.
+    /// Returns the location of a provider's server, and the sources of its keys.
     ///
     /// # Errors
-    /// What is wrong with its settings.
+    /// If its settings are invalid.
     pub fn access_of(
         &self,
         entry: &PluginEntry,
@@ -74,9 +74,9 @@ impl HostServices {
         Ok(self.prepared(entry, provider, edition)?.credentials.access())
     }
 
-    /// Returns the vendor whose models a provider has, the plugin's own, or one that it knows by
-    /// name; and whether that one's own server is asked: of one that a person names nobody knows
-    /// what it is.
+    /// Returns the vendor of a provider's models (the plugin's own, or one that it knows by name),
+    /// and whether the vendor's own server is used. If the user names another server, its models
+    /// are unknown.
     pub fn vendor_of(
         &self,
         entry: &PluginEntry,
@@ -112,7 +112,7 @@ impl HostServices {
             "{home}" => self.setup.variables.get("HOME").map(PathBuf::from),
             "{store}" => store(StoreOf::Person),
             "{workspace_store}" => store(StoreOf::Workspace),
-            // Some plugins also look between the working directory and the root, and above it.
+            // Some plugins also search the folders above the working directory.
             "{workspace}" => {
                 let mut folders = self.setup.workspace.working_directory().ancestors();
                 return folders.any(|folder| folder.join(rest).exists());
@@ -122,7 +122,7 @@ impl HostServices {
         folder.is_some_and(|folder| folder.join(rest).exists())
     }
 
-    /// Checks the person's settings and reads credentials, once for each edition.
+    /// Validates the user's settings and reads credentials, once per edition.
     fn prepared(
         &self,
         entry: &PluginEntry,
@@ -180,7 +180,7 @@ impl ServiceFactory for HostServices {
     }
 
     fn without_secrets(&self, plugin: &str, text: &str) -> String {
-        // Those of all its sections: an instance may be asked under several names.
+        // Those of all its sections, because an instance may be used under several names.
         let prepared = self.prepared.lock();
         let its = prepared.iter().filter(|((name, _), _)| name.as_str() == plugin);
         let text = its.fold(text.to_owned(), |text, (_, (_, prepared))| {
@@ -195,8 +195,8 @@ impl ServiceFactory for HostServices {
     }
 }
 
-/// Lists the tools to whose objects a plugin is kept, where it is not trusted. A command of its own
-/// counts as one, unless its name is another plugin's tool.
+/// Lists the tools whose objects an untrusted plugin may access. Its own command counts as one,
+/// unless its name is another plugin's tool.
 fn own_tools(entry: &PluginEntry, registry: &Registry, site: &CallSite) -> Option<Arc<[String]>> {
     if !matches!(entry.candidate.trust, Trust::No(_) | Trust::WorkspaceNot) {
         return None;

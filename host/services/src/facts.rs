@@ -1,11 +1,11 @@
-//! Facts of this process that plugins may know: the person's terminal, shell and directory.
+//! Facts about this process for plugins: the user's terminal, shell and directory.
 
 use std::io::IsTerminal as _;
 
 use jaato_config::Variables;
 use jaato_types::service::TerminalFacts;
 
-/// Looks at terminal and variables once, at the start of the host.
+/// Reads terminal and variables once, at the start of the host.
 pub fn terminal(variables: &Variables) -> TerminalFacts {
     let text = |name: &str| {
         let value = variables.get(name)?.to_str()?;
@@ -23,10 +23,11 @@ pub fn terminal(variables: &Variables) -> TerminalFacts {
     }
 }
 
-/// Names the process that started the host: the current shell, where a person started it.
+/// Returns the name of the process that started the host, which is the current shell if a user
+/// started it.
 pub fn parent_process() -> Option<String> {
     let parent = std::os::unix::process::parent_id();
-    // Without `/proc` it would take a child process; the shell's own variable has to do.
+    // Without `/proc` this would take a child process, so the shell's own variable must do.
     let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }

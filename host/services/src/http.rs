@@ -1,4 +1,4 @@
-//! The service `http.request`: one client for all plugins, and secrets that only this side sees.
+//! The service `http.request`: one client for all plugins, with secrets that only the host sees.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,46 +23,46 @@ use crate::credentials::{Credentials, Grant, HOST_HEADERS, Scheme, Secret};
 use crate::key_commands::KeyCommands;
 use crate::scrub::Scrubber;
 
-/// Wait for the answer's head, and for each next piece, of a request that names none.
+/// Default time to wait for the answer's head and for each further piece.
 const WAIT: Duration = Duration::from_secs(120);
 
-/// Longest wait that a request may name: the bound of a session's own patience.
+/// Longest wait that a request may set, as in the limit of a session's own patience.
 const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Most bytes of one answer. A streamed answer of the longest text that a session takes is a
-/// quarter of it.
+/// Maximum bytes of one answer. A streamed answer with the longest text that a session accepts
+/// needs a quarter of it.
 const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// First status whose body tells of a failure, and may repeat what was wrong with the request.
+/// First status whose body describes a failure, and may repeat parts of the request.
 const FIRST_FAILURE: u16 = 400;
 
-/// Requests of one plugin that may be going on, from being sent to the end of their body: each is a
-/// connection, and the host has 1024 descriptors on many systems.
+/// Maximum number of a plugin's running requests, until the end of their bodies. Each is a
+/// connection, and many systems allow the host 1024 descriptors.
 pub const REQUESTS_MAX: usize = 64;
 
-/// The requests that go on, by plugin.
+/// The running requests, by plugin.
 #[derive(Debug, Default)]
 pub struct Requests(Mutex<HashMap<PluginName, Arc<Semaphore>>>);
 
 impl Requests {
-    /// Takes a place, which is free again when it is dropped.
+    /// Reserves a slot. Dropping it releases the slot.
     fn begin(&self, plugin: &PluginName) -> Result<OwnedSemaphorePermit, Error> {
         let mut known = self.0.lock();
         let places =
             known.entry(plugin.clone()).or_insert_with(|| Arc::new(Semaphore::new(REQUESTS_MAX)));
         Arc::clone(places).try_acquire_owned().map_err(|_| {
-            let text = format!("the plugin has {REQUESTS_MAX} requests going on already");
+            let text = format!("the plugin already has {REQUESTS_MAX} running requests");
             Error::new(ErrorKind::LimitReached, text)
-                .with_hint("read some to their end, or close them, first")
+                .with_hint("first read some to their end or close them")
                 .temporary()
         })
     }
 }
 
-/// What a request needs of the host and of its call.
+/// What a request needs from the host and from its call.
 type Lent<'a> = (&'a Client, &'a Requests, &'a Arc<Bodies>, &'a Arc<KeyCommands>);
 
-/// Answers one request of a plugin. Whoever waits for its answer hears of each piece that comes.
+/// Answers one request of a plugin. The waiting call is kept alive by each piece that arrives.
 pub fn request(
     (client, requests, bodies, commands): Lent<'_>,
     plugin: &PluginName,
@@ -96,7 +96,7 @@ pub fn request(
             return Err(Error::new(ErrorKind::NotFound, text));
         }
         let mut response = send(&client, request.clone(), grant.as_ref()).await?;
-        // A token that was minted may end, or be taken back, before its time.
+        // A minted token may expire or be revoked early.
         let refused = grant.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED);
         if let Some(refused) = refused.filter(|grant| grant.is_minted).map(|it| it.secret.clone()) {
             fetch(Some(&refused)).await?;
@@ -115,18 +115,18 @@ pub fn request(
     })
 }
 
-/// Reads what is asked: the request, and its body where that came with it.
+/// Parses a request and its body, if the body came with it.
 fn read(frame: &[u8]) -> Result<(HttpRequest, Vec<u8>), Error> {
     let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
     let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
     Ok((asked, parsed.bytes.to_vec()))
 }
 
-/// Sends a request that holds what is granted.
+/// Sends a request that contains the granted credential.
 async fn send(client: &Client, request: Request, grant: Option<&Grant>) -> Result<Response, Error> {
     client.send(request).await.map_err(|error| {
         let mut error = to_error(&error);
-        // A redirect names where it leads to, which is the server's to choose.
+        // The server chooses a redirect's target, so it may contain the secret.
         if let Some(scrubber) = grant.and_then(|grant| Scrubber::of(grant.secret.reveal())) {
             error.message = scrubber.clean(&error.message);
         }
@@ -134,12 +134,12 @@ async fn send(client: &Client, request: Request, grant: Option<&Grant>) -> Resul
     })
 }
 
-/// Makes the request that is asked for, without a credential.
+/// Builds the request without a credential.
 fn prepare(bodies: &Arc<Bodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<Request, Error> {
     let method = Method::from_bytes(asked.method.as_bytes())
         .ok()
         .filter(|method| *method != Method::CONNECT)
-        .ok_or_else(|| bad_request(&format!("`{}` is no method", asked.method)))?;
+        .ok_or_else(|| bad_request(&format!("`{}` is not a method", asked.method)))?;
     let mut request = Request::new(method, &asked.url).map_err(|error| to_error(&error))?;
     for (name, value) in &asked.headers {
         let (name, value) = header(name, value)?;
@@ -147,7 +147,7 @@ fn prepare(bodies: &Arc<Bodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<R
     }
     match asked.body {
         Some(_) if !bytes.is_empty() => {
-            return Err(bad_request(&"the request names a body and has another one beside it"));
+            return Err(bad_request(&"the request names a body and also contains one"));
         }
         Some(number) => bodies.finish(number)?.send_with(&mut request),
         None => request.body = bytes.into(),
@@ -160,7 +160,7 @@ fn prepare(bodies: &Arc<Bodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<R
     Ok(request)
 }
 
-/// Adds the credential that a request names, and the person's headers.
+/// Adds the credential that a request names, and the user's headers.
 fn grant(
     credentials: &Credentials,
     variable: Option<&str>,
@@ -181,7 +181,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
     let wrong = |what: &str| bad_request(&format!("the header `{name}` {what}"));
     let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no usable name"))?;
     if HOST_HEADERS.contains(&known.as_str()) {
-        return Err(wrong("is set by the host alone"));
+        return Err(wrong("is set only by the host"));
     }
     let value = HeaderValue::from_str(value).map_err(|_| wrong("has no usable value"))?;
     Ok((known, value))
@@ -190,7 +190,8 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
 fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error> {
     let secret = grant.secret.reveal();
     let unusable = || {
-        let text = format!("the credential `{variable}` holds what no header can");
+        let text =
+            format!("the credential `{variable}` contains characters that a header cannot contain");
         Error::new(ErrorKind::Configuration, text).with_hint("look for line breaks in it")
     };
     let (name, value) = match &grant.scheme {
@@ -214,7 +215,7 @@ fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error
     Ok(())
 }
 
-/// The answer's head without its handle.
+/// Returns the answer's head without its handle.
 fn head(response: &Response, granted: bool, scrubber: Option<&Scrubber>) -> Map<String, Value> {
     let headers = response.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
@@ -231,7 +232,7 @@ fn head(response: &Response, granted: bool, scrubber: Option<&Scrubber>) -> Map<
     head
 }
 
-/// The body piece by piece. Dropping it ends the exchange.
+/// Returns the body piece by piece. Dropping it ends the exchange.
 fn body(
     held: (Response, OwnedSemaphorePermit),
     scrubber: Option<Scrubber>,
@@ -339,7 +340,7 @@ mod tests {
             (0..REQUESTS_MAX).map(|_| requests.begin(&plugin).unwrap()).collect();
         let error = requests.begin(&plugin).unwrap_err();
         assert_eq!(error.kind, ErrorKind::LimitReached);
-        assert_eq!(error.message, "the plugin has 64 requests going on already");
+        assert_eq!(error.message, "the plugin already has 64 running requests");
         assert!(requests.begin(&PluginName::from("tool-y")).is_ok());
         going_on.pop();
         assert!(requests.begin(&plugin).is_ok());

@@ -1,8 +1,8 @@
-//! Keys that a command of the person's prints: `api_key_command = "pass show vendor"`; and the
-//! programs that keep secrets on this system.
+//! Runs the user's commands that print keys, such as `api_key_command = "pass show vendor"`, and
+//! the system's secret tools.
 //!
-//! A command is run when its key is first needed, in the person's home and with their variables,
-//! and what it printed is kept as long as the host lives. Nothing that it prints is shown.
+//! A command runs when its key is first needed, in the user's home and with their variables. The
+//! host keeps its output as long as it lives and never displays it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,13 +14,13 @@ use jaato_process::{Command, Exit, Input, Output, ProcessError, Supervisor};
 use jaato_types::{Error, ErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// How long it may take: somebody may have to unlock what keeps the key.
+/// How long a command may take, because the user may have to unlock the secret store.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Most bytes of a key.
+/// Maximum bytes of a key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
-/// Runs such commands.
+/// Runs the commands.
 #[derive(Debug)]
 pub struct KeyCommands {
     supervisor: Supervisor,
@@ -29,7 +29,7 @@ pub struct KeyCommands {
 }
 
 impl KeyCommands {
-    /// Looks at the variables, and runs nothing.
+    /// Takes over the variables. Runs nothing.
     pub fn new(supervisor: Supervisor, variables: &Variables) -> Self {
         let folder = variables.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let given = variables.iter().map(|(name, value)| (name.into(), value.clone()));
@@ -37,16 +37,17 @@ impl KeyCommands {
         Self { supervisor, variables: given.collect(), folder }
     }
 
-    /// Runs a line of the shell and returns what it printed, without the white space around it.
-    /// `whose` says where the line stands.
+    /// Runs a shell command and returns its trimmed output. `whose` says where the command is
+    /// defined.
     ///
     /// # Errors
-    /// `configuration` when it cannot be started, fails, prints nothing or no text; `timeout`.
+    /// `configuration` if it cannot be started, fails, or prints nothing or invalid text, or
+    /// `timeout`.
     pub async fn run(&self, line: &str, whose: &str) -> Result<String, Error> {
         let wrong = |what: String| {
             let text = format!("the command of {whose} {what}");
             Error::new(ErrorKind::Configuration, text)
-                .with_hint("run it yourself in a shell: it has to print the key and nothing else")
+                .with_hint("run it in a shell: it must print only the key")
         };
         let words = ["/bin/sh", "-c", line];
         let (bytes, exit) = match self.end_of(&words, b"").await {
@@ -76,8 +77,8 @@ impl KeyCommands {
         }
     }
 
-    /// Runs a program with its arguments and what it reads, and returns what it printed; `None`
-    /// where it is not there, fails or takes too long.
+    /// Runs a program with arguments and input, and returns its output. Returns `None` if it is
+    /// missing, fails or takes too long.
     pub async fn run_program(&self, words: &[&str], input: &[u8]) -> Option<Vec<u8>> {
         match self.end_of(words, input).await {
             Ok((printed, Ok(Exit::Code(0)))) => Some(printed),
@@ -85,7 +86,7 @@ impl KeyCommands {
         }
     }
 
-    /// Runs a program to its end, and ends it by force after the deadline.
+    /// Runs a program to its end, and kills it after the deadline.
     async fn end_of(
         &self,
         words: &[&str],
@@ -102,19 +103,19 @@ impl KeyCommands {
         let (reads, printed) = (child.stdin.take(), child.stdout.take());
         let ended = tokio::time::timeout(DEADLINE, async {
             if let Some(mut reads) = reads {
-                // One that does not read what it is given is judged by its exit code. Dropping the
+                // If the program does not read its input, its exit code still decides. Dropping the
                 // pipe ends its input.
                 let _ = reads.write_all(input).await;
             }
             let mut bytes = Vec::new();
             if let Some(printed) = printed {
-                // What was read before an error is judged by the exit code.
+                // After a read error, the exit code still decides.
                 let _ = printed.take(KEY_BYTES_MAX).read_to_end(&mut bytes).await;
             }
             (bytes, child.wait().await)
         });
         let Ok(ended) = ended.await else {
-            // Ended by force; an error of that would say less than the deadline does.
+            // The program is killed. An error of that would say less than the deadline.
             let _ = child.end().await;
             return Err(NoEnd::Late);
         };
@@ -122,7 +123,7 @@ impl KeyCommands {
     }
 }
 
-/// Why a program has no end that could be judged.
+/// Why a program has no exit status.
 enum NoEnd {
     NotStarted(ProcessError),
     Late,

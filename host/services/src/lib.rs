@@ -1,12 +1,13 @@
-//! What the host lends to plugins by name: session facts, configuration, assets, folders, output
-//! files, blobs, the network with the person's keys, the session's objects and environment.
+//! The services that the host offers to plugins by name: session facts, configuration, assets,
+//! folders, output files, blobs, the network with the user's keys, and the session's objects and
+//! environment.
 //!
-//! A service is a file in [`offered`] and a row in its table; what needs more than a few lines has
-//! a module beside it. The room decides nothing about tools and permissions, and calls no plugin.
+//! A service is a file in [`offered`] and a row in its table. Larger services have their own
+//! module. This crate decides nothing about tools and permissions, and calls no plugin.
 //!
 //! Invariants:
-//! - A key goes to the origin that its owner configured and nowhere else, and nothing shows it.
-//! - A plugin that is not trusted is given no key, and reaches its own tools' objects alone.
+//! - A key goes only to the origin that its owner configured, and nothing displays it.
+//! - An untrusted plugin gets no key, and can access only the objects of its own tools.
 
 mod assets;
 mod begun;

@@ -1,4 +1,4 @@
-//! The session's objects, as one call of a plugin reaches them.
+//! The session's objects for one call of a plugin.
 
 use jaato_instances::CallObjects;
 use jaato_loader::Served;
@@ -6,7 +6,7 @@ use jaato_objects::service::{self, Asker, Reach};
 use jaato_types::objects::{ObjectsAdd, RESULT};
 use jaato_types::{Error, PluginName};
 
-/// Answers an operation of a plugin; `own` are the tools to whose objects it is kept.
+/// Answers an operation of a plugin. `own` are the tools whose objects it may access.
 ///
 /// # Errors
 /// As [`service::answer`].
@@ -29,7 +29,7 @@ pub fn answer(
     Ok(Served::Frame(answer))
 }
 
-/// A result is shown to whoever follows the session.
+/// Adds a result and shows it to the session's followers.
 fn result(
     objects: &CallObjects,
     source: &str,

@@ -1,4 +1,4 @@
-//! The services of one plugin, for one call or one instance, as the loader asks them.
+//! The services of one plugin, for one call or one instance, as the loader uses them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ impl CallServices for PluginServices {
     }
 
     fn bind(&self, lease: WeakLease) {
-        // There is but one.
+        // It is set only once.
         let _ = self.0.asker.set(lease);
     }
 }

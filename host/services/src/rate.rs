@@ -1,4 +1,4 @@
-//! Counts what a plugin asks for, in all and in a minute.
+//! Counts a plugin's requests, in total and per minute.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// What one call, or one instance, has asked for.
+/// The requests of one call or instance.
 #[derive(Debug, Default)]
 pub struct Rate(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     taken: u32,
-    /// When, of the last minute.
+    /// The times of requests within the last minute.
     recent: VecDeque<Instant>,
 }
 
 impl Rate {
-    /// Counts one more, of at most so many; false where there were so many.
+    /// Counts one request. Returns false if the total of `max` is already reached.
     pub fn take_of(&self, max: u32) -> bool {
         let mut state = self.0.lock();
         let has_room = state.taken < max;
@@ -26,7 +26,7 @@ impl Rate {
         has_room
     }
 
-    /// Counts one more, of at most so many in a minute; false where there were so many.
+    /// Counts one request. Returns false if `max` requests were already made within a minute.
     pub fn take_in_minute(&self, max: u32) -> bool {
         let (mut state, now) = (self.0.lock(), Instant::now());
         while state.recent.front().is_some_and(|at| now - *at >= Duration::from_secs(60)) {

@@ -1,38 +1,38 @@
-//! Takes a secret out of what a server says, wherever the pieces are cut.
+//! Removes a secret from a server's answer, however the answer is split into pieces.
 //!
-//! Servers repeat a key that they refuse, and their words end up in errors, events and logs. The
-//! bytes of a refusal are cleaned as they come, and every error is cleaned once more when the
-//! plugin has made it: only then are escapes read, and a server may also report an error in an
+//! Servers repeat a key that they reject, and their texts end up in errors, events and logs. The
+//! bytes of a failure are cleaned as they arrive. Every error is cleaned again after the plugin has
+//! created it, because only then are escapes decoded, and a server may also report an error in an
 //! answer that began well.
 
-/// What stands in a secret's place.
+/// Replaces a secret.
 const MASK: &[u8] = b"********";
 
-/// Shortest secret that is looked for. What people give to servers that need none (`ollama`,
-/// `none`) is shorter, and would be taken out of words that mean something else.
+/// Shortest secret to search for. Placeholders for servers without keys (`ollama`, `none`) are
+/// shorter, and removing them would damage other words.
 const SECRET_BYTES_MIN: usize = 16;
 
 /// Longest number of an HTML entity, with its semicolon: `x002d;`.
 const ENTITY_BYTES_MAX: usize = 8;
 
-/// Replaces one secret in a text that comes in pieces.
+/// Replaces one secret in a text that arrives in pieces.
 #[derive(Clone)]
 pub struct Scrubber {
     secret: Vec<u8>,
-    /// The end of what came, where it may be the beginning of the secret.
+    /// The end of the received text, if it may be the beginning of the secret.
     held: Vec<u8>,
 }
 
 impl Scrubber {
-    /// Makes one; none for a secret that is too short to be one.
+    /// Creates a scrubber, or `None` if the secret is too short.
     pub fn of(secret: &str) -> Option<Self> {
         (secret.len() >= SECRET_BYTES_MIN)
             .then(|| Self { secret: secret.as_bytes().to_vec(), held: Vec::new() })
     }
 
-    /// Cleans a whole text of the secret in any spelling: in either case, percent-encoded, with
-    /// escapes of JSON or HTML. A beginning that is half of it or more counts as well, because
-    /// texts are cut.
+    /// Removes the secret from a whole text in any spelling: in upper or lower case,
+    /// percent-encoded, or with JSON or HTML escapes. Also removes a prefix of at least half the
+    /// secret, because texts get truncated.
     pub fn clean(&self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         let mut rest = text;
@@ -49,7 +49,7 @@ impl Scrubber {
         shown
     }
 
-    /// Counts the bytes of the secret with which a text begins, and the bytes that spell them.
+    /// Returns how many bytes of the secret a text begins with, and how many bytes spell them.
     fn spelled_in(&self, text: &str) -> (usize, usize) {
         let mut spelled = 0;
         for (found, byte) in self.secret.iter().enumerate() {
@@ -61,7 +61,7 @@ impl Scrubber {
         (self.secret.len(), spelled)
     }
 
-    /// Takes a piece, and gives what can be shown of it and of those before.
+    /// Adds a piece, and returns the cleaned text that is complete so far.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
         let mut shown = Vec::with_capacity(self.held.len());
@@ -81,13 +81,13 @@ impl Scrubber {
         shown
     }
 
-    /// Gives what was held back.
+    /// Returns the text that was held back.
     pub fn finish(self) -> Vec<u8> {
         self.held
     }
 }
 
-/// The length of a spelling of this byte at the beginning of a text.
+/// Returns the length of a spelling of this byte at the beginning of a text.
 fn spelling(byte: u8, text: &[u8]) -> Option<usize> {
     let is_it = |code: u32| u8::try_from(code).is_ok_and(|code| code.eq_ignore_ascii_case(&byte));
     let number = |digits: &[u8], radix| {
@@ -132,7 +132,7 @@ mod tests {
                 assert_eq!(String::from_utf8(shown).unwrap(), clean, "{first} {second}");
             }
         }
-        // Where a text is whole, most of the secret is as bad as all of it.
+        // In a complete text, most of the secret is as bad as all of it.
         let cleaned = "key sk-****************, not ********x nor sk-";
         assert_eq!(Scrubber::of(SECRET).unwrap().clean(&text), cleaned);
     }

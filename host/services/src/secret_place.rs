@@ -1,9 +1,9 @@
-//! Where one secret of a person lies: in the system's tool for secrets where that keeps it, else in
-//! a file that nobody else may read.
+//! The storage of one of the user's secrets: in the system's secret tool if possible, otherwise in
+//! a file that no other user can read.
 //!
-//! Beside the other secrets of its kind lies a file for each: `STEM.key` holds the secret itself,
-//! `STEM.secret-tool` (`STEM.security` on macOS) only says that the tool has it. So looking for one
-//! asks no tool.
+//! Each secret has a file next to the others of its kind. `STEM.key` holds the secret itself.
+//! `STEM.secret-tool` (`STEM.security` on macOS) only records that the tool has it, so that finding
+//! a secret does not run the tool.
 
 use std::fs;
 use std::io::{ErrorKind as Io, Write as _};
@@ -13,18 +13,18 @@ use jaato_places::{PlaceError, Why};
 
 use crate::key_commands::KeyCommands;
 
-/// The ending of a file that holds its secret.
+/// The extension of a file that holds its secret.
 const FILE_ENDING: &str = "key";
 
-/// What keeps secrets on most Linux desktops, or on macOS, and how it is asked.
+/// The program that keeps secrets on most Linux desktops, or on macOS.
 const TOOL: &str = if cfg!(target_os = "macos") { "security" } else { "secret-tool" };
 
-/// Where a secret is kept.
+/// The kind of storage of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredIn {
-    /// In a file, this one.
+    /// In this file.
     File,
-    /// In the system's tool for secrets.
+    /// In the system's secret tool.
     Tool,
 }
 
@@ -33,11 +33,11 @@ pub enum StoredIn {
 pub(crate) struct SecretPlace {
     /// The folder of the secrets of its kind.
     pub folder: PathBuf,
-    /// The name of its file without the ending.
+    /// The name of its file without the extension.
     pub stem: String,
-    /// What kind it is of, for the tool: `provider`, `plugin`.
+    /// Its kind for the tool: `provider`, `plugin`.
     pub kind: &'static str,
-    /// Its name among its kind, for the tool: `openai`, `moon/token`.
+    /// Its name within its kind for the tool: `openai`, `moon/token`.
     pub name: String,
 }
 
@@ -51,10 +51,10 @@ pub(crate) enum Found {
 }
 
 impl SecretPlace {
-    /// Looks for the secret, and asks no tool.
+    /// Finds the secret without running the tool.
     pub(crate) fn find(&self, bytes_max: u64) -> Result<Option<Found>, PlaceError> {
         let read = |form| match jaato_places::read(&self.path(form), bytes_max) {
-            // A home that is no folder, such as `/dev/null`, keeps no secret.
+            // A home that is not a folder, such as `/dev/null`, holds no secret.
             Err(error) if error.lies_below_no_folder() => Ok(None),
             read => read,
         };
@@ -64,7 +64,7 @@ impl SecretPlace {
         Ok(read(StoredIn::Tool)?.map(|_| Found::InTool))
     }
 
-    /// Returns the words that let the tool print the secret.
+    /// Returns the command that makes the tool print the secret.
     pub(crate) fn lookup(&self) -> Vec<&str> {
         match TOOL {
             "security" => {
@@ -74,18 +74,17 @@ impl SecretPlace {
         }
     }
 
-    /// Lets the tool print the secret; `None` where it does not.
+    /// Runs the tool to get the secret. Returns `None` if that fails.
     pub(crate) async fn printed(&self, commands: &KeyCommands) -> Option<Vec<u8>> {
         let mut printed = commands.run_program(&self.lookup(), b"").await?;
-        // `security` ends what it prints with a line end; `secret-tool` does so on a terminal
-        // alone.
+        // `security` ends its output with a newline. `secret-tool` does so only on a terminal.
         if TOOL == "security" && printed.last() == Some(&b'\n') {
             printed.pop();
         }
         Some(printed)
     }
 
-    /// Keeps the secret, in place of what was there.
+    /// Stores the secret and replaces an existing one.
     pub(crate) async fn store(
         &self,
         commands: &KeyCommands,
@@ -100,11 +99,11 @@ impl SecretPlace {
         let written = tokio::task::spawn_blocking(move || {
             place.write(form, &content)?;
             let other = if form == StoredIn::File { StoredIn::Tool } else { StoredIn::File };
-            // Usually there is none.
+            // Usually there is no such file.
             let _ = fs::remove_file(place.path(other));
             Ok(())
         });
-        // It does not panic; if it did, nothing was kept.
+        // It does not panic. If it did, nothing would be stored.
         let broken = |error| PlaceError {
             path: self.path(form),
             why: Why::System(std::io::Error::other(error)),
@@ -113,7 +112,7 @@ impl SecretPlace {
         Ok(form)
     }
 
-    /// Forgets the secret; false where there was none.
+    /// Removes the secret. Returns false if there was none.
     pub(crate) async fn remove(&self, commands: &KeyCommands) -> std::io::Result<bool> {
         let mut was_there = false;
         for form in [StoredIn::File, StoredIn::Tool] {
@@ -129,8 +128,8 @@ impl SecretPlace {
         Ok(was_there)
     }
 
-    /// Lets the tool keep a text, and looks whether it did: on a machine without a desktop there is
-    /// often the program and nothing that it could ask, and long ones it cuts.
+    /// Stores a text in the tool and checks that it did. A machine without a desktop often has the
+    /// program but no service behind it, and the tool truncates long texts.
     async fn kept_by_tool(&self, commands: &KeyCommands, secret: &[u8]) -> bool {
         let is_text =
             std::str::from_utf8(secret).is_ok_and(|text| !text.contains(char::is_control));
@@ -139,7 +138,7 @@ impl SecretPlace {
         }
         let stored = match TOOL {
             "security" => {
-                // Not as an argument, which everybody on the machine can read.
+                // Not as an argument, which every user on the machine can read.
                 let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
                 let (kind, name) = (self.kind, self.name.replace(['"', '\\'], "_"));
                 let line =
@@ -162,7 +161,7 @@ impl SecretPlace {
         is_kept
     }
 
-    /// Takes the secret out of the tool. What the tool does not have is gone as well.
+    /// Removes the secret from the tool. A failure means that the tool does not have it.
     async fn clear(&self, commands: &KeyCommands) {
         let words = match TOOL {
             "security" => vec![TOOL, "delete-generic-password", "-s", self.kind, "-a", &self.name],
@@ -171,7 +170,7 @@ impl SecretPlace {
         commands.run_program(&words, b"").await;
     }
 
-    /// What `secret-tool` knows the secret by.
+    /// Returns the attributes by which `secret-tool` finds the secret.
     fn about(&self) -> [&str; 4] {
         ["service", "jaato", self.kind, &self.name]
     }
@@ -180,7 +179,7 @@ impl SecretPlace {
         jaato_places::make(&self.folder)?;
         let path = self.path(form);
         let write = || -> std::io::Result<()> {
-            // Made with mode 0600.
+            // Created with mode 0600.
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
             file.write_all(content)?;
             file.as_file().sync_all()?;
@@ -196,7 +195,7 @@ impl SecretPlace {
     }
 }
 
-/// Counts the secrets in a folder, beside one of them.
+/// Counts the secrets in a folder other than this one.
 pub(crate) fn count_beside(folder: &Path, stem: &str) -> usize {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let endings = [FILE_ENDING, TOOL];

@@ -1,7 +1,7 @@
-//! The secrets of plugins: a folder for each plugin in the person's data folder, and what was
-//! passed to each, so that no error repeats it.
+//! The secrets of plugins: a folder per plugin in the user's data folder, and the secrets passed to
+//! each plugin, so that no error repeats them.
 //!
-//! A plugin reaches those under its own name alone. Nothing here logs a value.
+//! A plugin can access only the secrets under its own name. Nothing here logs a value.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,22 +19,23 @@ use crate::key_commands::KeyCommands;
 use crate::scrub::Scrubber;
 use crate::secret_place::{Found, SecretPlace, StoredIn, count_beside};
 
-/// Longest wait for another process that changes the same plugin's secrets: it may ask a person.
+/// Longest wait for another process that changes the same plugin's secrets, because it may be
+/// asking the user.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// The secrets of all plugins.
 pub struct PluginSecrets {
-    /// Absent where the system names no home.
+    /// `None` if the system reports no home directory.
     folder: Option<PathBuf>,
     commands: Arc<KeyCommands>,
-    /// What was passed to each plugin, by the name of the secret: the last value of each.
+    /// The last value of each secret passed to each plugin, by name.
     passed: Mutex<HashMap<PluginName, HashMap<String, Scrubber>>>,
-    /// One change at a time: a tool may ask the person, and one question is enough.
+    /// Allows one change at a time, because a tool may ask the user, and one question is enough.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl PluginSecrets {
-    /// Keeps them in the person's data folder. Makes no folder.
+    /// Uses the user's data folder. Creates no folder.
     pub fn new(folders: &Folders, commands: Arc<KeyCommands>) -> Self {
         let folder = folders.plugin_secrets().ok();
         Self { folder, commands, passed: Mutex::default(), turn: tokio::sync::Mutex::default() }
@@ -43,8 +44,8 @@ impl PluginSecrets {
     /// Reads a secret.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no name; `unavailable` when the system's tool does not give
-    /// it; `io`.
+    /// `invalid_arguments` if the name is invalid, `unavailable` if the system's tool does not
+    /// return it, or `io`.
     pub async fn get(&self, plugin: &PluginName, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let place = self.place(plugin, name)?;
         let look = place.clone();
@@ -57,17 +58,17 @@ impl PluginSecrets {
             Some(Found::InTool) => place.printed(&self.commands).await.ok_or_else(|| {
                 let text = format!("the system's tool for secrets does not give `{name}`");
                 Error::new(ErrorKind::Unavailable, text)
-                    .with_hint("it may be locked; or take the secret away and keep it again")
+                    .with_hint("it may be locked; otherwise remove the secret and store it again")
             })?,
         };
         self.note(plugin, name, &value);
         Ok(Some(value))
     }
 
-    /// Keeps a secret, in place of what was there.
+    /// Stores a secret and replaces an existing one.
     ///
     /// # Errors
-    /// As [`PluginSecrets::get`]; `limit_reached` when it is too large or there are too many.
+    /// As [`PluginSecrets::get`]. `limit_reached` if it is too large or there are too many.
     pub async fn set(
         &self,
         plugin: &PluginName,
@@ -98,7 +99,7 @@ impl PluginSecrets {
         stored.map_err(|error| broken("kept", &error.to_string()))
     }
 
-    /// Forgets a secret; false where there was none.
+    /// Removes a secret. Returns false if there was none.
     ///
     /// # Errors
     /// As [`PluginSecrets::get`].
@@ -111,16 +112,16 @@ impl PluginSecrets {
         removed.map_err(|error| broken("taken away", &error.to_string()))
     }
 
-    /// Takes the secrets that a plugin was given out of a text that it gives.
+    /// Removes the secrets passed to a plugin from a text of that plugin.
     pub fn without(&self, plugin: &str, text: String) -> String {
         let passed = self.passed.lock();
         let Some(scrubbers) = passed.get(plugin) else { return text };
         scrubbers.values().fold(text, |text, scrubber| scrubber.clean(&text))
     }
 
-    /// Remembers a secret that a plugin was given, so that it can be taken out of texts.
+    /// Records a secret passed to a plugin, so that it can be removed from texts.
     fn note(&self, plugin: &PluginName, name: &str, value: &[u8]) {
-        // What is no text is in no error's text.
+        // A secret that is not text cannot appear in an error's text.
         let scrubber = std::str::from_utf8(value).ok().and_then(Scrubber::of);
         let Some(scrubber) = scrubber else { return };
         let mut passed = self.passed.lock();
@@ -143,7 +144,7 @@ impl PluginSecrets {
         };
         Ok(SecretPlace {
             folder: folder.join(plugin.as_str()),
-            // Any text is a name, also where the system takes two cases for one.
+            // Hashed, so that any text is a valid name, even on file systems that ignore case.
             stem: Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect(),
             kind: "plugin",
             name: format!("{plugin}/{name}"),
@@ -151,7 +152,7 @@ impl PluginSecrets {
     }
 }
 
-/// Keeps other processes from changing the secrets of the same plugin. Blocks.
+/// Prevents other processes from changing the same plugin's secrets. Blocks.
 fn lock(place: &SecretPlace) -> Result<std::fs::File, Error> {
     let held = jaato_places::lock(&place.folder.join("lock"), LOCK_WAIT);
     let held = held.map_err(|error| broken("used", &error.to_string()))?;

@@ -1,5 +1,5 @@
-//! Where a plugin's settings stand: in its own section, or in that of a provider which a person
-//! has set up under a name of its own.
+//! The section of a plugin's settings: its own, or that of a provider that the user has set up
+//! under another name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub enum Section {
 }
 
 impl Section {
-    /// Makes that of a plugin, asked under a name of `[providers]` where there is one.
+    /// Returns the section of a plugin, or of the name in `[providers]` under which it is used.
     pub fn of(plugin: &PluginName, provider: Option<&Arc<str>>) -> Self {
         provider.map_or_else(|| Self::Plugin(plugin.clone()), |name| Self::Provider(name.clone()))
     }
 
-    /// Returns what is configured there.
+    /// Returns the settings in this section.
     pub fn settings<'a>(&self, config: &'a Config) -> Option<&'a PluginSettings> {
         match self {
             Self::Plugin(name) => config.plugin_settings.get(name.as_str()),
@@ -34,7 +34,7 @@ impl Section {
         }
     }
 
-    /// Returns the provider's name here; none of a plugin that is no provider.
+    /// Returns the provider's name in this section, or `None` if the plugin is not a provider.
     pub fn provider<'a>(&'a self, description: &'a Description) -> Option<&'a str> {
         match self {
             Self::Plugin(_) => description.provider.as_ref().map(|spec| spec.name.as_str()),
@@ -42,8 +42,7 @@ impl Section {
         }
     }
 
-    /// Returns the server that a plugin knows by the name which stands here, or by what `plugin`
-    /// says.
+    /// Returns the server that a plugin knows by this section's name, or by the value of `plugin`.
     pub fn preset<'a>(
         &self,
         config: &Config,
@@ -57,7 +56,7 @@ impl Section {
     }
 }
 
-/// As it is written: `[plugins.tool-cli]`.
+/// As in the file: `[plugins.tool-cli]`.
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! The sessions that live, by id: what services reach of the one for which a plugin is called.
+//! The open sessions by id, as the services of their plugins' calls access them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,26 +16,25 @@ use parking_lot::Mutex;
 
 use crate::rate::Rate;
 
-/// Makes what sessions are made of; whoever wires the host together does.
+/// Creates the parts of sessions. Implemented where the host is assembled.
 pub trait SessionMaker: Send + Sync {
-    /// Makes a model ready that a plugin names, for a request of that session.
+    /// Prepares a model that a plugin names, for a request of that session.
     ///
     /// # Errors
-    /// `configuration` for a name that stands for no model, and a provider that cannot be used.
+    /// `configuration` if the name matches no model, or the provider cannot be used.
     fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error>;
 
-    /// Lets the provider of a model count, on behalf of a session.
+    /// Asks a model's provider to count tokens, on behalf of a session.
     ///
     /// # Errors
     /// As [`SessionMaker::model`].
     fn count(&self, model: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error>;
 
-    /// Starts a session that shares with its opener what is lent. Its events go to the person, the
-    /// ledger and `follower`.
+    /// Starts a session with what its opener lends. Its events go to the user, the ledger and
+    /// `follower`.
     ///
     /// # Errors
-    /// `invalid_arguments` for a tool that is none of the opener's; what keeps a session from being
-    /// started.
+    /// `invalid_arguments` if a tool is not the opener's, or why the session cannot be started.
     fn open(
         &self,
         opener: &SessionId,
@@ -44,10 +43,10 @@ pub trait SessionMaker: Send + Sync {
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error>;
 
-    /// Takes the tools that an instance of a plugin sets: a session's, or with none the process's.
+    /// Sets the tools of a plugin instance, for a session or, without one, for the process.
     ///
     /// # Errors
-    /// `limit_reached` for a change too soon after the last one.
+    /// `limit_reached` if the last change was too recent.
     fn set_tools(
         &self,
         plugin: &PluginName,
@@ -55,32 +54,32 @@ pub trait SessionMaker: Send + Sync {
         set: ToolsSet,
     ) -> Result<ToolsSetAnswer, Error>;
 
-    /// Ends what a session has, once it is over.
+    /// Cleans up a finished session.
     fn close(&self, session: SessionId) -> BoxFuture<'static, ()>;
 }
 
 /// A session that begins.
 pub struct Entered {
-    /// How it is reached.
+    /// The session's handle.
     pub handle: SessionHandle,
-    /// Where its person sees what happens.
+    /// Receives the events for its user.
     pub events: Arc<dyn EventSink>,
-    /// The session that opened it, where one did.
+    /// The session that opened it, if any.
     pub opener: Option<SessionId>,
-    /// What people see it called, where it is one that another opened.
+    /// Its displayed name, if another session opened it.
     pub agent: Option<String>,
 }
 
-/// A count that a provider is asked for.
+/// A token count requested from a provider.
 pub struct Counting {
     /// `provider/model`.
     pub model: String,
-    /// What the provider says.
+    /// The provider's answer.
     pub tokens: BoxFuture<'static, Result<u64, Error>>,
 }
 
-/// Sessions for which something is kept that was said before they entered. One that never enters
-/// leaves it behind.
+/// Maximum number of sessions with instructions that arrived before the session entered. If a
+/// session never enters, its instructions remain.
 const EARLY_MAX: usize = 64;
 
 /// The sessions of a host.
@@ -88,28 +87,28 @@ const EARLY_MAX: usize = 64;
 pub struct Sessions {
     maker: OnceLock<Box<dyn SessionMaker>>,
     live: Mutex<HashMap<SessionId, Live>>,
-    /// What plugins say about the tools that they set for sessions which have not entered.
+    /// Plugins' instructions about tools set for sessions that have not yet entered.
     early: Mutex<HashMap<SessionId, BTreeMap<PluginName, String>>>,
 }
 
 struct Live {
     entered: Entered,
-    /// How many openers stand above it.
+    /// Number of openers above it.
     depth: u32,
-    /// Children below the session that is nobody's child.
+    /// Number of children below the root session.
     family: Arc<AtomicUsize>,
-    /// What each plugin has notified.
+    /// The notifications of each plugin.
     notified: HashMap<PluginName, Rate>,
 }
 
 impl Sessions {
-    /// Takes what makes sessions, once.
+    /// Sets the session maker, once.
     pub fn made_by(&self, maker: Box<dyn SessionMaker>) {
-        // There is but one.
+        // It is set only once.
         let _ = self.maker.set(maker);
     }
 
-    /// Makes a model ready, for a request of a session.
+    /// Prepares a model for a request of a session.
     ///
     /// # Errors
     /// As [`SessionMaker::model`].
@@ -117,7 +116,7 @@ impl Sessions {
         self.maker()?.model(name, session)
     }
 
-    /// Lets the provider of a model count.
+    /// Asks a model's provider to count tokens.
     ///
     /// # Errors
     /// As [`SessionMaker::count`].
@@ -131,15 +130,15 @@ impl Sessions {
     }
 
     fn maker(&self) -> Result<&dyn SessionMaker, Error> {
-        let none = || Error::new(ErrorKind::Unavailable, "this host makes no sessions");
+        let none = || Error::new(ErrorKind::Unavailable, "this host does not create sessions");
         self.maker.get().map(Box::as_ref).ok_or_else(none)
     }
 
-    /// Takes a session that begins.
+    /// Registers a session that begins.
     pub fn enter(&self, id: &SessionId, entered: Entered) {
         let mut live = self.live.lock();
         for (plugin, text) in self.early.lock().remove(id).unwrap_or_default() {
-            // It has just begun.
+            // The session has just begun, so this cannot fail.
             let _ = entered.handle.instruct(&plugin, &text);
         }
         let opener = entered.opener.as_ref().and_then(|opener| live.get(opener));
@@ -151,7 +150,7 @@ impl Sessions {
         live.insert(id.clone(), Live { entered, depth, family, notified: HashMap::new() });
     }
 
-    /// Forgets a session that is over.
+    /// Forgets a finished session.
     pub fn leave(&self, id: &SessionId) {
         let gone = self.live.lock().remove(id);
         if let Some(Live { depth: 1.., family, .. }) = gone {
@@ -162,23 +161,23 @@ impl Sessions {
     /// Finds a session.
     ///
     /// # Errors
-    /// `unavailable` where there is none: a host-wide instance asks outside of calls, or the
+    /// `unavailable` if there is none, because a host-wide instance asks outside of calls, or the
     /// session is over.
     pub fn find(&self, id: &SessionId) -> Result<SessionHandle, Error> {
         let found = self.live.lock().get(id).map(|live| live.entered.handle.clone());
         found.ok_or_else(|| {
             let text = "there is no session to act in";
             Error::new(ErrorKind::Unavailable, text)
-                .with_hint("ask within a call: it is the call's session that is meant")
+                .with_hint("ask within a call: the request applies to the session of the call")
         })
     }
 
-    /// Returns where the person of a session sees what happens.
+    /// Returns the receiver of events for a session's user.
     pub fn events_of(&self, id: &SessionId) -> Option<Arc<dyn EventSink>> {
         self.live.lock().get(id).map(|live| Arc::clone(&live.entered.events))
     }
 
-    /// Returns what people see a session called that another one opened.
+    /// Returns the displayed name of a session that another one opened.
     pub fn agent_of(&self, id: &SessionId) -> Option<String> {
         self.live.lock().get(id)?.entered.agent.clone()
     }
@@ -186,7 +185,8 @@ impl Sessions {
     /// Opens a child of a session.
     ///
     /// # Errors
-    /// `limit_reached` where it stands too deep, or has too many; as [`SessionMaker::open`].
+    /// `limit_reached` if it is nested too deeply or there are too many children, otherwise as
+    /// [`SessionMaker::open`].
     pub fn open(
         &self,
         opener: &SessionId,
@@ -214,8 +214,8 @@ impl Sessions {
         self.maker()?.open(opener, lent, asked, follower)
     }
 
-    /// Takes the tools that an instance of a plugin sets, and tells the models of the sessions what
-    /// it says about them.
+    /// Sets the tools of a plugin instance, and passes its instructions to the models of the
+    /// sessions.
     ///
     /// # Errors
     /// As [`SessionMaker::set_tools`].
@@ -236,7 +236,7 @@ impl Sessions {
         }
         let live = self.live.lock();
         if let Some(owner) = owner.filter(|owner| !live.contains_key(*owner)) {
-            // Its plugins are opened while a session is made: one may be ready first.
+            // Plugins open while their session is being created, so one may be ready first.
             let mut early = self.early.lock();
             if early.len() < EARLY_MAX || early.contains_key(owner) {
                 early.entry(owner.clone()).or_default().insert(plugin.clone(), text);
@@ -245,31 +245,31 @@ impl Sessions {
         }
         let all = live.iter().filter(|(id, _)| owner.is_none_or(|owner| owner == *id));
         for (_, live) in all {
-            // One that is over needs no instructions.
+            // A finished session needs no instructions.
             let _ = live.entered.handle.instruct(plugin, &text);
         }
         Ok(answer)
     }
 
-    /// Tells the users of sessions with a model what is new to each.
+    /// Shows each session with a model its own news.
     pub fn tell(&self, news: impl Fn(&SessionId) -> Vec<String>) {
         let live = self.live.lock();
         let all = live.iter().map(|(id, live)| (id.clone(), live.entered.handle.clone()));
         let all: Vec<(SessionId, SessionHandle)> = all.collect();
         drop(live);
         for (id, handle) in all.into_iter().filter(|(_, handle)| handle.has_model()) {
-            // One that is over needs no news.
+            // A finished session needs no news.
             news(&id).into_iter().for_each(|line| _ = handle.notice(line));
         }
     }
 
-    /// Ends what a session has, once it is over.
+    /// Cleans up a finished session.
     pub async fn close(&self, id: &SessionId) {
         let Ok(maker) = self.maker() else { return };
         maker.close(id.clone()).await;
     }
 
-    /// Counts a notification of a plugin; false where it has sent too many.
+    /// Counts a plugin's notification. Returns false if it has sent too many.
     pub fn may_notify(&self, id: &SessionId, plugin: &PluginName) -> bool {
         let mut live = self.live.lock();
         let Some(live) = live.get_mut(id) else { return false };

@@ -1,5 +1,5 @@
-//! Completes the paths among a plugin's settings, which its schema names: `~/` is the person's
-//! home, and a relative one begins where the configuration says. Pure.
+//! Resolves paths in a plugin's settings, as marked in its schema: `~/` is the user's home, and the
+//! base of a relative path depends on the place of the setting. Pure.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use jaato_config::{Layer, Origin};
 use jaato_types::{Error, ErrorKind};
 use serde_json::{Map, Value};
 
-/// The word of a plugin's schema that makes a text of its property, or each text of a list, a path.
-/// `"file"`: `~/` is the home and a relative one begins as [`folder`] says. `"home"`: `~/` is the
-/// home, and what a relative one means is the plugin's to say.
+/// The schema keyword that makes a property's text, or each text of its list, a path. `"file"`:
+/// `~/` is the home, and a relative path starts at [`folder`]. `"home"`: `~/` is the home, and the
+/// plugin interprets relative paths.
 pub const PATH: &str = "x-jaato-path";
 
-/// Completes the paths of an object of settings; `base` finds where a relative one begins.
+/// Resolves the paths in an object of settings. `base` returns the base of a relative path.
 ///
 /// # Errors
-/// `configuration` for a `~/` where the system names no home.
+/// `configuration` if a path starts with `~/` and the system reports no home directory.
 pub fn complete(
     values: &mut Map<String, Value>,
     schema: &Value,
@@ -43,14 +43,14 @@ pub fn complete(
     Ok(())
 }
 
-/// Returns where relative paths of a place begin: in the folder of the person's file, at the root
-/// of the workspace for its files, in the working directory elsewhere.
+/// Returns the base of relative paths for a setting's place: the folder of the user's file, the
+/// root of the workspace for its files, otherwise the working directory.
 pub fn folder(origin: &Origin, workspace: &Path, working_directory: &Path) -> PathBuf {
     match origin {
         Origin::File { layer: Layer::Workspace, .. } => workspace.to_owned(),
         Origin::File { path, .. } => {
             let folder = path.parent().unwrap_or(Path::new(""));
-            // A file that was named with `--config` may be relative itself.
+            // A file given with `--config` may itself be relative.
             working_directory.join(folder)
         }
         Origin::BuiltIn
@@ -69,7 +69,7 @@ fn completed(path: &str, home: Option<&Path>, base: Option<&Path>) -> Option<Str
         return home.map(|home| text(home.join(rest)));
     }
     match base {
-        // One that is empty is not said.
+        // An empty path counts as not set.
         Some(base) if !path.is_empty() => Some(text(base.join(path))),
         _ => Some(path.to_owned()),
     }

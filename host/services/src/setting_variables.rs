@@ -1,15 +1,14 @@
-//! Variables that stand for settings of a plugin, as its schema names them.
+//! Reads plugin settings from variables, as its schema names them.
 //!
-//! A variable wins over the files. One of a workspace's variables file counts where the workspace
-//! may say the setting. Only for plugins that are trusted: another could name variables that hold
-//! the keys of other programs.
+//! A variable wins over the files. A variable from a workspace's variables file applies if the
+//! workspace may set the setting. Only trusted plugins have such variables, because others could
+//! name variables with the keys of other programs.
 
 use jaato_config::{Config, Origin, Variables};
 use jaato_types::{Error, ErrorKind};
 use serde_json::{Number, Value};
 
-/// The word of a plugin's schema by which variables stand for a setting: a list of names in its
-/// property, of which the first that is set counts.
+/// The schema keyword with a property's list of variables. The first variable that is set applies.
 const VARIABLES: &str = "x-jaato-variables";
 
 /// A setting that a variable gives.
@@ -19,14 +18,14 @@ pub(crate) struct GivenSetting {
     pub key: String,
     /// Its value.
     pub value: Value,
-    /// Where it stands.
+    /// The place of the variable.
     pub origin: Origin,
 }
 
-/// Reads the settings that variables give which a schema names.
+/// Reads the settings of a schema that variables give.
 ///
 /// # Errors
-/// `configuration` for a text that is no value of the setting.
+/// `configuration` if a text is not a valid value of the setting.
 pub(crate) fn given_settings(
     schema: &Value,
     config: &Config,
@@ -63,7 +62,7 @@ struct Given {
     name: String,
     text: String,
     origin: Origin,
-    /// Whether it is the person's, and not a workspace's.
+    /// Whether the user set it rather than a workspace.
     is_own: bool,
 }
 
@@ -81,7 +80,7 @@ fn given(name: &str, config: &Config, variables: &Variables) -> Option<Given> {
 }
 
 impl Given {
-    /// Reads the text as the first type of the setting that is more than a text, else as a text.
+    /// Parses the text as the setting's first type other than text, otherwise as text.
     fn read(&self, property: &Value) -> Result<Value, Error> {
         let is_of = |name: &str| match &property["type"] {
             Value::Array(names) => names.iter().any(|one| one == name),
@@ -118,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// What a person's variables and variables file make of two settings.
+    /// Returns the two settings that a user's variables and variables file produce.
     fn read(variables: &[(&str, &str)], env_file: &str) -> Result<Value, Error> {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::below(folder.path());

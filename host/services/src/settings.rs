@@ -1,5 +1,5 @@
-//! Checks `[plugins.NAME]`, and `[providers.NAME]`, against the plugin's own schema and says where
-//! the wrong value stands.
+//! Validates `[plugins.NAME]` and `[providers.NAME]` against the plugin's own schema, and locates
+//! invalid values.
 
 use jaato_catalog::Setup;
 use jaato_config::{Config, Entry, Origin, PluginSettings, Variables};
@@ -17,14 +17,14 @@ use crate::setting_variables::{self, GivenSetting};
 use crate::stored_keys::StoredKeys;
 use crate::wrong_type;
 
-/// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
-/// true` in its property. Without it the person alone does.
+/// The schema keyword that allows a workspace to set a property: `"x-jaato-workspace": true`.
+/// Without it, only the user may.
 pub const WORKSPACE_MAY: &str = "x-jaato-workspace";
 
 /// Returns a plugin's settings as the plugin sees them, and its credentials, which it does not see.
 ///
 /// # Errors
-/// `configuration`, with the place of what is wrong.
+/// `configuration`, with the place of the invalid value.
 pub fn of_plugin(
     entry: &PluginEntry,
     section: &Section,
@@ -51,13 +51,13 @@ pub fn of_plugin(
         credentials.withhold();
     }
     if let (Some(url), Some(values)) = (credentials.base_url(), values.as_object_mut()) {
-        // A variable wins over the files; the plugin need not know the variable.
+        // A variable wins over the files, and the plugin need not know the variable.
         values.insert(BASE_URL.to_owned(), url.into());
     }
     Ok((values, credentials))
 }
 
-/// Completes the paths among a plugin's settings by the place of each.
+/// Resolves the paths in a plugin's settings, each by its place.
 fn complete_paths(
     values: &mut Value,
     section: &Section,
@@ -69,7 +69,7 @@ fn complete_paths(
         return Ok(());
     };
     let home = setup.variables.get("HOME").map(std::path::PathBuf::from);
-    // A working directory that is gone ends jaato before any plugin is asked.
+    // If the working directory is gone, jaato ends before it asks any plugin.
     let here = std::env::current_dir().unwrap_or_default();
     let base = |key: &str| {
         let origin = sources.origin(&format!("/{key}"))?;
@@ -79,8 +79,8 @@ fn complete_paths(
         .map_err(|error| Error { message: format!("`{section}`: {}", error.message), ..error })
 }
 
-/// Returns a plugin's settings without those that its workspace may not give, and a line for each
-/// of these. A plugin that lies in the workspace takes all from it.
+/// Returns a plugin's settings without those that its workspace may not set, and a line for each of
+/// these. A plugin in the workspace takes all settings from it.
 fn allowed(
     entry: &PluginEntry,
     section: &Section,
@@ -93,31 +93,31 @@ fn allowed(
     }
     let is_hosts = |key: &str| is_of_host(section, description, key) && !OWN_KEYS.contains(&key);
     let dropped = settings.keep_of_workspace(|key| {
-        // Where keys go and whose they are is settled with them.
+        // The credentials decide about these keys and their owner.
         is_hosts(key) || workspace_may(description.config_schema.as_ref(), key)
     });
     let told = dropped.into_iter().map(|(key, place)| {
         format!(
-            "`{key}` of `{section}` is not used ({place}): only you say it, in your own config.toml"
+            "`{key}` of `{section}` is not used ({place}): only your own config.toml can set it"
         )
     });
     let told = told.collect();
     Some((settings, told))
 }
 
-/// Tells whether a key is the host's, so that the plugin does not see it.
+/// Returns true if a key belongs to the host, so that the plugin does not see it.
 fn is_of_host(section: &Section, description: &Description, key: &str) -> bool {
     let names_plugin = matches!(section, Section::Provider(_)) && key == PLUGIN;
     names_plugin || (!description.credentials.is_empty() && HOST_KEYS.contains(&key))
 }
 
-/// Tells whether a plugin's schema lets a workspace give a setting.
+/// Returns true if a plugin's schema allows a workspace to set this key.
 pub fn workspace_may(schema: Option<&Value>, key: &str) -> bool {
     let property = schema.and_then(|schema| schema.get("properties")?.get(key));
     property.is_some_and(|property| property.get(WORKSPACE_MAY) == Some(&Value::Bool(true)))
 }
 
-/// Reads what variables say of a plugin's settings: of one that is trusted, under its own name.
+/// Reads plugin settings from variables, for a trusted plugin under its own name.
 fn given_by_variables(
     entry: &PluginEntry,
     section: &Section,
@@ -125,7 +125,7 @@ fn given_by_variables(
     config: &Config,
     variables: &Variables,
 ) -> Result<Vec<GivenSetting>, Error> {
-    // A provider under a name of its own takes nothing from variables of the plugin.
+    // A provider under another name takes nothing from the plugin's variables.
     let is_plugins = matches!(section, Section::Plugin(_));
     let schema = description.config_schema.as_ref();
     let schema = schema.filter(|_| entry.candidate.trust.is_trusted() && is_plugins);
@@ -136,7 +136,7 @@ fn given_by_variables(
         .map_err(|error| Error { message: format!("`{section}`: {}", error.message), ..error })
 }
 
-/// Where a plugin's settings come from; later ones win.
+/// The sources of a plugin's settings. Later ones win.
 struct Sources<'a> {
     preset: Option<&'a ProviderPreset>,
     settings: Option<&'a PluginSettings>,
@@ -144,7 +144,7 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Returns where the value under a pointer stands; none where a preset gives it.
+    /// Returns the place of the value at a pointer, or `None` if a preset sets it.
     fn origin(&self, pointer: &str) -> Option<&Origin> {
         let key = pointer.split('/').nth(1).unwrap_or_default();
         let by_variable = self.given.iter().find(|given| given.key == key);
@@ -152,7 +152,7 @@ impl Sources<'_> {
         by_variable.map(|given| &given.origin).or_else(by_file)
     }
 
-    /// Says where the value under a pointer stands.
+    /// Describes the place of the value at a pointer.
     fn place(&self, plugin: &PluginName, pointer: &str) -> String {
         match self.origin(pointer) {
             Some(origin) => origin.to_string(),
@@ -168,10 +168,10 @@ impl Sources<'_> {
     }
 }
 
-/// Returns a plugin's settings as JSON, without those that are the host's.
+/// Returns a plugin's settings as JSON, without those that belong to the host.
 ///
 /// # Errors
-/// `configuration`, with the place of the first value that the schema refuses.
+/// `configuration`, with the place of the first value that the schema rejects.
 fn checked(
     plugin: &PluginName,
     section: &Section,
@@ -185,7 +185,7 @@ fn checked(
     values.extend(given.iter().map(|given| (given.key.clone(), given.value.clone())));
     let is_given = !values.is_empty();
     values.retain(|name, _| !is_of_host(section, description, name));
-    // Nobody says anything, or nothing is left for the plugin of what was all the host's.
+    // Either there are no settings, or all of them belong to the host.
     if values.is_empty() && (is_given || settings.is_none()) {
         return Ok(Value::Object(values));
     }
@@ -219,7 +219,7 @@ fn checked(
     Ok(values)
 }
 
-/// Returns the first key that a schema does not know, where that is what is wrong.
+/// Returns the first key that a schema does not know, if that is the error.
 fn unknown_key<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected }
@@ -230,7 +230,8 @@ fn unknown_key<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
     }
 }
 
-/// Names the key that is nearest to one that is not known, else those that are.
+/// Adds a hint with the known key that is most similar to an unknown one, otherwise with all known
+/// keys.
 fn with_known_keys(error: Error, key: &str, schema: &Value) -> Error {
     let known = schema["properties"].as_object();
     let names = || known.into_iter().flat_map(|known| known.keys().map(String::as_str));
@@ -241,7 +242,7 @@ fn with_known_keys(error: Error, key: &str, schema: &Value) -> Error {
     if known.is_none_or(serde_json::Map::is_empty) { error } else { error.with_hint(hint) }
 }
 
-/// Reads the base URL that a variable gives, which is the host's to use and the plugin's to know.
+/// Reads the base URL from a variable. The host uses it, and the plugin sees it.
 fn given_base_url(
     entry: &PluginEntry,
     description: &Description,
@@ -253,8 +254,8 @@ fn given_base_url(
     setting_variables::given_text(BASE_URL, name, config, variables)
 }
 
-/// Lists the settings of plugins that variables give, for people: what `jaato config show` adds to
-/// those of files. One that cannot be read is told by [`problems`].
+/// Lists the plugin settings from variables for display, which `jaato config show` adds to those
+/// from files. [`problems`] reports those that cannot be parsed.
 pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables) -> Vec<Entry> {
     let used = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
     let entries = used.flat_map(|entry| {
@@ -273,12 +274,12 @@ pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables
     entries.collect()
 }
 
-/// What is wrong with the settings of a plugin.
+/// A problem with a plugin's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingProblem {
-    /// What a person is told.
+    /// The text for the user.
     pub text: String,
-    /// Whether the plugin cannot be used for it: every call would fail.
+    /// Whether the plugin cannot be used, because every call would fail.
     pub breaks_plugin: bool,
 }
 
@@ -292,8 +293,8 @@ impl SettingProblem {
     }
 }
 
-/// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a
-/// schema refuses.
+/// Lists the problems with all plugins' settings: unknown plugin names, and values that a schema
+/// rejects.
 pub fn problems(
     registry: &Registry,
     config: &Config,
@@ -321,7 +322,7 @@ pub fn problems(
         let section = Section::Plugin(entry.candidate.manifest.name.clone());
         problems.extend(of_section(entry, &section, config, variables));
     }
-    // Those of which no file says anything; a variable may.
+    // Plugins without settings in files. Variables may still set some.
     let is_silent = |entry: &&PluginEntry| {
         let name = entry.candidate.manifest.name.as_str();
         entry.status == Status::Active && !config.plugin_settings.contains_key(name)
@@ -333,7 +334,7 @@ pub fn problems(
     problems
 }
 
-/// Lists what is wrong with the settings that variables alone give.
+/// Returns a problem with settings that come only from variables.
 fn of_variables(
     entry: &PluginEntry,
     section: &Section,
@@ -349,7 +350,7 @@ fn of_variables(
     checked.err().map(|error| SettingProblem::error(&error))
 }
 
-/// Lists what is wrong with the settings of one section.
+/// Lists the problems with the settings of one section.
 fn of_section(
     entry: &PluginEntry,
     section: &Section,
@@ -375,12 +376,12 @@ fn of_section(
     told
 }
 
-/// Finds the plugin of a provider that is set up under a name of its own: the one that `plugin`
-/// names, by its own name, its provider's or that of a server which it knows, with `_` for `-` as
-/// well; without that the one whose provider, or server, has this name.
+/// Finds the plugin of a provider that is set up under another name. `plugin` names it by its own
+/// name, its provider's name or a server that it knows, also with `_` for `-`. Without `plugin`,
+/// the provider's name itself must match a provider or server.
 ///
 /// # Errors
-/// `configuration` where there is none.
+/// `configuration` if there is none.
 pub fn named_plugin<'a>(
     registry: &'a Registry,
     config: &Config,
@@ -404,8 +405,8 @@ pub fn named_plugin<'a>(
     by(wanted).or_else(|| by(&dashed)).filter(is_provider).ok_or_else(|| {
         let place = settings.map(first_place).unwrap_or_default();
         let text = match given {
-            None => format!("`[providers.{name}]` does not say its plugin ({place})"),
-            Some(_) => format!("`[providers.{name}]` names no plugin of a provider ({place})"),
+            None => format!("`[providers.{name}]` does not name its plugin ({place})"),
+            Some(_) => format!("`[providers.{name}]` does not name a provider plugin ({place})"),
         };
         let known: Vec<&str> = registry.providers().chain(registry.presets()).collect();
         let hint = format!("`plugin` is one of: {}", known.join(", "));
@@ -413,15 +414,15 @@ pub fn named_plugin<'a>(
     })
 }
 
-/// Lists names in `[plugins] isolated` and `disabled` that by a slip are no plugin's: it runs as if
-/// it was not named.
+/// Lists names in `[plugins] isolated` and `disabled` that match no plugin, probably by mistake.
+/// The setting then has no effect.
 fn nobodys_names(registry: &Registry, config: &Config) -> Vec<String> {
     let lists = [("isolated", &config.plugins_isolated), ("disabled", &config.plugins_disabled)];
     let all = lists.iter().flat_map(|(list, names)| names.iter().map(move |name| (list, name)));
     let slips = all.filter(|(_, name)| *name != "*" && registry.plugin(name).is_none());
     slips
         .filter_map(|(list, name)| {
-            // A name of its own may be that of a plugin that is elsewhere or was removed.
+            // An unusual name may belong to a plugin that is elsewhere or was removed.
             let is_short = |known: &&str| known.split_once('-').is_some_and(|it| it.1 == name);
             let near = names(registry).find(is_short).or_else(|| nearest(name, names(registry)))?;
             Some(format!(

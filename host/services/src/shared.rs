@@ -1,4 +1,4 @@
-//! What the calls of all plugins share.
+//! The state that the calls of all plugins share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,50 +21,50 @@ use crate::sessions::Sessions;
 use crate::store::Stores;
 use crate::workspace_trust::WorkspaceTrust;
 
-/// What every call of every plugin may use.
+/// The state that every call of every plugin may use.
 pub struct Shared {
     /// The user's folders.
     pub(crate) folders: Folders,
-    /// What plugins were granted.
+    /// The grants of plugins.
     pub(crate) grants: Arc<GrantTable>,
-    /// The one HTTP client: what plugins ask for goes through it.
+    /// The HTTP client for all requests of plugins.
     pub(crate) http: Client,
-    /// The sessions that live.
+    /// The open sessions.
     pub(crate) sessions: Sessions,
-    /// The requests of plugins that go on.
+    /// The running requests of plugins.
     pub(crate) requests: Requests,
-    /// What prints keys.
+    /// Runs the commands that print keys.
     pub(crate) key_commands: Arc<KeyCommands>,
-    /// Big files, where the system names a home.
+    /// Big files, if the system reports a home directory.
     pub(crate) assets: Option<Assets>,
     /// Output files.
     pub(crate) outputs: Arc<Outputs>,
-    /// What is no text.
+    /// Binary data.
     pub(crate) blobs: Blobs,
-    /// What plugins keep of their own.
+    /// The plugins' own stores.
     pub(crate) stores: Arc<Stores>,
     /// Their secrets.
     pub(crate) secrets: Arc<PluginSecrets>,
-    /// Counts of tokens that go on.
+    /// Running token counts.
     pub(crate) counts: CountsInWork,
     /// Programs that run for calls.
     pub(crate) processes: Arc<Processes>,
-    /// The person's terminal.
+    /// The user's terminal.
     pub(crate) terminal: TerminalFacts,
     /// The current shell.
     pub(crate) parent_process: Option<String>,
     /// The working directory.
     pub(crate) working_directory: PathBuf,
-    /// The workspace, where it was trusted when the process began.
+    /// The workspace, if it was trusted when the process began.
     pub(crate) workspace_trust: Option<WorkspaceTrust>,
     /// `JAATO_SESSION_ID` of the process.
     pub(crate) env_session_id: String,
-    /// Bytes of a tool's answer that a model is sent.
+    /// Maximum bytes of a tool's answer to send to a model.
     pub(crate) output_bytes_max: usize,
 }
 
 impl Shared {
-    /// Looks at the process, and opens nothing.
+    /// Inspects the process. Opens nothing.
     pub fn new(
         setup: &Setup,
         supervisor: &Supervisor,
@@ -100,17 +100,17 @@ impl Shared {
         }
     }
 
-    /// Returns the big files, where the system names a home.
+    /// Returns the assets, if the system reports a home directory.
     pub fn assets(&self) -> Option<&Assets> {
         self.assets.as_ref()
     }
 
-    /// Returns the sessions that live.
+    /// Returns the open sessions.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
     }
 
-    /// Returns what is no text.
+    /// Returns the blobs.
     pub fn blobs(&self) -> &Blobs {
         &self.blobs
     }

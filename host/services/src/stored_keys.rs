@@ -1,5 +1,5 @@
-//! Keys that a person gave to `jaato provider login`: in the system's secret tool where it keeps
-//! them, else in a file of their own that nobody else may read, in `keys/` of the data folder.
+//! Keys that the user gave to `jaato provider login`: in the system's secret tool if possible,
+//! otherwise in a file that no other user can read, in `keys/` of the data folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use jaato_types::{Error, ErrorKind};
 use crate::key_commands::KeyCommands;
 use crate::secret_place::{Found, SecretPlace, StoredIn};
 
-/// Most bytes of a key.
+/// Maximum bytes of a key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
-/// Where keys lie.
+/// The location of keys.
 #[derive(Debug, Clone, Default)]
 pub struct StoredKeys {
-    /// None where the system names no home.
+    /// `None` if the system reports no home directory.
     folder: Option<PathBuf>,
 }
 
@@ -23,12 +23,12 @@ pub struct StoredKeys {
 pub(crate) enum StoredKey {
     /// The key.
     Here(String),
-    /// A line of the shell that prints it.
+    /// A shell command that prints it.
     Printed(String),
 }
 
 impl StoredKeys {
-    /// Looks nowhere yet.
+    /// Sets the folder. Reads nothing.
     pub fn new(folders: &Folders) -> Self {
         Self { folder: folders.data().ok().map(|data| data.join("keys")) }
     }
@@ -36,7 +36,7 @@ impl StoredKeys {
     /// Finds the key of a provider.
     ///
     /// # Errors
-    /// `configuration` for a file that others could have written, or that cannot be read.
+    /// `configuration` if another user could have written the file, or it cannot be read.
     pub(crate) fn find(&self, provider: &str) -> Result<Option<StoredKey>, Error> {
         let Some(folder) = &self.folder else { return Ok(None) };
         let place = place(folder, provider);
@@ -50,15 +50,15 @@ impl StoredKeys {
                 let key = String::from_utf8(bytes).unwrap_or_default().trim().to_owned();
                 (!key.is_empty()).then_some(StoredKey::Here(key))
             }
-            // The name of a provider has no sign that a shell could take for one of its own.
+            // A provider's name contains no characters that are special in a shell.
             Some(Found::InTool) => Some(StoredKey::Printed(place.lookup().join(" "))),
         })
     }
 
-    /// Keeps a key.
+    /// Stores a key.
     ///
     /// # Errors
-    /// `configuration` where it cannot be kept.
+    /// `configuration` if it cannot be stored.
     pub async fn store(
         &self,
         commands: &KeyCommands,
@@ -66,7 +66,10 @@ impl StoredKeys {
         key: &str,
     ) -> Result<StoredIn, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
-            Error::new(ErrorKind::Configuration, "the system names no home to keep a key in")
+            Error::new(
+                ErrorKind::Configuration,
+                "the system does not name a home folder to keep a key in",
+            )
         })?;
         let stored = place(folder, provider).store(commands, key.as_bytes()).await;
         stored.map_err(|error| {
@@ -75,14 +78,14 @@ impl StoredKeys {
         })
     }
 
-    /// Forgets a key; false where there was none.
+    /// Removes a key. Returns false if there was none.
     ///
     /// # Errors
-    /// `configuration` where it cannot be taken away.
+    /// `configuration` if it cannot be removed.
     pub async fn remove(&self, commands: &KeyCommands, provider: &str) -> Result<bool, Error> {
         let Some(folder) = &self.folder else { return Ok(false) };
         place(folder, provider).remove(commands).await.map_err(|error| {
-            let text = format!("the key of `{provider}` cannot be taken away: {error}");
+            let text = format!("the key of `{provider}` cannot be removed: {error}");
             Error::new(ErrorKind::Configuration, text)
         })
     }
@@ -106,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// Where no tool is found, and none is needed.
+    /// Finds no tool, because none is needed.
     fn no_commands() -> KeyCommands {
         let guardian = GuardianCommand { program: PathBuf::new(), args: Vec::new() };
         KeyCommands::new(Supervisor::new(guardian), &Default::default())

@@ -1,4 +1,4 @@
-//! Whether the person trusts the workspace at this moment.
+//! Whether the user currently trusts the workspace.
 
 use std::time::SystemTime;
 
@@ -12,13 +12,13 @@ use jaato_config::trust::{
 pub struct WorkspaceTrust {
     store: TrustStore,
     workspace: Workspace,
-    /// Whether a session started this process: no person sits here then.
+    /// Whether a session started this process, so that no user is present.
     is_inside_session: bool,
 }
 
 impl WorkspaceTrust {
-    /// Returns it, or nothing where the workspace was not trusted: trust that comes later is there
-    /// with the next start.
+    /// Returns `None` if the workspace was not trusted. Trust that is given later takes effect at
+    /// the next start.
     pub fn of(setup: &Setup) -> Option<Self> {
         setup.trusted_workspace()?;
         let store = TrustStore::in_folder(setup.folders.data().ok()?);
@@ -42,7 +42,7 @@ impl WorkspaceTrust {
     /// Writes a covered file, and keeps the workspace trusted. Blocks on files.
     ///
     /// # Errors
-    /// As [`TrustStore::rewrite`]; [`TrustError::InsideSession`] where no person sits here.
+    /// As [`TrustStore::rewrite`], or [`TrustError::InsideSession`] if no user is present.
     pub fn rewrite(&self, name: &str, content: &[u8]) -> Result<(), TrustError> {
         if self.is_inside_session {
             return Err(TrustError::InsideSession);

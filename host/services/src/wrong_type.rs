@@ -1,4 +1,4 @@
-//! Says in words of people that a setting has another type than it should.
+//! Explains in plain words that a setting has the wrong type.
 
 use jaato_types::text::cut_to_bytes;
 
@@ -6,11 +6,11 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
-/// Bytes of a value that are shown of it.
+/// Maximum bytes of a value to show.
 const VALUE_BYTES_MAX: usize = 60;
 
-/// Returns what is wrong with a value, and what to do where that is plain. What has another reason
-/// than its type is told by the schema's own words.
+/// Returns the error text for a value, and a hint if the fix is clear. Errors other than a wrong
+/// type keep the schema's own text.
 pub fn told(error: &ValidationError<'_>) -> (String, Option<&'static str>) {
     let ValidationErrorKind::Type { kind } = error.kind() else { return (error.to_string(), None) };
     let wanted: Vec<String> = match kind {
@@ -20,7 +20,7 @@ pub fn told(error: &ValidationError<'_>) -> (String, Option<&'static str>) {
     let value: &Value = error.instance();
     let is_quoted = matches!(value, Value::String(text) if could_be(text, &wanted));
     let hint = is_quoted.then_some("leave out the quotes");
-    // What TOML cannot say, nobody can have meant: a key that is left out is null.
+    // A missing key is null, and TOML cannot express null, so do not mention it.
     let wanted: Vec<&str> =
         wanted.iter().filter(|wanted| *wanted != "null").map(|wanted| name(wanted)).collect();
     let text =
@@ -28,7 +28,7 @@ pub fn told(error: &ValidationError<'_>) -> (String, Option<&'static str>) {
     (text, hint)
 }
 
-/// Tells whether a text holds what was wanted.
+/// Returns true if a text holds a value of the wanted type.
 fn could_be(text: &str, wanted: &[String]) -> bool {
     wanted.iter().any(|wanted| match wanted.as_str() {
         "integer" => text.parse::<i64>().is_ok(),
@@ -54,7 +54,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Names a type as people do who write TOML.
+/// Returns the name that TOML authors use for a type.
 fn name(of_schema: &str) -> &str {
     match of_schema {
         "boolean" => "true or false",

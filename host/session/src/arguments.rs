@@ -1,8 +1,8 @@
 //! Checks a call's arguments against the tool's schema before a plugin sees them.
 //!
-//! A mismatch is written for a model that shall repair its call: the path, what is wrong, and the
-//! allowed values where they are known. Values that only have another JSON type were fitted before
-//! ([`jaato_types::fit_arguments`]); nothing else is filled in or converted.
+//! A mismatch is written so that a model can repair its call: it has the path, the problem, and the
+//! allowed values if they are known. Values that only have a different JSON type were already
+//! converted ([`jaato_types::fit_arguments`]). Nothing else is filled in or converted.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,18 +15,19 @@ use jsonschema::{ValidationError, Validator};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// Most mismatches that one message lists; a model repairs them in turns.
+/// The maximum number of mismatches that one message lists. A model repairs the rest in later
+/// calls.
 const MISMATCHES_MAX: usize = 5;
-/// Longest piece of a value or list that a message repeats, in bytes.
+/// The longest piece of a value or list that a message repeats, in bytes.
 const VALUE_BYTES_MAX: usize = 400;
 
-/// Schemas, compiled when their tool is first called, and kept.
+/// A cache of schemas, each compiled when its tool is first called.
 #[derive(Debug, Default)]
 pub struct ArgumentChecks {
     compiled: Mutex<HashMap<ToolName, Compiled>>,
 }
 
-/// A schema that does not compile is remembered as its error.
+/// A compiled schema, or the error of a schema that does not compile.
 type Compiled = Arc<Result<Validator>>;
 
 impl Clone for ArgumentChecks {
@@ -36,7 +37,7 @@ impl Clone for ArgumentChecks {
 }
 
 impl ArgumentChecks {
-    /// Makes an empty cache.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
@@ -67,7 +68,7 @@ fn compile(spec: &ToolSpec) -> Result<Validator> {
     jsonschema::validator_for(&spec.parameters).map_err(|error| {
         let text = format!("the schema of tool `{}` is not valid: {error}", spec.name);
         Error::new(ErrorKind::PluginMisbehaved, text)
-            .with_hint("the tool cannot be called until its plugin is repaired")
+            .with_hint("the tool cannot be called until its plugin is fixed")
     })
 }
 
@@ -97,7 +98,7 @@ fn check(validator: &Validator, spec: &ToolSpec, arguments: &Value) -> Result<()
     Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(expected(spec)))
 }
 
-/// Names the path and what is wrong there.
+/// Describes the path of a mismatch and the problem there.
 fn describe(mismatch: &ValidationError<'_>) -> String {
     let path = mismatch.instance_path().as_str();
     let place = if path.is_empty() { String::new() } else { format!("at `{path}`: ") };
@@ -123,7 +124,7 @@ fn describe(mismatch: &ValidationError<'_>) -> String {
     format!("{place}{what}")
 }
 
-/// Optional enums are written as a choice of schemas: the allowed values are inside.
+/// Optional enums are written as a choice of schemas, so the allowed values are inside them.
 fn none_of(found: &str, context: &[Vec<ValidationError<'static>>]) -> String {
     let mut text = format!("`{found}` fits none of the allowed forms");
     let reasons: Vec<String> = context.iter().flatten().map(describe).collect();
@@ -140,11 +141,11 @@ fn values(options: &Value) -> String {
         }
         other => vec![format!("`{}`", bare(other))],
     };
-    // Not shortened: the whole list is what the model needs to repair its call.
+    // Not shortened, because the model needs the whole list to repair its call.
     list.join(", ")
 }
 
-/// Tells what the tool takes: its properties, and which are required.
+/// Describes the tool's properties, and which of them are required.
 fn expected(spec: &ToolSpec) -> String {
     let names = |value: Option<&Value>| -> Vec<String> {
         match value {
@@ -156,7 +157,7 @@ fn expected(spec: &ToolSpec) -> String {
     let properties = names(spec.parameters.get("properties"));
     let required = names(spec.parameters.get("required"));
     if properties.is_empty() {
-        return "it takes no arguments: give `{}`".to_owned();
+        return "it takes no arguments: pass `{}`".to_owned();
     }
     let list: Vec<String> = properties
         .iter()
@@ -168,7 +169,7 @@ fn expected(spec: &ToolSpec) -> String {
     format!("its properties are {}", shorten(&list.join(", ")))
 }
 
-/// A string without its quotes, anything else as JSON.
+/// Returns a string without its quotes, and any other value as JSON.
 fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

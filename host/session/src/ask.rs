@@ -1,4 +1,4 @@
-//! Asking the user for forms and secrets; permission prompts are [`jaato_approval`]'s.
+//! Asks the user for forms and secrets. Permission prompts belong to [`jaato_approval`].
 
 use std::fmt;
 
@@ -73,89 +73,89 @@ use crate::form_check::check_answer;
 /// }
 /// ```
 pub trait Asker: PermissionAsker {
-    /// Asks for something that nobody but a program may see; it is not shown while it is typed.
-    /// Comes while calls run and between turns, from any of them. Dropping the future withdraws the
-    /// question.
+    /// Asks for a secret that only a program may see. The front end does not show it while the user
+    /// types. Calls and turns may ask at any time. Dropping the future withdraws the question.
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let _ = question;
-        let reason = "who watches over this session takes no secrets".to_owned();
+        let reason = "this session's front end does not ask for secrets".to_owned();
         Box::pin(std::future::ready(SecretAnswer::Nobody { reason }))
     }
 
-    /// Shows a form of a plugin. Comes while calls run and between turns, one at a time. An answer
-    /// that does not fit the form is asked for again by the session. Dropping the future withdraws
-    /// the form.
+    /// Shows a plugin's form. Forms come one at a time, while calls run and between turns. If an
+    /// answer does not fit the form, the session asks again. Dropping the future withdraws the
+    /// form.
     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         let _ = question;
-        let reason = "who watches over this session shows no forms";
+        let reason = "this session's front end does not show forms";
         Box::pin(std::future::ready(FormAnswer::nobody(reason)))
     }
 }
 
-/// A form of a plugin.
+/// A plugin's form.
 #[derive(Debug, Clone, Copy)]
 pub struct FormQuestion<'a> {
-    /// The session in which it asks.
+    /// The session in which the plugin asks.
     pub session: &'a SessionId,
-    /// What people see that session called, where another one opened it.
+    /// The name that users see for that session, if another session opened it.
     pub agent: Option<&'a str>,
     /// The plugin that asks.
     pub plugin: &'a PluginName,
-    /// Its number within the session: `form_1`.
+    /// The form's number within the session: `form_1`.
     pub id: &'a str,
-    /// What is asked, checked.
+    /// The checked form.
     pub form: &'a Form,
 }
 
 impl FormQuestion<'_> {
-    /// Checks an answer before it is given: one that does not fit is asked for again, and in the
-    /// end counts as none.
+    /// Checks an answer before it is given. The session asks again for an answer that does not fit,
+    /// and finally counts it as no answer.
     ///
     /// # Errors
-    /// Says which field it does not answer; no value of the answer stands in it.
+    /// Names the field that the answer does not fit. The error contains none of the answer's
+    /// values.
     pub fn check(&self, answer: &FormAnswer) -> Result<()> {
         check_answer(self.form, answer)
     }
 }
 
-/// What a person is to type for a program on a terminal.
+/// A secret that the user has to type for a program on a terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretQuestion<'a> {
     /// The plugin that has the terminal.
     pub plugin: &'a PluginName,
-    /// What the plugin calls the terminal.
+    /// The plugin's name for the terminal.
     pub name: &'a str,
-    /// What runs on it.
+    /// The command that runs on the terminal.
     pub command: &'a str,
-    /// What the program asks for. Written by the program: it may say anything.
+    /// The program's prompt. The program wrote it, so it may say anything.
     pub prompt: &'a str,
 }
 
-/// What a person says to that.
+/// The user's response to a [`SecretQuestion`].
 #[derive(Debug)]
 pub enum SecretAnswer {
-    /// What was typed.
+    /// The secret that the user typed.
     Typed(Secret),
-    /// The person would not.
+    /// The user declined.
     Declined,
-    /// There is nobody to ask, and why.
+    /// There is no user to ask.
     Nobody {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What a person typed and nobody may see. It is overwritten when it is dropped.
+/// A secret that the user typed. Its memory is overwritten when it is dropped.
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Makes an empty one. Its place in memory is made once, so that it leaves no copy behind as it
-    /// grows.
+    /// Creates an empty secret. Its memory is allocated once, so that growing it leaves no copy
+    /// behind.
     pub fn with_capacity(bytes: usize) -> Self {
         Self(Zeroizing::new(Vec::with_capacity(bytes)))
     }
 
-    /// Adds to it; false where that has no room any more.
+    /// Adds a byte. Returns false if the buffer is full.
     pub fn push(&mut self, byte: u8) -> bool {
         let has_room = self.0.len() < self.0.capacity();
         if has_room {
@@ -164,7 +164,7 @@ impl Secret {
         has_room
     }
 
-    /// Takes the last byte away.
+    /// Removes the last byte.
     pub fn pop(&mut self) -> Option<u8> {
         self.0.pop()
     }

@@ -1,4 +1,4 @@
-//! What the file operations of a running call keep off, and what it has changed itself.
+//! The limits of a running call's file operations, and the changes that the call has made itself.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,11 +8,11 @@ use jaato_types::files::{
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-/// The limits of a call, kept while it runs. The host sends them with each of its file operations.
+/// The limits of a call while it runs. The host sends them with each of its file operations.
 #[derive(Debug, Default)]
 pub struct CallFiles(Mutex<FileLimits>);
 
-/// The paths of a request `files.*`.
+/// The paths of a `files.*` request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct NamedPaths {
@@ -22,12 +22,12 @@ pub struct NamedPaths {
 }
 
 impl CallFiles {
-    /// Keeps limits.
+    /// Stores the limits.
     pub fn new(limits: FileLimits) -> Self {
         Self(Mutex::new(limits))
     }
 
-    /// Returns the limits of an operation: of what is expected, what its paths are about.
+    /// Returns the limits of an operation: of the expected paths, those that its paths concern.
     pub fn limits_of(&self, named: &NamedPaths) -> FileLimits {
         let limits = self.0.lock();
         let is_named = |expected: &&ResolvedPath| named.paths().any(|path| is_at(expected, path));
@@ -36,8 +36,8 @@ impl CallFiles {
         FileLimits { denied, asked, protected: limits.protected.clone(), expected }
     }
 
-    /// Notes what the call itself has changed: from here on its paths must lead where they led, but
-    /// another file may be there.
+    /// Records a change that the call itself has made. From here on, its paths must still lead to
+    /// the same place, but a different file may be there.
     pub fn changed(&self, operation: &str, named: &NamedPaths) {
         let mut limits = self.0.lock();
         match operation {
@@ -47,7 +47,7 @@ impl CallFiles {
                     .filter(|expected| named.paths().any(|path| is_at(expected, path)))
                     .for_each(|expected| expected.identity = None);
             }
-            // Folders may have gone with it, and what is below them.
+            // Folders, and everything below them, may have gone with it.
             MOVE | DELETE => limits.expected.iter_mut().for_each(|it| it.identity = None),
             _ => {}
         }
@@ -60,7 +60,8 @@ impl NamedPaths {
     }
 }
 
-/// Tells whether a path, absolute or from the environment's folder, may be one that is expected.
+/// Returns true if a path, absolute or relative to the environment's folder, may be an expected
+/// one.
 fn is_at(expected: &ResolvedPath, path: &str) -> bool {
     let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
     let path: PathBuf = parts.collect();

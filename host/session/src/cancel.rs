@@ -1,7 +1,7 @@
-//! A flag that says "stop" and wakes whoever waits for it.
+//! A flag that says "stop" and wakes the tasks that wait for it.
 //!
-//! Setting it is idempotent and cannot be undone: each turn has a token of its own. A child hears
-//! its parents; cancelling a child leaves them alone.
+//! Setting it is idempotent and cannot be undone, and each turn has its own token. A child is
+//! cancelled together with its parents. Cancelling a child does not affect them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::future::{FutureExt, select_all};
 use tokio::sync::Notify;
 
-/// A token that is cancelled at most once. Clones are the same token.
+/// A token that is cancelled at most once. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Cancel {
-    /// The token's own flag first, then those of its ancestors; never empty.
+    /// The token's own flag first, then those of its ancestors. Never empty.
     flags: Vec<Arc<Flag>>,
 }
 
-/// Not a `watch` channel: that one wakes its waiters in a random order, and a run must repeat
-/// exactly.
+/// Not a `watch` channel, because that wakes its waiters in a random order, and a run must be
+/// exactly repeatable.
 #[derive(Debug, Default)]
 struct Flag {
     set: AtomicBool,
@@ -32,7 +32,7 @@ impl Flag {
     async fn wait(&self) {
         let notified = self.waiting.notified();
         tokio::pin!(notified);
-        // Enlists before it looks: a flag that is set in between is not missed.
+        // Registers before it checks, so that it does not miss a flag that is set between the two.
         notified.as_mut().enable();
         if !self.is_set() {
             notified.await;
@@ -41,12 +41,12 @@ impl Flag {
 }
 
 impl Cancel {
-    /// Makes a token that nobody has cancelled.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self { flags: vec![Arc::default()] }
     }
 
-    /// Makes a token that is cancelled together with this one, and can be cancelled alone.
+    /// Creates a token that is cancelled together with this one, and can be cancelled alone.
     #[must_use]
     pub fn child(&self) -> Self {
         let mut flags = Vec::with_capacity(self.flags.len() + 1);
@@ -55,7 +55,7 @@ impl Cancel {
         Self { flags }
     }
 
-    /// Cancels it; from any thread, as often as one likes.
+    /// Cancels it. May be called from any thread, any number of times.
     pub fn cancel(&self) {
         if let Some(own) = self.flags.first() {
             own.set.store(true, Ordering::SeqCst);
@@ -63,12 +63,12 @@ impl Cancel {
         }
     }
 
-    /// Tells whether it or an ancestor is cancelled.
+    /// Returns true if it or an ancestor is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.flags.iter().any(|flag| flag.is_set())
     }
 
-    /// Waits until it or an ancestor is cancelled; ready at once if it already is.
+    /// Waits until it or an ancestor is cancelled. Ready at once if that is already so.
     pub async fn cancelled(&self) {
         let waits = self.flags.iter().map(|flag| flag.wait().boxed());
         select_all(waits).await;

@@ -1,4 +1,4 @@
-//! Time behind a trait, so that a run can be replayed and tests wait for nothing.
+//! Time behind a trait, so that a run can be replayed and tests need not wait.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,20 +8,20 @@ use tokio::time::Instant;
 
 use crate::Hold;
 
-/// Longest piece in which a wait is counted. A process that is stopped (Ctrl-Z) or a machine that
-/// sleeps lets the clock go on; a wait counts the pieces that it slept, so that it grows by one
-/// piece at most, however long the stop was.
+/// The longest interval in which a wait is counted. The clock continues while the process is
+/// stopped (Ctrl-Z) or the machine sleeps. A wait counts only the intervals that it slept, so such
+/// a stop shortens it by at most one interval.
 pub(crate) const PIECE_MS: u64 = 1_000;
 
-/// What a session knows of time.
+/// The session's source of time.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since some fixed moment; never goes back.
+    /// Milliseconds since some fixed moment. Never goes backwards.
     fn monotonic_ms(&self) -> u64;
 
     /// Milliseconds since 1970 in UTC.
     fn wall_ms(&self) -> u64;
 
-    /// Becomes ready after that many milliseconds. Dropping it ends the wait.
+    /// Becomes ready after this many milliseconds. Dropping the future ends the wait.
     fn sleep(&self, ms: u64) -> BoxFuture<'static, ()>;
 }
 
@@ -32,7 +32,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// Makes a clock that counts from this moment.
+    /// Creates a clock that counts from this moment.
     pub fn new() -> Self {
         Self { start: Instant::now() }
     }
@@ -50,7 +50,7 @@ impl Clock for SystemClock {
     }
 
     fn wall_ms(&self) -> u64 {
-        // A clock set before 1970 reads as 1970; nothing here depends on it being right.
+        // A clock set before 1970 reads as 1970. Nothing here depends on the right time.
         whole_ms(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
     }
 
@@ -59,12 +59,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// Becomes ready after that many milliseconds in which the process ran.
+/// Becomes ready after this many milliseconds in which the process ran.
 pub(crate) async fn sleep_while_running(clock: Arc<dyn Clock>, ms: u64) {
     sleep_unheld(clock, ms, Hold::default()).await;
 }
 
-/// Becomes ready after that many milliseconds in which the process ran and nobody held the
+/// Becomes ready after this many milliseconds in which the process ran and nothing held the
 /// deadline.
 pub(crate) async fn sleep_unheld(clock: Arc<dyn Clock>, ms: u64, hold: Hold) {
     let mut left_ms = ms;

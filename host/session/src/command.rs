@@ -1,7 +1,7 @@
-//! A command that a person gave: announced, run to its end or its cancellation, answered.
+//! Runs a user's command: announces it, runs it to its end or its cancellation, and answers.
 //!
-//! It is the person's own act, so no gate stands before it and nothing of it joins the history by
-//! itself. Where its plugin says so, the model is shown the answer with the next request.
+//! The command is the user's own act, so there is no permission check, and it does not join the
+//! history by itself. If its plugin says so, the model sees the answer with the next request.
 
 use std::sync::Arc;
 
@@ -14,27 +14,29 @@ use crate::calls::{Running, Start};
 use crate::output::{self, Fitting, error_content};
 use crate::{CallScope, Cancel, Hold, OutputSink, Session};
 
-/// Most answers of commands that wait for the next request; an older one gives way.
+/// The maximum number of command answers that wait for the next request. A new one replaces the
+/// oldest.
 pub const SHARED_ANSWERS_MAX: usize = 16;
 
-/// A command on its way.
+/// A command to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandCall {
-    /// The name.
+    /// Its name.
     pub name: String,
     /// Its plugin's name without the kind, or `host`.
     pub source: String,
-    /// Its arguments, checked.
+    /// Its checked arguments.
     pub arguments: Value,
-    /// Whether the model is shown the answer.
+    /// Whether the model sees the answer.
     pub share_with_model: bool,
 }
 
 impl Session {
-    /// Runs a command. `work` makes what does it, and is not asked where it is cancelled before.
+    /// Runs a command. `work` makes the future that does it. It is not called if the command is
+    /// cancelled first.
     ///
     /// # Errors
-    /// What the command came to; `cancelled`, and `timeout` at the bound of tool calls.
+    /// The command's own error, `cancelled`, or `timeout` at the deadline of tool calls.
     pub async fn command(
         &self,
         command: CommandCall,
@@ -112,7 +114,7 @@ impl Session {
         })
     }
 
-    /// Keeps an answer for the next request, no longer than a tool's result may be.
+    /// Keeps an answer for the next request, within the size limit of tool results.
     async fn share(&self, command: &CommandCall, call_id: &CallId, output: Output) {
         let fitting = Fitting {
             call: call_id,
@@ -127,7 +129,7 @@ impl Session {
         answers.push(Part::json(json!({ "user_command": command.name, "answer": content })));
     }
 
-    /// Takes the answers of commands that the model is to be shown.
+    /// Takes the command answers that the model has yet to see.
     pub(crate) fn take_answers(&self) -> Vec<Part> {
         self.answers().drain(..).collect()
     }

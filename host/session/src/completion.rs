@@ -1,9 +1,10 @@
-//! Turns what a provider answered into parts that the history takes.
+//! Turns a provider's answer into parts that the history accepts.
 //!
-//! The rules: the completion is authoritative, and what it holds beyond the deltas is shown. Where
-//! it contradicts what was shown, a notice says so and the whole follows. An empty completion after
-//! deltas stands for what was shown. Call ids that are missing, empty or taken are replaced; names
-//! that no provider would accept back are made acceptable; what a model cannot say is dropped.
+//! The completion is authoritative, and content beyond the deltas is shown. If it contradicts the
+//! deltas, a notice says so and the whole completion follows. After deltas, an empty completion
+//! represents the text that was shown. Missing, empty and duplicate call ids are replaced. Names
+//! that no provider would accept back are made acceptable, and parts that a model cannot produce
+//! are dropped.
 
 use std::collections::HashSet;
 
@@ -13,15 +14,15 @@ use crate::events::{Emitter, MODEL};
 use crate::provider::Seen;
 use crate::{History, Ids};
 
-/// Longest id of a call that is taken over from a provider, in bytes.
+/// The longest call id that is accepted from a provider, in bytes.
 const CALL_ID_BYTES_MAX: usize = 128;
-/// Stands for a name of which nothing is left.
+/// Replaces a name of which nothing is left.
 const NAMELESS: &str = "unnamed";
 
-/// Settles a completion's parts against what was seen of it, and shows what was not.
+/// Settles a completion's parts against the deltas, and shows content that was not streamed.
 pub(crate) fn settle(parts: Vec<Part>, seen: &Seen, emitter: &Emitter) -> Vec<Part> {
     if !parts.iter().any(has_content) && seen.is_visible() {
-        emitter.notice("the provider's final answer was empty: what it streamed is kept");
+        emitter.notice("the provider's final answer was empty: jaato keeps the streamed text");
         return seen.parts.clone();
     }
     let rest =
@@ -95,19 +96,19 @@ fn lost(shown: &str, mut whole: String) -> Lost {
     }
 }
 
-/// Tells whether a part says anything.
+/// Returns true if a part has content.
 fn has_content(part: &Part) -> bool {
     match part {
         Part::Text { text, signature, .. } | Part::Thought { text, signature, .. } => {
             !text.is_empty() || signature.is_some()
         }
-        // What a newer provider says is kept, so that it gets it back.
+        // Content from a newer provider is kept, so that the provider gets it back.
         Part::ToolCall(_) | Part::Data(_) | Part::Opaque(_) | Part::Unknown(_) => true,
         Part::ToolResult(_) | Part::ToolsChanged(_) => false,
     }
 }
 
-/// Tells whether parts answer anything: more than blanks and thoughts.
+/// Returns true if the parts are an answer: more than blanks and thoughts.
 pub(crate) fn answers(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Text { text, .. } => !text.trim().is_empty(),
@@ -120,8 +121,8 @@ pub(crate) fn answers(parts: &[Part]) -> bool {
     })
 }
 
-/// Drops what a model cannot say and repairs calls, so that the history takes the parts behind
-/// those of an answer that was paused, whose calls have taken some ids.
+/// Drops parts that a model cannot produce and repairs calls, so that the history accepts the parts
+/// after those of a paused answer, whose calls already use some ids.
 pub(crate) fn clean(
     parts: Vec<Part>,
     taken: HashSet<CallId>,
@@ -158,7 +159,8 @@ pub(crate) fn clean(
         .collect()
 }
 
-/// A provider refuses a history with a name that it would not accept for a tool, for ever after.
+/// Makes a name valid. A provider would refuse every later request whose history has a tool name
+/// that it does not accept.
 fn acceptable(name: ToolName) -> ToolName {
     if name.is_valid() {
         return name;
@@ -172,12 +174,12 @@ fn acceptable(name: ToolName) -> ToolName {
     ToolName::new(if plain.is_empty() { NAMELESS.to_owned() } else { plain })
 }
 
-/// Keeps what a person can have seen: the calls of an answer that was cut short never ran.
+/// Keeps the parts that a user can have seen. The calls of a truncated answer never ran.
 pub(crate) fn without_calls(parts: Vec<Part>) -> Vec<Part> {
     parts.into_iter().filter(|part| part.as_tool_call().is_none() && has_content(part)).collect()
 }
 
-/// Writes into what only its maker understands who that is.
+/// Records the maker in parts that only their maker understands.
 pub(crate) fn name_maker(model: &ModelId, parts: &mut [Part]) {
     let (provider, model) = model.split().unwrap_or(("", model.as_str()));
     for part in parts {

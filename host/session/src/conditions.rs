@@ -1,14 +1,14 @@
-//! Conditions of tools: which are offered with the next request, and which run by themselves before
-//! it.
+//! Conditions of tools: which tools are offered with the next request, and which run by themselves
+//! before it.
 //!
-//! Looked at right before a request and nowhere else, and only of tools whose spec declares one:
-//! what requests begin with changes only there. Most conditions follow from the session's objects;
-//! a plugin is asked only where the spec says so, and one that fails or is slow holds nothing up:
-//! its condition does not hold.
+//! Conditions are checked right before a request and nowhere else, and only for tools whose spec
+//! declares one, because only there may the beginning of requests change. Most conditions follow
+//! from the session's objects. The session asks a plugin only if the spec says so. A plugin that
+//! fails or is slow does not delay the request: its condition does not hold.
 //!
-//! A tool that runs by itself passes the same gate as a call of the model, and events tell of it in
-//! the same way. It is no act of the model, so the history has no call for it: the model is told in
-//! data, as of a task.
+//! A tool that runs by itself goes through the same permission check as a model's call, with the
+//! same events. It is not the model's act, so the history has no call for it, and the model gets
+//! the result as data, like a task's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,51 +21,51 @@ use serde_json::{Value, json};
 use crate::calls::{CallsDone, Initiative};
 use crate::{CallScope, Cancel, HistoryError, Hold, OutputSink, Session};
 
-/// Most calls that tools make by themselves within one turn: two that wait for each other's objects
-/// would go on for ever.
+/// The maximum number of calls that tools make by themselves within one turn. Two tools that wait
+/// for each other's objects would otherwise run forever.
 pub const RUNS_BY_THEMSELVES_MAX: u32 = 8;
 
-/// Longest wait for a plugin that is asked whether a condition holds. Its worker may have to be
-/// started.
+/// The longest wait for a plugin's answer about a condition. Its worker may have to start first.
 pub const CONDITION_MS_MAX: u64 = 5_000;
 
-/// What a session remembers of conditions.
+/// The session's state of conditions.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
-    /// The revision of the objects that a tool left behind when it ran by itself last.
+    /// The revision of the objects after each tool last ran by itself.
     ran: HashMap<ToolName, u64>,
-    /// Runs of this turn.
+    /// How many tools ran by themselves in this turn.
     runs: u32,
-    /// Failures of plugins that were told; each is told once.
+    /// Plugin failures that were already reported. Each is reported once.
     told: HashSet<(ToolName, Deciding)>,
 }
 
 impl Conditions {
-    /// Counts the runs of another turn.
+    /// Resets the count for a new turn.
     pub(crate) fn begin_turn(&mut self) {
         self.runs = 0;
     }
 }
 
-/// What came of tools that ran by themselves.
+/// The outcome of tools that ran by themselves.
 #[derive(Default)]
 struct Ran {
-    /// What the model is told.
+    /// The parts for the model.
     parts: Vec<Part>,
-    /// The first refusal for want of somebody to ask.
+    /// The first refusal because no user could be asked.
     without_user: Option<Error>,
 }
 
 impl Session {
-    /// Lets tools run by themselves whose condition holds, then offers those whose condition holds.
-    /// Gives the first refusal for want of somebody to ask.
+    /// Runs the tools that run by themselves and whose condition holds, then offers the tools whose
+    /// condition holds. Returns the first refusal because no user could be asked.
     pub(crate) async fn before_request(
         &mut self,
         cancel: &Cancel,
     ) -> Result<Option<Error>, HistoryError> {
         let mode = self.shared.rules.lock().mode;
         self.prefix.system = self.system.text_in(mode);
-        // Of plugins that were opened after the prompt was taken: what they said belongs to it.
+        // The instructions of plugins that were opened after the prompt was taken belong to it,
+        // too.
         let late = self.take_late_instructions();
         if !late.is_empty() {
             self.history.add_news(late)?;
@@ -83,9 +83,10 @@ impl Session {
         Ok(without_user)
     }
 
-    /// Offers tools whose condition follows from the objects, the environment or the model, where
-    /// it holds. Nothing is told: the session has not begun. What the environment or the model
-    /// decides stands where it would without a condition: in most sessions that never changes.
+    /// Offers tools whose condition on the objects, the environment or the model holds. Nothing is
+    /// reported, because the session has not begun. Tools that depend on the environment or the
+    /// model are listed where they would be without a condition, because in most sessions that
+    /// never changes.
     pub(crate) fn offer_declared(&mut self) {
         let is_fixed = |offer: &Offer| {
             let fixed = &offer.condition;
@@ -126,7 +127,8 @@ impl Session {
                 break;
             }
             self.conditions.runs += 1;
-            // Remembered before as well: a turn that is dropped meanwhile has run it.
+            // Also recorded before the call, because a turn that is dropped during it has run the
+            // tool.
             self.conditions.ran.insert(name.clone(), revision);
             self.shared.emitter.notice(format!("the tool `{name}` runs by itself: {condition}"));
             let arguments = answer.arguments.unwrap_or_else(|| json!({}));
@@ -134,7 +136,7 @@ impl Session {
             let runner = self.shared.runner(Initiative::Tool, cancel);
             let CallsDone { results, without_user, .. } =
                 runner.run(std::slice::from_ref(&call)).await;
-            // What it changed itself is no reason to run again.
+            // Changes that the tool made itself are no reason to run it again.
             self.conditions.ran.insert(name, self.revision());
             ran.without_user = ran.without_user.or(without_user);
             ran.parts.extend(results.into_iter().map(|result| {
@@ -151,7 +153,8 @@ impl Session {
 
     async fn settle_offers(&mut self, cancel: &Cancel) {
         let mut has_changed = false;
-        // What is there from the first request on is no change that a person would look for.
+        // Tools that are offered from the first request on are not a change that a user would look
+        // for.
         let is_first_request = self.history.entries().len() <= 1;
         for (name, offer) in self.shared.tools().offers() {
             if matches!(offer.condition, Condition::ModelSees { .. })
@@ -161,7 +164,7 @@ impl Session {
             }
             let answer = self.holds(&name, &offer.condition, Deciding::Available, cancel).await;
             if cancel.is_cancelled() {
-                // Nothing is sent any more, and the answer may be one of the cancellation.
+                // No request will be sent, and the answer may be a result of the cancellation.
                 break;
             }
             let (changes, word) = if answer.holds {
@@ -202,7 +205,8 @@ impl Session {
                     && self.conditions.told.insert((tool.clone(), deciding))
                 {
                     self.shared.emitter.notice(format!(
-                        "a condition of the tool `{tool}` counts as one that does not hold: {error}"
+                        "a condition of the tool `{tool}` counts as false, because it cannot be \
+                         checked: {error}"
                     ));
                 }
                 ConditionAnswer::no()
@@ -210,8 +214,8 @@ impl Session {
         }
     }
 
-    /// Tells whether a condition holds that follows from the objects, the environment or the model;
-    /// nothing of one that a plugin answers.
+    /// Returns whether a condition on the objects, the environment or the model holds. Returns
+    /// `None` for a condition that a plugin answers.
     fn declared(&self, condition: &Condition) -> Option<bool> {
         let is_empty = |tool: Option<&ToolName>| {
             self.shared.objects.with(|objects| objects.is_empty(tool.map(ToolName::as_str)))
@@ -240,7 +244,7 @@ impl Session {
         let call = self.shared.ports.ids.call();
         let output =
             OutputSink::new(self.shared.emitter.clone(), call.clone(), request.tool.as_str());
-        // It is no call, and what it says meanwhile has no place.
+        // This is not a call, so output of the plugin belongs nowhere.
         output.close();
         let stop = cancel.child();
         let scope = CallScope {
@@ -267,7 +271,7 @@ impl Session {
         stop.cancel();
         let answer = answer?;
         if answer.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
-            let text = "its plugin answered with arguments that are no JSON object";
+            let text = "its plugin answered with arguments that are not a JSON object";
             return Err(Error::new(ErrorKind::PluginMisbehaved, text));
         }
         Ok(answer)
@@ -278,7 +282,7 @@ impl Session {
     }
 }
 
-/// Tells the model of a tool that is not offered: two keys beside what it is told of others.
+/// Marks a tool that is not offered, with two keys next to the usual facts.
 pub(crate) fn tell_withheld(told: &mut Value, reason: Option<&str>) {
     if let Some(reason) = reason {
         told["available"] = false.into();

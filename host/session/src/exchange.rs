@@ -8,13 +8,13 @@ use crate::pace::Pace;
 use crate::provider::{Patience, Seen, Silence};
 use crate::{Cancel, DeltaSink, Limits, Ports, Provider, completion, retry};
 
-/// A wait for room at the provider that a person is told of.
+/// The shortest wait for capacity at the provider that the user is told about.
 const ROOM_TOLD_MS: u64 = 2_000;
 
-/// Longest word of a server for its end that a person is shown, in characters.
+/// The longest finish word of a server that the user sees, in characters.
 const FINISH_WORD_CHARS_MAX: usize = 60;
 
-/// What servers say where a model, or the way in which it is served, takes no tools, in lower case:
+/// Phrases of servers that refuse tools for a model, or for the way it is served, in lower case:
 /// Ollama, OpenRouter, vLLM, llama.cpp, Groq, Mistral.
 const NO_TOOLS_PHRASES: [&str; 9] = [
     "does not support tool",
@@ -28,30 +28,30 @@ const NO_TOOLS_PHRASES: [&str; 9] = [
     "function calling is not enabled",
 ];
 
-/// The model's provider, and what else a request needs.
+/// The model's provider, and the ports that a request needs.
 pub(crate) type Asked<'a> = (&'a dyn Provider, &'a Ports);
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Exchange {
-    /// The provider answered; parts are settled against the deltas.
+    /// The provider answered. The parts are settled against the deltas.
     Complete(Completion),
-    /// It failed for good.
+    /// The request failed permanently.
     Failed {
-        /// What was seen of an answer; nothing if it failed before its first delta.
+        /// The answer so far. `None` if the request failed before its first delta.
         partial: Option<Vec<Part>>,
-        /// Why.
+        /// The error.
         error: Error,
     },
-    /// It was cancelled.
+    /// The request was cancelled.
     Cancelled {
-        /// What was seen of the answer, possibly nothing.
+        /// The answer so far, possibly empty.
         partial: Vec<Part>,
     },
 }
 
 impl Exchange {
-    /// What came of the answer, whole or not.
+    /// Returns the parts of the answer, complete or not.
     pub(crate) fn parts_mut(&mut self) -> &mut [Part] {
         match self {
             Self::Complete(completion) => &mut completion.parts,
@@ -61,23 +61,23 @@ impl Exchange {
     }
 }
 
-/// What one attempt came to.
+/// The outcome of one attempt.
 enum Attempt {
     Complete(Completion),
     Failed(Error),
     Cancelled,
 }
 
-/// What to do when an attempt breaks off after a part of its answer was shown.
+/// What to do if an attempt breaks off after a part of its answer was shown.
 pub(crate) enum AfterSeen<'a> {
-    /// It is not repeated: its receiver cannot take the answer back.
+    /// Do not retry, because the receiver cannot take the answer back.
     Stop,
-    /// It is repeated like any other, and an event tells that the answer restarts. What the broken
-    /// attempts said is gathered here, because the provider bills it.
+    /// Retry like any other attempt, and emit an event that the answer restarts. The partial
+    /// answers are collected here, because the provider bills them.
     Restart(&'a mut Vec<Part>),
 }
 
-/// Sends a request until it is answered, fails for good, or is cancelled.
+/// Sends a request until it is answered, fails permanently or is cancelled.
 pub(crate) async fn exchange(
     request: &Request,
     (provider, ports): Asked<'_>,
@@ -92,7 +92,7 @@ pub(crate) async fn exchange(
         let no_room_ms = pace.no_room_for(&*ports.clock);
         if no_room_ms >= ROOM_TOLD_MS {
             let seconds = no_room_ms.div_ceil(1_000);
-            let text = format!("the provider has room for the next request in {seconds} s");
+            let text = format!("the provider accepts the next request in {seconds} s");
             emitter.notice(text);
         }
         if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
@@ -101,7 +101,7 @@ pub(crate) async fn exchange(
         let (result, seen) = attempt(request, (provider, ports), emitter, limits, cancel).await;
         let error = match result {
             Attempt::Complete(completion) => {
-                // A longer wait is the server's to enforce: it may have room sooner.
+                // The server itself enforces a longer wait, and it may have capacity sooner.
                 let wait = completion.next_after_ms.unwrap_or(0);
                 if wait > 0 && wait <= limits.retry_after_ms_max {
                     pace.room_after(wait, &*ports.clock);
@@ -146,7 +146,7 @@ async fn attempt(
     let result = tokio::select! {
         biased;
         result = provider.complete(request, sink.clone(), stop.clone()) => match result {
-            // Its end may come together with the piece that was too much.
+            // The answer may end in the same piece that made it too long.
             Ok(_) if sink.is_overflowed() => Attempt::Failed(too_long(limits)),
             Ok(completion) => Attempt::Complete(completion),
             Err(_) if cancel.is_cancelled() => Attempt::Cancelled,
@@ -156,7 +156,7 @@ async fn attempt(
         () = sink.overflowed() => Attempt::Failed(too_long(limits)),
         silence = sink.stalled(patience(limits)) => Attempt::Failed(silent(silence, limits)),
     };
-    // Closed before the flag is set: what the provider still says then is not seen.
+    // Closed before the flag is set, so that later deltas of the provider are not shown.
     let seen = sink.close();
     stop.cancel();
     (result, seen)
@@ -174,7 +174,7 @@ fn complete(
     }
     let is_empty = !seen.begun && completion.parts.is_empty();
     match completion.finish_reason {
-        // Nothing was said: the same as a refusal of the request as too large.
+        // An empty answer is the same as a refusal because the request is too large.
         FinishReason::ContextExceeded if is_empty => {
             let text = "the context window was full before the model could answer";
             let error = Error::new(ErrorKind::ContextOverflow, text);
@@ -200,14 +200,12 @@ fn complete(
     }
 }
 
-/// Tells a person of an answer whose end nobody here understands. It counts as whole all the same:
-/// servers have words of their own for an ordinary end too.
+/// Describes an answer with an unknown finish reason. The answer counts as complete, because
+/// servers also have their own words for an ordinary end.
 fn unknown_finish(word: Option<&str>) -> String {
     let word = word.map(|word| format!(", `{}`", cut(word, FINISH_WORD_CHARS_MAX)));
     let word = word.unwrap_or_default();
-    format!(
-        "the provider ended its answer for a reason that jaato does not know{word}: it may not be whole"
-    )
+    format!("the provider ended its answer for an unknown reason{word}: it may be incomplete")
 }
 
 fn too_long(limits: &Limits) -> Error {
@@ -215,15 +213,14 @@ fn too_long(limits: &Limits) -> Error {
     Error::new(ErrorKind::LimitReached, text).with_hint("ask for less at once")
 }
 
-/// Says what to do where a server refuses a request for the tools in it.
+/// Adds a hint if a server refuses a request because of its tools.
 fn explain_tools(error: Error, request: &Request) -> Error {
     let text = error.message.to_lowercase();
     let refuses = error.kind == ErrorKind::Provider
         && NO_TOOLS_PHRASES.iter().any(|phrase| text.contains(phrase));
     if refuses && !request.tools.is_empty() {
-        // The server's word is more exact than a hint that goes by the status.
-        return error
-            .with_hint("`--tools none` runs without tools; or use a model that takes them");
+        // The server's text is more precise than a hint based on the status.
+        return error.with_hint("run with `--tools none`, or use a model that supports tools");
     }
     error
 }
@@ -240,13 +237,13 @@ fn silent(silence: Silence, limits: &Limits) -> Error {
                 format!("the provider sent nothing for {} s", seconds(limits.provider_idle_ms));
             Error::new(ErrorKind::Timeout, text).temporary()
         }
-        // Sent again it would queue again at the end, for as long.
+        // A retry would queue at the end again, for as long.
         Silence::KeptAlive => {
             let waited = seconds(limits.provider_keep_alive_ms);
             let text =
-                format!("the provider kept the request open for {waited} s and said nothing");
+                format!("the provider kept the request open for {waited} s without an answer");
             Error::new(ErrorKind::Timeout, text)
-                .with_hint("`session.provider_keep_alive_ms` says how long it may do so")
+                .with_hint("`session.provider_keep_alive_ms` sets this limit")
         }
     }
 }

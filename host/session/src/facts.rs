@@ -1,11 +1,12 @@
-//! Model and tokens of a session, readable while a turn runs.
+//! The model and tokens of a session, readable while a turn runs.
 
 use std::sync::Arc;
 
 use jaato_types::service::ContextFacts;
 use parking_lot::Mutex;
 
-/// The facts of a session. Clones share them: a tool reads them while the turn holds the session.
+/// The facts of a session. Clones share them, so a tool can read them while the turn holds the
+/// session.
 #[derive(Debug, Clone, Default)]
 pub struct SharedFacts(Arc<Mutex<ContextFacts>>);
 
@@ -14,7 +15,7 @@ impl SharedFacts {
         Self(Arc::new(Mutex::new(facts)))
     }
 
-    /// Returns the facts as they are at this moment.
+    /// Returns the current facts.
     pub fn read(&self) -> ContextFacts {
         self.0.lock().clone()
     }
@@ -24,19 +25,20 @@ impl SharedFacts {
     }
 }
 
-/// Returns how much of a context window is used, in percent with two decimals; 0 when its size is
-/// unknown.
+/// Returns how much of a context window is used, in percent with two decimals. Returns 0 if its
+/// size is unknown.
 pub fn percent_used(total_tokens: u64, context_limit: u64) -> f64 {
     if context_limit == 0 {
         return 0.0;
     }
-    // Hundredths of a percent as a whole number first, so that the result has two decimals exactly.
+    // Whole hundredths of a percent first, so that the result has exactly two decimals.
     let hundredths = (u128::from(total_tokens) * 20_000 + u128::from(context_limit))
         / (2 * u128::from(context_limit));
     u32::try_from(hundredths).map_or(f64::from(u32::MAX), f64::from) / 100.0
 }
 
-/// Estimates the tokens of a text: a quarter of its bytes, rounded up. For show, never for billing.
+/// Estimates the tokens of a text: a quarter of its bytes, rounded up. For display, never for
+/// billing.
 pub fn estimate_tokens(text: &str) -> u64 {
     u64::try_from(text.len().div_ceil(4)).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
-//! What makes a form, and an answer that fits it.
+//! Checks forms and their answers.
 //!
-//! Pure: whoever shows forms and whoever offers them checks the same way.
+//! Pure, so that front ends and plugins check the same way.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,13 @@ fn invalid(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidArguments, text.into())
 }
 
-/// Checks what a plugin wants to ask.
+/// Checks a plugin's form.
 pub(crate) fn check_form(form: &Form) -> Result<()> {
     let count = form.fields.len();
     if !(1..=FORM_FIELDS_MAX).contains(&count) {
-        return Err(invalid(format!("a form has 1 to {FORM_FIELDS_MAX} fields, this has {count}")));
+        return Err(invalid(format!(
+            "a form needs 1 to {FORM_FIELDS_MAX} fields, but this one has {count}"
+        )));
     }
     let mut names = BTreeSet::new();
     check_text(&form.title)?;
@@ -42,7 +44,7 @@ fn check_text(text: &str) -> Result<()> {
 fn check_field(field: &FormField) -> Result<()> {
     let FormField { name, text, kind, options, default, .. } = field;
     if name.is_empty() || name.len() > FORM_TEXT_BYTES_MAX {
-        return Err(invalid("a field of a form has a name"));
+        return Err(invalid("a form field needs a name"));
     }
     check_text(text)?;
     match kind {
@@ -75,10 +77,14 @@ fn check_field(field: &FormField) -> Result<()> {
         }
     }
     let fits = default.as_ref().is_none_or(|value| fits(field, value));
-    if fits { Ok(()) } else { Err(invalid(format!("the default of `{name}` is no answer to it"))) }
+    if fits {
+        Ok(())
+    } else {
+        Err(invalid(format!("the default of `{name}` is not a valid answer")))
+    }
 }
 
-/// Returns true if a value is an answer to a field.
+/// Returns true if a value is a valid answer to a field.
 fn fits(field: &FormField, value: &Value) -> bool {
     let is_option = |value: &Value| {
         value.as_str().is_some_and(|value| field.options.iter().any(|it| it.value == value))
@@ -93,10 +99,10 @@ fn fits(field: &FormField, value: &Value) -> bool {
     }
 }
 
-/// Checks what whoever shows the form answers: a client may be anybody's.
+/// Checks a front end's answer, because any client may have sent it.
 pub(crate) fn check_answer(form: &Form, answer: &FormAnswer) -> Result<()> {
     if answer.outcome != FormOutcome::Answered {
-        return if answer.values.is_empty() { Ok(()) } else { Err(invalid("values unasked for")) };
+        return if answer.values.is_empty() { Ok(()) } else { Err(invalid("unexpected values")) };
     }
     let is_known = |name: &String| form.fields.iter().any(|field| field.name == *name);
     if let Some(name) = answer.values.keys().find(|name| !is_known(name)) {

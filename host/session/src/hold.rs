@@ -1,9 +1,9 @@
-//! Stops the deadline of a call while it waits for a person or in a queue.
+//! Pauses the deadline of a call while it waits for the user or in a queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Stops a call's deadline while somebody holds it. Clones stop the same one.
+/// Pauses a call's deadline while anything holds it. Clones pause the same deadline.
 #[derive(Debug, Clone, Default)]
 pub struct Hold(Arc<Inner>);
 
@@ -14,24 +14,24 @@ struct Inner {
     outer: Option<Hold>,
 }
 
-/// The deadline stands still until this is dropped.
+/// A guard that pauses the deadline until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Held(Hold);
 
 impl Hold {
-    /// Makes one for a call that another call waits for: holding it holds that one too.
+    /// Creates one for a call that another call waits for. Holding it holds that one too.
     pub fn within(outer: &Self) -> Self {
         Self(Arc::new(Inner { outer: Some(outer.clone()), ..Inner::default() }))
     }
 
-    /// Stops the deadline, and that of each call that waits for this one.
+    /// Pauses the deadline, and that of each call that waits for this one.
     pub fn hold(&self) -> Held {
         self.take();
         Held(self.clone())
     }
 
-    /// Returns true while somebody holds it.
+    /// Returns true while anything holds it.
     pub(crate) fn is_held(&self) -> bool {
         self.0.held.load(Relaxed) > 0
     }

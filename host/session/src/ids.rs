@@ -6,23 +6,23 @@ use jaato_types::{CallId, SessionId};
 
 use crate::{Clock, Random};
 
-/// Gives ids that were not given before.
+/// Generates unique ids.
 pub trait Ids: Send + Sync {
-    /// Makes the id of a session; safe as a file name, and later ones sort after earlier ones.
+    /// Creates a session id. It is safe as a file name, and later ids sort after earlier ones.
     fn session(&self) -> SessionId;
 
-    /// Makes the id of a tool call whose provider gave none, or one that is taken.
+    /// Creates an id for a tool call whose provider gave none, or gave one that is already in use.
     fn call(&self) -> CallId;
 }
 
-/// Ids from the clock and chance.
+/// Ids from the clock and random numbers.
 pub struct RandomIds {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
 }
 
 impl RandomIds {
-    /// Makes ids from that clock and chance.
+    /// Creates ids from this clock and this source of random numbers.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
         Self { clock, random }
     }

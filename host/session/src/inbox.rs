@@ -1,4 +1,4 @@
-//! What a person says while a turn runs: it waits here and joins the next request.
+//! Holds the user's messages during a turn until they join the next request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,50 +7,51 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// Most messages that wait. A person does not reach it; a program that floods is told.
+/// The maximum number of waiting messages. A user does not reach it. A program that floods gets an
+/// error.
 pub const WAITING_MESSAGES_MAX: usize = 64;
 
-/// What waits for the next request.
+/// A message that waits for the next request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// A person said it.
+    /// A message of the user.
     Said(String),
-    /// A plugin has it for the model.
+    /// A plugin's message for the model.
     Notified {
         /// The plugin.
         from: String,
-        /// What it says.
+        /// The message.
         text: String,
     },
 }
 
-/// Takes messages for a session, from any thread, while a turn runs. Clones are the same inbox.
+/// Takes messages for a session, from any thread, while a turn runs. Clones share the inbox.
 ///
-/// A message joins the turn's next request, behind the results of the tools that run at that
-/// moment; where the model has given its final answer by then, the turn goes on with it. One that
-/// comes between turns joins the next prompt.
+/// A message joins the turn's next request, after the results of the tools that run at that moment.
+/// If the model has given its final answer by then, the turn continues with the message. A message
+/// between turns joins the next prompt.
 #[derive(Clone, Default)]
 pub struct Inbox(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     messages: Mutex<Messages>,
-    /// Wakes a turn that waits for tasks, and who waits between turns.
+    /// Wakes a turn that waits for tasks, and code that waits between turns.
     arrived: Notify,
 }
 
 #[derive(Default)]
 struct Messages {
     waiting: VecDeque<Waiting>,
-    /// Messages that have a place and are being announced.
+    /// The number of messages that have a place and are being announced.
     promised: usize,
 }
 
 impl Inbox {
-    /// Takes a message.
+    /// Takes a user's message.
     ///
     /// # Errors
-    /// When it is empty, or [`WAITING_MESSAGES_MAX`] wait already.
+    /// When it is empty, or [`WAITING_MESSAGES_MAX`] messages are waiting already.
     pub fn send(&self, text: impl Into<String>) -> Result<()> {
         let text = text.into();
         if text.trim().is_empty() {
@@ -59,8 +60,8 @@ impl Inbox {
         self.take_in(Waiting::Said(text), || ())
     }
 
-    /// Takes what a plugin has for the model; it wakes an idle session. `announce` runs before
-    /// that, once there is a place for it, so that nobody is woken by what was not announced.
+    /// Takes a plugin's message for the model, which wakes an idle session. `announce` runs first,
+    /// once there is a place for the message, so that an unannounced message wakes nothing.
     ///
     /// # Errors
     /// As [`Inbox::send`].
@@ -71,12 +72,12 @@ impl Inbox {
     fn take_in(&self, message: Waiting, announce: impl FnOnce()) -> Result<()> {
         let mut messages = self.lock();
         if messages.waiting.len() + messages.promised >= WAITING_MESSAGES_MAX {
-            let text = format!("{WAITING_MESSAGES_MAX} messages wait for the model already");
+            let text = format!("{WAITING_MESSAGES_MAX} messages are already waiting for the model");
             return Err(Error::new(ErrorKind::LimitReached, text)
                 .with_hint("wait until the model has read them"));
         }
         messages.promised += 1;
-        // Whoever sees the announcement may look into this inbox.
+        // Unlock first, because the announcement's receiver may look into this inbox.
         drop(messages);
         announce();
         let mut messages = self.lock();
@@ -87,12 +88,12 @@ impl Inbox {
         Ok(())
     }
 
-    /// Counts the messages that wait.
+    /// Counts the waiting messages.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }
 
-    /// Takes back what a person said and no request has taken, in its order.
+    /// Takes back the user's messages that no request has taken, in order.
     pub fn take_back(&self) -> Vec<String> {
         let mut messages = self.lock();
         let (said, others): (VecDeque<Waiting>, VecDeque<Waiting>) =
@@ -111,7 +112,7 @@ impl Inbox {
         self.lock().waiting.drain(..).collect()
     }
 
-    /// Lists the plugins that have something for the model.
+    /// Lists the plugins that have messages for the model.
     pub(crate) fn notified_by(&self) -> Vec<String> {
         let from = |message: &Waiting| match message {
             Waiting::Said(_) => None,

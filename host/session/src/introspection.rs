@@ -1,6 +1,6 @@
-//! The two tools of the host itself: `list_tools` finds tools that stand in no request,
-//! `get_tool_schemas` shows them whole and activates them. They are offered only where there is
-//! something to find.
+//! The host's own two tools: `list_tools` finds tools that are not in requests, and
+//! `get_tool_schemas` shows their full schemas and activates them. They are offered only if there
+//! is something to find.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,20 @@ pub const LIST_TOOLS: &str = "list_tools";
 /// The name of the tool that shows and activates tools.
 pub const GET_TOOL_SCHEMAS: &str = "get_tool_schemas";
 
-/// The plugin's name that these tools carry: the host's own.
+/// The plugin name of these tools: the host's own.
 const HOST_PLUGIN: &str = "jaato";
-/// Tools that a list describes; a longer list has their names alone.
+/// The maximum number of tools that a list describes. A longer list has only their names.
 const DESCRIBED_MAX: usize = 100;
-/// Longest description in a list, in characters, where its first sentence is longer.
+/// The longest description in a list, in characters, if its first sentence is longer.
 const SUMMARY_CHARS_MAX: usize = 97;
-/// Most names that are offered in place of one that is unknown.
+/// The maximum number of names that are suggested for an unknown one.
 const SUGGESTIONS_MAX: usize = 3;
 
-/// What the categories of the seed hold.
+/// The standard categories and what they contain.
 const CATEGORIES: [(&str, &str); 11] = [
     ("MCP", "tools of MCP servers"),
     ("code", "code analysis and editing"),
-    ("communication", "talking to people and services"),
+    ("communication", "talking to users and services"),
     ("coordination", "plans, tasks and other agents"),
     ("filesystem", "files and folders"),
     ("knowledge", "facts and references"),
@@ -44,18 +44,18 @@ const CATEGORIES: [(&str, &str); 11] = [
     ("web", "the web"),
 ];
 
-/// Where tools are listed whose authors named no category.
-const NO_CATEGORY: (&str, &str) = ("other", "tools of no category");
+/// The category of tools whose authors named none.
+const NO_CATEGORY: (&str, &str) = ("other", "tools without a category");
 
-/// Returns the host's own tools by which a model finds those that do not stand in requests.
+/// Returns the host's tools with which a model finds tools that are not in requests.
 pub fn tools_that_find() -> [ToolSpec; 2] {
     tools().map(|tool| tool.spec)
 }
 
-/// Makes the two tools.
+/// Creates the two tools.
 pub(crate) fn tools() -> [KnownTool; 2] {
     let words: Vec<&str> = CATEGORIES.iter().chain([&NO_CATEGORY]).map(|it| it.0).collect();
-    // Every request carries them: what the names say already is not said again.
+    // Every request carries them, so nothing repeats what the names already say.
     let category = json!({ "type": "string", "enum": words });
     let query = json!({ "type": "string", KEYWORD: { "text": "words about tools" } });
     let verbose = json!({ "type": "boolean" });
@@ -66,13 +66,13 @@ pub(crate) fn tools() -> [KnownTool; 2] {
     [
         known(
             LIST_TOOLS,
-            "Find more tools. Without a category or query it lists the categories.",
+            "Find more tools. Without category or query, lists the categories.",
             json!({ "category": category, "query": query, "verbose": verbose }),
             &[],
         ),
         known(
             GET_TOOL_SCHEMAS,
-            "Show tools with their arguments. They can be called from then on.",
+            "Show tools with their arguments. Then you can call them.",
             json!({ "names": names }),
             &["names"],
         ),
@@ -120,9 +120,9 @@ pub(crate) fn known(
     KnownTool::new(spec, PluginName::from(HOST_PLUGIN), true)
 }
 
-/// Returns the schema that calls are checked by, where it lets through more than the model is
-/// shown: the categories of plugins are words of their own and may come while a session runs, and
-/// one name is as good as a list of it.
+/// Returns the schema that calls are checked against, if it accepts more than the model sees.
+/// Plugins have categories of their own, which may appear while a session runs, and a single name
+/// is accepted for a list of it.
 pub(crate) fn accepted(spec: &ToolSpec) -> Option<ToolSpec> {
     let mut accepted = spec.clone();
     let properties = &mut accepted.parameters["properties"];
@@ -141,23 +141,26 @@ pub(crate) fn accepted(spec: &ToolSpec) -> Option<ToolSpec> {
     Some(accepted)
 }
 
-/// Tells whether a tool is the host's own.
+/// Returns true if a tool is the host's own.
 pub(crate) fn is_own(tool: &KnownTool) -> bool {
     tool.plugin.as_str() == HOST_PLUGIN
 }
 
-/// Returns the plugin that a tool comes from; an empty name for the host's own, and for none.
+/// Returns the plugin that a tool comes from. Returns an empty name for the host's own tools, and
+/// for no tool.
 pub(crate) fn owner(tool: Option<&KnownTool>) -> PluginName {
     let of_plugin = tool.filter(|tool| !is_own(tool));
     of_plugin.map(|tool| tool.plugin.clone()).unwrap_or_default()
 }
 
-/// Answers a call of one of the two tools. Pure: activating is the session's, see [`wanted`].
+/// Answers a call of one of the two tools. Pure: the session activates the tools, see [`wanted`].
 pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {
         LIST_TOOLS => Ok(list(toolbox, &call.arguments)),
         GET_TOOL_SCHEMAS => Ok(schemas(toolbox, &names(call))),
-        other => Err(Error::new(ErrorKind::HostBug, format!("`{other}` is no tool of the host"))),
+        other => {
+            Err(Error::new(ErrorKind::HostBug, format!("`{other}` is not a tool of the host")))
+        }
     }
 }
 
@@ -178,12 +181,12 @@ pub(crate) fn names(call: &ToolCall) -> Vec<ToolName> {
     names.iter().filter_map(Value::as_str).map(ToolName::from).collect()
 }
 
-/// The tools that a model may use. The two themselves are not among them: whoever asks knows them.
+/// Lists the tools that a model may use, without these two, because a model that asks knows them.
 fn offered(toolbox: &Toolbox) -> impl Iterator<Item = &KnownTool> {
     toolbox.tools().iter().filter(|tool| !is_own(tool) && may_be_offered(tool))
 }
 
-/// Tells whether the model may ever be offered a tool: it is not disabled, and its condition may
+/// Returns true if the model may ever be offered a tool: it is not disabled, and its condition may
 /// hold.
 pub(crate) fn may_be_offered(tool: &KnownTool) -> bool {
     let never = |offer: &Offer| offer.condition == Condition::Unknown;
@@ -191,7 +194,7 @@ pub(crate) fn may_be_offered(tool: &KnownTool) -> bool {
         && !tool.spec.available_if.as_ref().is_some_and(never)
 }
 
-/// The category of a tool; there is always one to ask for.
+/// Returns a tool's category, so that every tool can be found by one.
 fn listed_under(tool: &KnownTool) -> &str {
     match tool.spec.category.as_str() {
         "" => NO_CATEGORY.0,
@@ -199,9 +202,8 @@ fn listed_under(tool: &KnownTool) -> &str {
     }
 }
 
-/// Tells whether a tool is listed for a category that is asked for. The words that the model is
-/// shown reach every tool: `MCP` those of all servers, `other` those of categories that are no such
-/// word.
+/// Returns true if a tool belongs to a requested category. The words that the model sees reach
+/// every tool: `MCP` covers all servers, and `other` covers all categories without such a word.
 fn is_in(tool: &KnownTool, category: &str) -> bool {
     let own = listed_under(tool);
     let is_word = |word: &str| CATEGORIES.iter().any(|(known, _)| known.eq_ignore_ascii_case(word));
@@ -211,7 +213,7 @@ fn is_in(tool: &KnownTool, category: &str) -> bool {
         || (NO_CATEGORY.0.eq_ignore_ascii_case(category) && !is_word(family))
 }
 
-/// Keeps the tools that hold most of the words of a query, in name, category or description.
+/// Keeps the tools that match the most words of a query, in name, category or description.
 fn matching<'a>(tools: Vec<&'a KnownTool>, query: &str) -> Vec<&'a KnownTool> {
     let query = query.to_lowercase();
     let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric()).collect();
@@ -245,7 +247,7 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
         content.insert("tools".to_owned(), json!([]));
         let hint = match (category, query) {
             (Some(category), None) => {
-                format!("no tool is in `{category}`; `categories` says where there are some")
+                format!("no tool is in `{category}`; `categories` lists what there is")
             }
             (_, query) => format!("no tool matches `{}`", query.unwrap_or_default()),
         };
@@ -274,7 +276,7 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
         })
         .collect();
     let hint = match is_long {
-        true => "these are many: a `query` narrows the list and shows descriptions".to_owned(),
+        true => "many tools: narrow the list with a `query` to see descriptions".to_owned(),
         false => format!("call `{GET_TOOL_SCHEMAS}` with names to use them"),
     };
     let content = json!({
@@ -286,7 +288,7 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
     with_missing(toolbox, content)
 }
 
-/// Adds to an answer which tools are missing because their source failed.
+/// Adds the tools to an answer that are missing because their source failed.
 fn with_missing(toolbox: &Toolbox, mut content: Value) -> Output {
     let missing = toolbox.missing_sources().iter();
     let missing: Vec<Value> =
@@ -354,19 +356,19 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
     let mut content = json!({ "schemas": schemas, "count": schemas.len() });
     if !not_found.is_empty() {
         content["not_found"] = not_found.into();
-        content["hint"] = format!("`{LIST_TOOLS}` says which tools there are").into();
+        content["hint"] = format!("`{LIST_TOOLS}` lists the tools").into();
     }
     if !suggestions.is_empty() {
         content["suggestions"] = Value::Object(suggestions);
     }
     if !activated.is_empty() {
         content["activated"] = activated.into();
-        content["activation_note"] = "these tools can be called now".into();
+        content["activation_note"] = "you can call these tools now".into();
     }
     Output::json(content)
 }
 
-/// The first sentence, or the beginning of a long one.
+/// Returns the first sentence, truncated if it is long.
 fn summary(description: &str) -> String {
     let sentence = description.split_once(". ").map_or(description, |(first, _)| first);
     let sentence = sentence.lines().next().unwrap_or_default().trim_end_matches('.');

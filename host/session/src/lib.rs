@@ -1,10 +1,9 @@
-//! The turn loop: history and its invariants, prompt, bounds, cancellation, events.
+//! The turn loop: history and its invariants, prompt, limits, cancellation, events.
 //!
-//! A [`Session`] owns one conversation. It stands on [`jaato_types`], [`jaato_policy`] and its own
+//! A [`Session`] owns one conversation. It depends on [`jaato_types`], [`jaato_policy`] and its own
 //! traits ([`Provider`], [`ToolSet`], [`Hooks`], [`Asker`], [`EventSink`], [`OutputStore`], [`Gc`],
-//! [`Media`], [`Clock`], [`Ids`], [`Random`]). It knows nothing of dynamic libraries, files,
-//! terminals or networks. A program that wires a host together implements the traits; tests use
-//! those of `testing`.
+//! [`Media`], [`Clock`], [`Ids`], [`Random`]). It does not know dynamic libraries, files, terminals
+//! or networks. A host program implements the traits. Tests use the implementations in `testing`.
 
 mod arguments;
 mod ask;

@@ -1,26 +1,27 @@
-//! What is known of images and files before a model is sent them, and why one is left out.
+//! Facts about images and files before a model receives them, and why one is left out.
 
 use futures_util::future::BoxFuture;
 use jaato_types::MediaLimit;
 
-/// Looks at the blobs of a session's store, as far as their size and shape.
+/// Inspects the size and dimensions of blobs in a session's store.
 pub trait Media: Send + Sync {
-    /// Tells about a blob; nothing if there is none of that id, or it cannot be read.
+    /// Returns the facts about a blob. Returns `None` if there is no blob with this id, or it
+    /// cannot be read.
     fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>>;
 }
 
-/// What is known of a blob.
+/// Facts about a blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaFacts {
     /// Its length.
     pub bytes: u64,
-    /// Width and height of an image in pixels, if its bytes tell them.
+    /// Width and height of an image in pixels, if its bytes contain them.
     pub sides: Option<(u32, u32)>,
-    /// Why no program can show it, if that is so: `it ends in the middle`.
+    /// Why no program can show it, if it is damaged: `it ends in the middle`.
     pub damage: Option<&'static str>,
 }
 
-/// Media of which nothing is known: every blob is sent.
+/// Knows no facts, so every blob is sent.
 pub struct NoMedia;
 
 impl Media for NoMedia {
@@ -30,8 +31,8 @@ impl Media for NoMedia {
 }
 
 impl MediaFacts {
-    /// Says why a model that takes no more than `limit` is not sent it; `images` counts the images
-    /// of the request.
+    /// Returns why the blob is not sent to a model with this `limit`. `images` is the number of
+    /// images in the request.
     pub(crate) fn problem(&self, limit: Option<&MediaLimit>, images: usize) -> Option<String> {
         if let Some(damage) = self.damage {
             return Some(damage.to_owned());

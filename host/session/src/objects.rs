@@ -1,8 +1,9 @@
-//! The session's object environment: filled by calls, shown to the model, told to clients.
+//! The session's object environment: calls fill it, the model sees it, and clients follow it.
 //!
-//! The model is shown what is new since it looked last, behind the results or before the prompt
-//! that go to it next, as data that stays in the history: earlier requests stay the beginning of
-//! later ones. Where a gc took messages away, all that is there counts as new again.
+//! The model sees the objects that are new since it last looked, after the results or before the
+//! prompt of its next request. They are data that stays in the history, so that earlier requests
+//! remain the beginning of later ones. After a gc has removed messages, all objects count as new
+//! again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,16 +23,16 @@ use crate::events::Emitter;
 use crate::introspection;
 use crate::session::Objects;
 
-/// The name of the tool by which a model looks at objects. It is offered once there are some.
+/// The name of the tool with which a model looks at objects. It is offered once there are some.
 pub const VIEW_ENVIRONMENT: &str = "view_environment";
 
-/// Objects that one call of [`VIEW_ENVIRONMENT`] gives where it does not say.
+/// How many objects one call of [`VIEW_ENVIRONMENT`] returns by default.
 const VIEWED_OBJECTS: usize = 50;
 
-/// The media type of what the model is shown.
+/// The media type of objects for the model.
 const SHOWN_TYPE: &str = "application/json";
 
-/// A handle on a session's objects. Clones share them: calls fill them while a turn runs.
+/// A handle on a session's objects. Clones share them, so calls can fill them while a turn runs.
 #[derive(Clone)]
 pub struct SharedObjects {
     store: Arc<Inner>,
@@ -50,7 +51,7 @@ impl SharedObjects {
         Self { store, seen: Arc::default() }
     }
 
-    /// Copies them, for another session.
+    /// Copies the objects for another session.
     pub fn copy(&self) -> Objects {
         Objects::Own(self.environment().clone())
     }
@@ -60,17 +61,17 @@ impl SharedObjects {
         Self { store: Arc::clone(&self.store), seen: Arc::default() }
     }
 
-    /// Reads or changes the objects. Locked for that long, so it must be short.
+    /// Reads or changes the objects. They are locked during `work`, so it must be short.
     pub fn with<T>(&self, work: impl FnOnce(&mut ObjectEnvironment) -> T) -> T {
         work(&mut self.environment())
     }
 
-    /// Adds what a tool gives as a result, and tells whoever follows the session. A result without
-    /// objects is nothing to show; one whose objects were all there before is told, as the person
-    /// may have asked to see them again.
+    /// Adds the objects of a tool's result, and emits an event. A result without objects emits
+    /// nothing. A result whose objects were all there before emits an event, because the user may
+    /// have asked to see them again.
     ///
     /// # Errors
-    /// As [`ObjectEnvironment::add`]; nothing is told then.
+    /// As [`ObjectEnvironment::add`], without an event.
     pub fn result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
         let mut shown = result.clone();
         let mut environment = self.environment();
@@ -83,7 +84,8 @@ impl SharedObjects {
             object.insert(jaato_objects::REFERENCE_KEY.to_owned(), reference.clone().into());
             *object = shown.mapped(object);
         }
-        // Told under the lock: clients see results in the order in which they were stored.
+        // Emitted under the lock, so that clients see results in the order in which they were
+        // stored.
         self.store.emitter.emit(Event::ObjectsAdded {
             source: source.to_owned(),
             tool: tool.to_owned(),
@@ -96,7 +98,7 @@ impl SharedObjects {
         Ok(changed)
     }
 
-    /// Returns what the model has not seen, in a part of the message that goes to it next.
+    /// Returns the objects that the model has not seen, as a part of its next message.
     pub(crate) fn news(&self, tokens_max: usize) -> Option<Part> {
         let environment = self.environment();
         let shown = environment.render(self.seen.load(Relaxed), tokens_max);
@@ -105,12 +107,12 @@ impl SharedObjects {
         Some(Part::Data(Data { mime_type: SHOWN_TYPE.to_owned(), content, ..Data::default() }))
     }
 
-    /// Everything is new to the model again: what it was shown may be gone.
+    /// Makes all objects new to the model again, because the messages with them may be gone.
     pub(crate) fn show_again(&self) {
         self.seen.store(0, Relaxed);
     }
 
-    /// Counts which objects the model speaks of.
+    /// Counts which objects the model mentions.
     pub(crate) fn note_answer(&self, parts: &[Part]) {
         let mut environment = self.environment();
         if environment.is_empty(None) {
@@ -141,7 +143,7 @@ impl SharedObjects {
             skip: usize,
             take: Option<usize>,
         }
-        // The schema was checked, but allows numbers that are too great.
+        // The schema was checked, but it allows numbers that are too large.
         let view: View = serde_json::from_value(call.arguments.clone())
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let filter = Filter::of(None, view.items.metadata_key, view.items.metadata_value)?;
@@ -164,13 +166,13 @@ impl SharedObjects {
     }
 }
 
-/// Returns all tools of the host itself, for lists. Each stands in requests only while there is
-/// something to find with it, or to look at.
+/// Returns all of the host's own tools, for lists. Each is in requests only while there is
+/// something to find or to look at.
 pub fn own_tools() -> Vec<ToolSpec> {
     introspection::tools().into_iter().chain([view_tool()]).map(KnownTool::into_spec).collect()
 }
 
-/// Makes the tool.
+/// Creates the tool.
 pub(crate) fn view_tool() -> KnownTool {
     let text = |about: &str, reason: &str| json!({ "type": "string", "description": about, KEYWORD: { "text": reason } });
     let number = |about: &str| json!({ "type": "integer", "minimum": 0, "description": about });
@@ -186,17 +188,17 @@ pub(crate) fn view_tool() -> KnownTool {
         ),
         (
             "metadata_key".to_owned(),
-            text("Only items that have this key in their metadata…", "a key of metadata"),
+            text("Only items with this metadata key…", "a key of metadata"),
         ),
         (
             "metadata_value".to_owned(),
             json!({
-                "description": "…with exactly this value.",
+                "description": "…and this exact value.",
                 KEYWORD: { "text": "a value to compare with" },
             }),
         ),
-        ("skip".to_owned(), number("Objects to pass over.")),
-        ("take".to_owned(), number("Most objects to give (50).")),
+        ("skip".to_owned(), number("Objects to skip.")),
+        ("take".to_owned(), number("Maximum objects (50).")),
     ]);
     introspection::known(
         VIEW_ENVIRONMENT,

@@ -1,10 +1,10 @@
-//! Who makes a call that is not the model's: a plugin, and the call that it makes it for.
+//! The plugin that makes a call, and its own call for which it makes that one.
 
 use jaato_types::{CallId, PluginName};
 
 use crate::Hold;
 
-/// How deep calls of tools by tools may go: a tool that calls a tool that calls a tool.
+/// How deep calls of tools by tools may be nested.
 pub const CALL_DEPTH_MAX: u32 = 3;
 
 /// A plugin that calls a tool.
@@ -12,16 +12,16 @@ pub const CALL_DEPTH_MAX: u32 = 3;
 pub struct CallOrigin {
     /// The plugin.
     pub plugin: PluginName,
-    /// Its own call, for which it makes this one; none outside of calls.
+    /// The plugin's own call for which it makes this one. `None` outside of calls.
     pub parent: Option<CallId>,
-    /// How many calls of plugins stand above this one, at least 1.
+    /// How many plugin calls are above this one, at least 1.
     pub depth: u32,
-    /// The deadline of its own call.
+    /// The deadline of the plugin's own call.
     pub hold: Hold,
 }
 
 impl CallOrigin {
-    /// Makes the origin of a call that a plugin makes outside of its own calls.
+    /// Creates the origin of a call that a plugin makes outside of its own calls.
     pub fn of(plugin: PluginName) -> Self {
         Self { plugin, parent: None, depth: 1, hold: Hold::default() }
     }

@@ -1,11 +1,11 @@
-//! When the next request to a provider may begin: so long after the last one as a person wants, and
-//! no sooner than the server says that it has room.
+//! When the next request to a provider may begin: after the user's interval since the last one, and
+//! not before the server has capacity.
 
 use parking_lot::Mutex;
 
 use crate::{Cancel, Clock};
 
-/// When the last request began, or will begin, and when the next may.
+/// When the last request began or will begin, and when the next one may.
 #[derive(Debug, Default)]
 pub(crate) struct Pace(Mutex<Known>);
 
@@ -16,7 +16,7 @@ struct Known {
 }
 
 impl Pace {
-    /// Waits until the next request may begin; false where it was cancelled before.
+    /// Waits until the next request may begin. Returns false if it was cancelled first.
     pub(crate) async fn wait(&self, interval_ms: u64, clock: &dyn Clock, cancel: &Cancel) -> bool {
         let now = clock.monotonic_ms();
         let begins_at = {
@@ -36,17 +36,17 @@ impl Pace {
         }
     }
 
-    /// Tells for how many milliseconds the server has no room for a request yet.
+    /// Returns for how many milliseconds the server has no capacity for a request.
     pub(crate) fn no_room_for(&self, clock: &dyn Clock) -> u64 {
         self.0.lock().room_at.saturating_sub(clock.monotonic_ms())
     }
 
-    /// Notes that the server has no room for a request before so many milliseconds are over.
+    /// Records that the server has no capacity for a request for this many milliseconds.
     pub(crate) fn room_after(&self, ms: u64, clock: &dyn Clock) {
         self.0.lock().room_at = clock.monotonic_ms().saturating_add(ms);
     }
 
-    /// Forgets what one server said: another one is asked.
+    /// Forgets the server's capacity, because the next request goes to another one.
     pub(crate) fn forget_room(&self) {
         self.0.lock().room_at = 0;
     }

@@ -1,4 +1,4 @@
-//! Everything outside that a session uses, by trait.
+//! Everything outside that a session uses, as traits.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use crate::{
     Asker, Clock, EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, ToolSet,
 };
 
-/// What a session stands on. Cheap to clone.
+/// The outside interfaces of a session. Cheap to clone.
 #[derive(Clone)]
 pub struct Ports {
     /// The model.
     pub provider: Arc<dyn Provider>,
     /// The tools.
     pub tools: Arc<dyn ToolSet>,
-    /// The plugins that are asked beside their own calls.
+    /// The plugins that have hooks.
     pub hooks: Arc<dyn Hooks>,
-    /// What decides about calls before the person is asked.
+    /// Decides about calls before the user is asked.
     pub gate: Arc<dyn Gate>,
-    /// The person.
+    /// Asks the user.
     pub asker: Arc<dyn Asker>,
-    /// What makes room in a full context; none where nothing does.
+    /// Makes room in a full context, if there is a gc.
     pub gc: Option<Arc<dyn Gc>>,
-    /// Where events go.
+    /// Receives events.
     pub events: Arc<dyn EventSink>,
-    /// Where output goes that is too long for the model.
+    /// Stores output that is too long for the model.
     pub outputs: Arc<dyn OutputStore>,
-    /// Size and shape of the session's images and files.
+    /// Sizes and dimensions of the session's images and files.
     pub media: Arc<dyn Media>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Ids.
+    /// Generates ids.
     pub ids: Arc<dyn Ids>,
-    /// Chance, for jitter.
+    /// Random numbers, for jitter.
     pub random: Arc<dyn Random>,
 }

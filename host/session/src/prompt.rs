@@ -5,19 +5,19 @@ use jaato_types::ToolSpec;
 
 use crate::estimate_tokens;
 
-/// The host's own part of the system text: short, because the smallest model reads it too.
+/// The host's own part of the system text. It is short, because even the smallest model reads it.
 pub const BUILT_IN_PROMPT: &str = "\
 You are an agent on the user's computer. Call a tool when it is needed to get the answer or to \
 do the task; otherwise just answer. If a call fails, read its error and correct the call. Never \
 invent a result. When the task is done, say briefly what came of it.";
 
-/// The last part of the system text while the mode `plan` holds.
+/// The last part of the system text in the mode `plan`.
 pub const PLAN_PROMPT: &str = "\
-The session is in plan mode: only tools that read run, every other call is denied. Read what you \
+The session is in plan mode: only read-only tools run, other calls are denied. Read what you \
 need, write a plan with `createPlan`, then call `startPlan`. If the user agrees, plan mode ends \
 and you carry out the plan; if not, improve it.";
 
-/// What the system text is made of, besides the built-in part; all of it may be missing.
+/// The parts of the system text besides the built-in one. All of them are optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptParts {
     /// The user's own file; the label is its path.
@@ -25,9 +25,9 @@ pub struct PromptParts {
     /// `AGENTS.md` or `CLAUDE.md` of each folder, from the repository's root down to the working
     /// directory; labels are the paths.
     pub agents_files: Vec<PromptPart>,
-    /// Instructions of plugins whose tools are active; labels are the plugins' names.
+    /// Instructions of plugins with active tools. Labels are the plugins' names.
     pub plugins: Vec<PromptPart>,
-    /// What the command line gave.
+    /// The text of `--system`.
     pub system: Option<String>,
 }
 
@@ -47,8 +47,8 @@ pub struct SystemPrompt {
 }
 
 impl SystemPrompt {
-    /// Puts the parts into their order: built-in, the user's file, `AGENTS.md`, plugins,
-    /// `--system`. Empty ones are left out.
+    /// Orders the parts: built-in, the user's file, `AGENTS.md`, plugins, `--system`. Empty ones
+    /// are left out.
     pub fn build(parts: PromptParts) -> Self {
         let PromptParts { user_file, agents_files, plugins, system } = parts;
         let built_in = PromptPart::new("built-in", BUILT_IN_PROMPT);
@@ -61,7 +61,7 @@ impl SystemPrompt {
         Self { parts: trimmed.filter(|part| !part.text.is_empty()).collect() }
     }
 
-    /// Adds the part of the mode: only `plan` has one. The parts before it stay as they are.
+    /// Adds the mode's part. Only `plan` has one. The parts before it stay the same.
     #[must_use]
     pub fn in_mode(mut self, mode: Mode) -> Self {
         self.parts.extend(mode_prompt(mode).map(|text| PromptPart::new("mode plan", text)));
@@ -73,12 +73,12 @@ impl SystemPrompt {
         &self.parts
     }
 
-    /// Returns the whole text, as it stands in every request.
+    /// Returns the whole text, as it is in every request.
     pub fn text(&self) -> String {
         self.joined(None)
     }
 
-    /// Returns the text with the part of the mode at its end, as [`Self::in_mode`] adds it.
+    /// Returns the text with the mode's part at its end, as [`Self::in_mode`] adds it.
     pub fn text_in(&self, mode: Mode) -> String {
         self.joined(mode_prompt(mode))
     }
@@ -89,7 +89,7 @@ impl SystemPrompt {
         texts.join("\n\n")
     }
 
-    /// Lists what would be sent with estimated tokens: the parts, then the tools.
+    /// Lists the parts of a request with estimated tokens: the parts of this text, then the tools.
     pub fn estimates<'a>(
         &self,
         tools: impl IntoIterator<Item = &'a ToolSpec>,
@@ -111,7 +111,7 @@ fn mode_prompt(mode: Mode) -> Option<&'static str> {
 }
 
 impl PromptPart {
-    /// Makes a part.
+    /// Creates a part.
     pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
         Self { label: label.into(), text: text.into() }
     }

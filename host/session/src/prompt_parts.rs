@@ -1,39 +1,39 @@
-//! A prompt: what a person says, and what they put beside it.
+//! A prompt: the user's text and attached files.
 
 use jaato_types::{Data, Part};
 
-/// What a person gives the model in one go.
+/// A user's input for the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prompt {
     /// The text; not blank.
     pub text: String,
-    /// What stands before it: blobs of the session's store, and files of text. A model that cannot
-    /// look at a blob is told so in words.
+    /// The files that precede the text: blobs of the session's store, and text files. For a blob
+    /// that the model cannot look at, the model gets a description in words.
     pub files: Vec<Part>,
 }
 
 impl Prompt {
-    /// Puts a blob of the session's store beside it.
+    /// Attaches a blob of the session's store.
     #[must_use]
     pub fn with(mut self, file: Data) -> Self {
         self.files.push(Part::Data(file));
         self
     }
 
-    /// Puts a file of text beside it.
+    /// Attaches a text file.
     #[must_use]
     pub fn with_text(mut self, name: &str, text: &str) -> Self {
         self.files.push(Part::text(format!("The file `{name}`:\n\n{text}")));
         self
     }
 
-    /// Says something else, with the same files beside it.
+    /// Replaces the text and keeps the files.
     #[must_use]
     pub fn saying(self, text: impl Into<String>) -> Self {
         Self { text: text.into(), ..self }
     }
 
-    /// Says more, in a paragraph of its own.
+    /// Adds a paragraph.
     #[must_use]
     pub fn followed_by(self, more: Option<String>) -> Self {
         let Some(more) = more else { return self };
@@ -42,7 +42,7 @@ impl Prompt {
         self.saying(text)
     }
 
-    /// Returns its parts: the files stand before the text that asks about them.
+    /// Returns its parts: the files come before the text that asks about them.
     pub(crate) fn into_parts(self) -> impl Iterator<Item = Part> {
         self.files.into_iter().chain([Part::text(self.text)])
     }

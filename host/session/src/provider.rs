@@ -1,7 +1,7 @@
 //! The model's back end as a trait, and the sink that takes its deltas while it works.
 //!
-//! The sink is the one place that decides what a person has seen: it emits and remembers under one
-//! lock, and refuses everything once the request is over.
+//! The sink alone decides what the user has seen. It emits and remembers under one lock, and
+//! refuses everything once the request is over.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::clock::PIECE_MS;
 use crate::events::{Emitter, MODEL};
 use crate::{Cancel, Clock};
 
-/// A stateless back end: a request holds everything that it needs.
+/// A stateless back end. Each request holds everything that it needs.
 pub trait Provider: Send + Sync {
-    /// Returns the provider's name in events: its plugin's without the kind, `local`.
+    /// Returns the provider's name in events: its plugin's name without the kind, `local`.
     fn source(&self) -> &str;
 
-    /// Answers one request. Deltas go to the sink while it works; the completion holds the whole.
-    /// On cancel the session sets the flag and drops the future; neither waits for the other.
-    /// Never retries: that is the session's job, by the error's retry class.
+    /// Answers one request. Deltas go to the sink while it works, and the completion holds the
+    /// whole answer. On cancel the session sets the flag and drops the future without waiting.
+    /// Never retries: that is the session's job, based on the error's retry class.
     fn complete<'a>(
         &'a self,
         request: &'a Request,
@@ -28,16 +28,16 @@ pub trait Provider: Send + Sync {
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion>>;
 
-    /// Asks what is known of the model: its context window, what it looks at; `None` where nobody
-    /// there knows it. The session polls it beside its requests and drops it when it ends, so it
-    /// may take its time. A failure is no answer: it is a help, and the request itself says what
-    /// is wrong.
+    /// Asks for facts about the model: its context window, and the media types that it accepts.
+    /// Returns `None` if they are unknown. The session polls this along with its requests and drops
+    /// it when it ends, so it may take its time. Its failure is not an error, because the request
+    /// itself will report the problem.
     fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         Box::pin(std::future::ready(None))
     }
 }
 
-/// Takes a provider's deltas, from any thread. Clones are the same sink.
+/// Takes a provider's deltas, from any thread. Clones share the sink.
 #[derive(Clone)]
 pub struct DeltaSink(Arc<Inner>);
 
@@ -53,26 +53,27 @@ struct Inner {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// When anything came, on the monotonic clock.
+    /// When the last bytes arrived, on the monotonic clock.
     alive_at_ms: u64,
-    /// When something came that a person is shown or the answer holds.
+    /// When the last content for the user or the answer arrived.
     said_at_ms: u64,
     bytes: usize,
     seen: Seen,
 }
 
-/// What arrived before the request was over.
+/// The deltas that arrived before the request was over.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Seen {
-    /// Text and thoughts in order, runs of one kind joined; no calls, which nobody sees yet.
+    /// Text and thoughts in order, with neighbours of one kind joined. Without calls, which are not
+    /// shown yet.
     pub(crate) parts: Vec<Part>,
-    /// Whether a part of an answer arrived at all, calls included.
+    /// Whether any part of an answer arrived, including calls.
     pub(crate) begun: bool,
 }
 
 impl State {
-    /// Leaves out time that does not count as silence. After a stop one more piece is left in any
-    /// case, in which the answer is read that lies in the socket.
+    /// Leaves out time that does not count as silence. After the process was stopped, one more
+    /// interval is allowed in any case, to read the answer that is in the socket.
     fn put_off(&mut self, by_ms: u64, now_ms: u64, after_stop: Option<Patience>) {
         let later = |at_ms: u64, most_ms: Option<u64>| {
             let at_ms = at_ms.saturating_add(by_ms).min(now_ms);
@@ -90,21 +91,21 @@ impl State {
 pub(crate) struct Patience {
     /// Without any sign of life.
     pub(crate) idle_ms: u64,
-    /// With signs of life that say nothing.
+    /// With signs of life that have no content.
     pub(crate) keep_alive_ms: u64,
 }
 
 /// How a provider was silent for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Silence {
-    /// Nothing came.
+    /// Nothing arrived.
     Dead,
-    /// Only signs of life came.
+    /// Only signs of life arrived.
     KeptAlive,
 }
 
 impl Seen {
-    /// Tells whether a person saw a part of the answer.
+    /// Returns true if the user saw a part of the answer.
     pub(crate) fn is_visible(&self) -> bool {
         !self.parts.is_empty()
     }
@@ -129,8 +130,8 @@ impl DeltaSink {
         }))
     }
 
-    /// Takes one delta. False once the request is over or the answer too long: then nothing more is
-    /// taken.
+    /// Takes one delta. Returns false, and ignores the delta, once the request is over or the
+    /// answer is too long.
     pub fn emit(&self, delta: Delta) -> bool {
         let mut state = self.lock();
         if state.closed || self.0.overflow.is_cancelled() {
@@ -145,14 +146,15 @@ impl DeltaSink {
             self.0.overflow.cancel();
             return false;
         }
-        // The lock is held while the event goes out: what is emitted and what is remembered agree.
+        // The lock is held while the event is sent, so that emitted and remembered content agree.
         if let Some(event) = self.take(&mut state.seen, delta) {
             self.0.emitter.emit(event);
         }
         true
     }
 
-    /// Notes that bytes of the answer came, whatever they say: a comment keeps a connection alive.
+    /// Records that bytes of the answer arrived, whatever their content: a comment keeps a
+    /// connection alive.
     pub fn alive(&self) {
         self.lock().alive_at_ms = self.0.clock.monotonic_ms();
     }
@@ -175,28 +177,27 @@ impl DeltaSink {
                 seen.begun = true;
                 None
             }
-            // A provider has no tool call that its output could belong to.
+            // A provider has no tool call to which output could belong.
             Delta::Output { text, .. } | Delta::Notice { text, .. } => {
                 Some(Event::Notice { source: source(), text })
             }
             Delta::Progress { label, done, total, .. } => {
                 Some(Event::Progress { source: source(), label, done, total })
             }
-            // A provider changes no files, and keeps no plan.
+            // A provider changes no files, and has no plan.
             Delta::FileChanged(_) | Delta::PlanChanged(_) | Delta::Alive | Delta::Unknown => None,
         }
     }
 
-    /// Ends the request: nothing is taken any more.
+    /// Ends the request. Later deltas are ignored.
     pub(crate) fn close(&self) -> Seen {
         let mut state = self.lock();
         state.closed = true;
         std::mem::take(&mut state.seen)
     }
 
-    /// Becomes ready when the provider has been silent for too long, and tells how. Only time in
-    /// which the process ran counts, and what lies in the socket after a stop is read before it is
-    /// judged.
+    /// Becomes ready when the provider has been silent for too long, and returns how. Only time in
+    /// which the process ran counts. Data that is in the socket after a stop is read first.
     pub(crate) async fn stalled(&self, patience: Patience) -> Silence {
         loop {
             let before_ms = self.0.clock.monotonic_ms();
@@ -219,7 +220,7 @@ impl DeltaSink {
             self.0.clock.sleep(piece_ms).await;
             let passed_ms = self.0.clock.monotonic_ms().saturating_sub(before_ms);
             let over_ms = passed_ms.saturating_sub(piece_ms);
-            // Nobody knows how much of a piece was before the stop: none of it counts.
+            // How much of the interval was before the stop is unknown, so none of it counts.
             let was_stopped = over_ms >= PIECE_MS;
             self.lock().put_off(
                 if was_stopped { passed_ms } else { over_ms },
@@ -234,7 +235,7 @@ impl DeltaSink {
         self.0.overflow.cancelled().await;
     }
 
-    /// Tells whether the answer is longer than allowed.
+    /// Returns true if the answer is longer than allowed.
     pub(crate) fn is_overflowed(&self) -> bool {
         self.0.overflow.is_cancelled()
     }
@@ -244,7 +245,8 @@ impl DeltaSink {
     }
 }
 
-/// Tells whether a delta is more than a sign of life. An empty text says that a call goes on.
+/// Returns true if a delta is more than a sign of life. An empty text only means that a call
+/// continues.
 fn says_something(delta: &Delta) -> bool {
     match delta {
         Delta::Text { .. }

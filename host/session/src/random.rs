@@ -1,32 +1,32 @@
-//! Chance behind a trait: jitter and ids, so that a run can be replayed from one seed.
+//! Random numbers behind a trait, for jitter and ids, so that a run can be replayed from one seed.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A source of random numbers. Not for secrets.
 pub trait Random: Send + Sync {
-    /// Returns the next number, evenly spread.
+    /// Returns the next number, uniformly distributed.
     fn next_u64(&self) -> u64;
 
-    /// Returns a number from 0 up to and without `end`; 0 when `end` is 0.
+    /// Returns a number from 0 up to, but not including, `end`. Returns 0 if `end` is 0.
     fn below(&self, end: u64) -> u64 {
-        // Taking the high half of the product spreads evenly enough for any `end` used here.
+        // The high half of the product is uniform enough for any `end` used here.
         let product = u128::from(self.next_u64()) * u128::from(end);
         u64::try_from(product >> 64).unwrap_or(0)
     }
 }
 
-/// `SplitMix64`: small, even, and the same everywhere from the same seed.
+/// `SplitMix64`: small, uniform, and the same everywhere from the same seed.
 #[derive(Debug)]
 pub struct SeededRandom(AtomicU64);
 
 impl SeededRandom {
-    /// Starts from a seed; the same seed gives the same numbers.
+    /// Starts from a seed. The same seed gives the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
-    /// Starts from a seed that the operating system gave this process.
+    /// Starts from a seed of the operating system for this process.
     pub fn from_system() -> Self {
         Self::new(RandomState::new().hash_one(std::process::id()))
     }

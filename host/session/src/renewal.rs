@@ -1,8 +1,8 @@
-//! Takes tools that changed while the session runs. New tools join with the next step, all other
-//! changes wait for the next turn. The user is told what changed.
+//! Takes tools that changed while the session runs. New tools join with the next step, and all
+//! other changes wait for the next turn. A notice tells the user what changed.
 //!
-//! Invariant: tools that stay keep their place in the requests, and new ones follow them. A tool
-//! that went stays listed until the next cut.
+//! Invariant: tools that stay keep their position in the requests, and new ones follow them. A
+//! removed tool stays listed until the next cut.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ use crate::{
     Session, ToolState, Toolbox, WantedTools, introspection,
 };
 
-/// Names of tools that a line about changes lists; the others are counted.
+/// The maximum number of tool names in a line about changes. The others are only counted.
 const NAMES_TOLD_MAX: usize = 5;
 
-/// What became of the tools in requests, by name.
+/// Changes of the tools in requests, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     added: Vec<ToolName>,
@@ -27,7 +27,7 @@ pub(crate) struct Changes {
 
 impl Session {
     /// Takes the tools that changed since the last turn, and tells the user. Each turn begins with
-    /// it; callers that let a user do something between turns may call it too.
+    /// this. Callers that let a user act between turns may call it too.
     pub async fn renew_tools(&mut self, cancel: &Cancel) {
         self.take_tools(RenewalMoment::Turn, cancel).await;
     }
@@ -39,17 +39,17 @@ impl Session {
 
     async fn take_tools(&mut self, moment: RenewalMoment, cancel: &Cancel) {
         let changes = self.shared.take_tools(moment, cancel).await;
-        // A call of a plugin may have taken some as well, which are in no request yet.
+        // A plugin's call may have taken tools as well, which are in no request yet.
         self.send_tools();
-        // Tools that come before the first request are no change that a user would look for.
+        // Tools that arrive before the first request are not a change that a user would look for.
         let has_begun = self.history.entries().len() > 1;
         if changes.are_more_than_new() || (has_begun && !changes.added.is_empty()) {
             self.shared.emitter.notice(changes.to_string());
         }
     }
 
-    /// Waits for tools that plugins have not set yet, and takes those that came. A line tells the
-    /// user what is being waited for.
+    /// Waits for tools that plugins have not set yet, and takes those that arrived. A line tells
+    /// the user which tools it waits for.
     pub async fn await_tools(&mut self, wanted: &WantedTools, cancel: &Cancel) {
         self.shared.await_tools(wanted, cancel).await;
         self.join_tools(cancel).await;
@@ -77,7 +77,7 @@ impl Shared {
         tools.map(renew).unwrap_or_default()
     }
 
-    /// Waits for tools, and remembers why those that did not come are missing.
+    /// Waits for tools, and remembers why the missing ones did not arrive.
     async fn await_tools(&self, wanted: &WantedTools, cancel: &Cancel) {
         let tell = |line: String| self.emitter.notice(line);
         let failed = tokio::select! {
@@ -98,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Returns the tools that calls need and that are not there.
+    /// Returns the tools that calls need and that do not exist yet.
     fn wanted_by(&self, calls: &[ToolCall]) -> Option<WantedTools> {
         if calls.iter().any(|call| call.name.as_str() == LIST_TOOLS) {
             return Some(WantedTools::all());
@@ -115,7 +115,7 @@ impl Shared {
 }
 
 impl Toolbox {
-    /// Takes other tools in place of those that it has.
+    /// Replaces the tools.
     pub(crate) fn renew(&mut self, mut tools: Vec<KnownTool>) -> Changes {
         let before: Vec<ToolSpec> = self.active().cloned().collect();
         let own: Vec<KnownTool> =
@@ -128,7 +128,7 @@ impl Toolbox {
         self.gone.extend(self.tools.iter().map(|tool| tool.spec.name.clone()));
         self.gone.retain(|name| tools.iter().all(|tool| tool.spec.name != *name));
         self.tools = tools;
-        // Schemas may be others under the same name.
+        // A schema may have changed under the same name.
         self.checks = ArgumentChecks::new();
         let stays = |spec: &ToolSpec| {
             let is_it = |tool: &KnownTool| {
@@ -149,8 +149,8 @@ impl Toolbox {
 }
 
 impl Toolbox {
-    /// Goes on withholding what has a condition; what was offered stays so until that is looked at
-    /// again.
+    /// Withholds tools that have a condition again. Offered tools stay offered until their
+    /// condition is checked again.
     fn withhold_again(&mut self, before: &[ToolSpec]) {
         let withheld = std::mem::take(&mut self.withheld);
         for (name, Offer { reason, .. }) in self.offers() {
@@ -161,8 +161,8 @@ impl Toolbox {
         for (name, was) in withheld {
             match self.withheld.get_mut(&name) {
                 Some(withheld) => withheld.wanted |= was.wanted,
-                // It has no condition any more; one that was activated is in requests as if it
-                // never had.
+                // It no longer has a condition. If it was activated, it is in requests as if it
+                // never had one.
                 None => drop(was.wanted && self.activate(&name)),
             }
         }

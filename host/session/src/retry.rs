@@ -1,12 +1,12 @@
-//! When a failed request is tried again. Pure: chance comes from outside.
+//! When to retry a failed request. Pure: random numbers come from outside.
 
 use jaato_types::{Error, Retry};
 
 use crate::{Limits, Random};
 
-/// Returns how long to wait before the next attempt, in milliseconds; nothing when there is none.
-/// `attempts` counts those that were made. That nothing visible has arrived is the caller's to
-/// know.
+/// Returns how long to wait before the next attempt, in milliseconds. Returns `None` if there is
+/// none. `attempts` counts the attempts so far. The caller must know that nothing visible has
+/// arrived.
 pub(crate) fn wait_ms(
     error: &Error,
     attempts: u32,
@@ -22,22 +22,25 @@ pub(crate) fn wait_ms(
     }
     let doubled = 2_u64.saturating_pow(attempts.saturating_sub(1));
     let longest = limits.retry_base_ms.saturating_mul(doubled).min(limits.retry_wait_ms_max);
-    // Full jitter: clients that failed together do not come back together.
+    // Full jitter, so that clients that failed together do not retry together.
     let jitter = random.below(longest.saturating_add(1));
     match error.retry_after_ms {
         None => Some(jitter),
         Some(asked) if asked > limits.retry_after_ms_max => None,
-        // Never earlier than asked; the jitter on top keeps those who were told the same apart.
+        // Never earlier than the provider asks. The additional jitter spreads clients that got the
+        // same time.
         Some(asked) => Some(asked.saturating_add(jitter.min(limits.retry_base_ms))),
     }
 }
 
-/// Says so where an error is final only because the provider asks for too long a wait.
+/// Adds an explanation if an error is final only because the provider asks for too long a wait.
 pub(crate) fn explain(error: Error, limits: &Limits) -> Error {
     match error.retry_after_ms {
         Some(asked) if asked > limits.retry_after_ms_max && error.hint.is_none() => {
             let seconds = asked.div_ceil(1_000);
-            error.with_hint(format!("the provider asks to wait {seconds} s: try again after that"))
+            error.with_hint(format!(
+                "the provider asks jaato to wait {seconds} s: try again after that"
+            ))
         }
         Some(_) | None => error,
     }
@@ -88,7 +91,10 @@ mod tests {
         assert!(wait_ms(&asked(120_000), 1, &limits, &random).is_some());
         assert_eq!(wait_ms(&asked(120_001), 1, &limits, &random), None);
         let hint = explain(asked(120_001), &limits).hint;
-        assert_eq!(hint.as_deref(), Some("the provider asks to wait 121 s: try again after that"));
+        assert_eq!(
+            hint.as_deref(),
+            Some("the provider asks jaato to wait 121 s: try again after that")
+        );
         assert_eq!(explain(asked(120_000), &limits), asked(120_000));
     }
 }

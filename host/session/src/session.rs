@@ -1,8 +1,8 @@
-//! One conversation: what it is set up with, what it holds, what can be read of it.
+//! One conversation: its setup, its state and its accessors.
 //!
-//! The session owns the history. System text and tools are put together once, when it starts: the
-//! prefix of its requests changes only when a tool is activated or joins, or plugins were replaced
-//! between two turns, and an event says so.
+//! The session owns the history. It builds the system text and the tools once, when it starts. The
+//! prefix of its requests changes only when a tool is activated or joins, or when plugins were
+//! replaced between two turns, and an event says so.
 
 mod asked;
 mod beside;
@@ -49,54 +49,54 @@ pub(crate) use left_out::TakenOut;
 pub use model::{AnsweringModel, ModelSetup};
 use sight::Sight;
 
-/// What a session is set up with.
+/// The setup of a session.
 #[derive(Debug, Clone)]
 pub struct SessionSetup {
-    /// The session's id where it goes on; a fresh one otherwise.
+    /// The session's id if it continues. `None` for a new session.
     pub id: Option<SessionId>,
     /// The model.
     pub model: ModelSetup,
-    /// Models that answer where this one fails for good, in order.
+    /// Models that take over, in order, if this one fails permanently.
     pub fallbacks: Vec<AnsweringModel>,
     /// The system text.
     pub system: SystemPrompt,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
-    /// What it may use up as a whole.
+    /// The caps on the session's total usage.
     pub caps: Caps,
-    /// What it has used up; a session that another one has opened counts with that one.
+    /// The usage so far. A session that another one opened shares it with that one.
     pub spent: SharedSpent,
-    /// What the command line and the configuration allow, and what the person has answered.
+    /// The rules of the command line and the configuration, and the user's answers.
     pub rules: SharedRules,
-    /// How long an answer to a question is waited for; `None` leaves it to who is asked.
+    /// How long to wait for an answer to a question. `None` leaves that to the front end.
     pub patience_ms: Option<u64>,
-    /// Who it is, where another session opened it.
+    /// The session's identity, if another session opened it.
     pub agent: Option<Agent>,
-    /// Settings of the gc.
+    /// The gc settings.
     pub gc: GcSettings,
-    /// What was said before, where the session goes on.
+    /// The history, if the session continues.
     pub history: History,
-    /// What tools had put in front of the model, where the session goes on.
+    /// The objects that tools had shown to the model, if the session continues.
     pub objects: Objects,
 }
 
-/// Who a session is that another one opened.
+/// The identity of a session that another one opened.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// What people see it called.
+    /// Its name for users.
     pub name: String,
     /// The session that opened it.
     pub opener: SessionId,
-    /// Stops the deadline of the call that opened it, while the person is asked.
+    /// Pauses the deadline of the call that opened it while the user is asked.
     pub hold: Hold,
 }
 
-/// The objects that a session begins with.
+/// The initial objects of a session.
 #[derive(Clone)]
 pub enum Objects {
-    /// Its own.
+    /// The session's own objects.
     Own(ObjectEnvironment),
-    /// Those of the session that opened it.
+    /// The objects of the session that opened it.
     Shared(SharedObjects),
 }
 
@@ -125,7 +125,7 @@ impl std::fmt::Debug for Objects {
 }
 
 impl SessionSetup {
-    /// Makes the setup of a fresh session with everything at its default.
+    /// Creates the setup of a new session with default values.
     pub fn new(model: ModelId, context_limit: u64, system: SystemPrompt) -> Self {
         Self {
             id: None,
@@ -147,43 +147,43 @@ impl SessionSetup {
 
 /// One conversation.
 pub struct Session {
-    /// What its calls share.
+    /// The state that its calls share.
     pub(crate) shared: Arc<Shared>,
     pub(crate) history: History,
     pub(crate) conditions: Conditions,
-    /// Answers of commands that the model is shown with the next request.
+    /// Command answers that the model sees with the next request.
     pub(crate) answers: Mutex<Vec<Part>>,
     pub(crate) gc: GcState,
-    /// The system text without the part of the mode.
+    /// The system text without the mode's part.
     pub(crate) system: SystemPrompt,
-    /// What every request begins with; its messages are empty.
+    /// The beginning of every request. Its messages are empty.
     pub(crate) prefix: Request,
-    /// The options of the request that is sent next, where plugins changed them.
+    /// The options of the next request, if plugins changed them.
     pub(crate) options_asked: Option<RequestOptions>,
     pub(crate) model: ModelId,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) fallbacks: VecDeque<AnsweringModel>,
     pub(crate) takes: ModelTakes,
     pub(crate) sight: Sight,
-    /// Images and files that are not sent, and what the model is told of them.
+    /// Images and files that are not sent, and the model's descriptions of them.
     pub(crate) left_out: LeftOut,
-    /// Entries of the record that went out since the last cut: they stay as they are.
+    /// Entries of the record that were sent since the last cut. They stay as they are.
     pub(crate) sent_entries: usize,
-    /// The tools that the model knows of, by the list and by parts of the history.
+    /// The tools that the model knows of, from the list and from parts of the history.
     pub(crate) told_tools: Vec<ToolSpec>,
     pub(crate) price: Option<Price>,
     pub(crate) is_price_configured: bool,
-    /// Whether the user was told of counts of tokens that cannot be.
+    /// Whether the user was told about impossible token counts.
     pub(crate) has_told_counts: bool,
-    /// What a server said that paused its answer: the next request ends with it.
+    /// The parts of a paused answer. The next request ends with them.
     pub(crate) paused: Vec<Part>,
-    /// Whether turns end without the tasks that they have started.
+    /// Whether turns end without waiting for the tasks that they have started.
     pub(crate) lets_tasks_go_on: bool,
 }
 
 impl Session {
-    /// Starts a session. A history that was left with open calls or without an answer is closed
-    /// first, with results and a mark that say so.
+    /// Starts a session. If the history has open calls or no answer, it is closed first, with
+    /// results and a mark that say so.
     pub fn start(setup: SessionSetup, mut ports: Ports) -> Result<Self, HistoryError> {
         ports.outputs = Arc::new(MadeOutputs::new(ports.outputs));
         let SessionSetup { id, model: setup_of_model, system, limits, rules, history, gc, .. } =
@@ -279,27 +279,27 @@ impl Session {
         &self.history
     }
 
-    /// Returns the tools as they are at this moment.
+    /// Returns the current tools.
     pub fn toolbox(&self) -> Arc<Toolbox> {
         self.shared.tools()
     }
 
-    /// Returns a handle by which tools of the session are called while a turn runs.
+    /// Returns a handle for calling tools of the session while a turn runs.
     pub fn handle(&self) -> SessionHandle {
         SessionHandle::of(&self.shared)
     }
 
-    /// Returns model and tokens as they are at this moment.
+    /// Returns the current model and tokens.
     pub fn facts(&self) -> ContextFacts {
         self.shared.facts.read()
     }
 
-    /// Returns what it has used up.
+    /// Returns the usage so far.
     pub fn spent(&self) -> Spent {
         *self.shared.spent.lock()
     }
 
-    /// Returns a handle on the session's events, for what happens between its turns too.
+    /// Returns a handle on the session's events, also for events between its turns.
     pub fn emitter(&self) -> Emitter {
         self.shared.emitter.clone()
     }
@@ -309,13 +309,13 @@ impl Session {
         self.shared.facts.clone()
     }
 
-    /// Returns what tools have put in front of the model.
+    /// Returns the objects that tools have shown to the model.
     pub fn objects(&self) -> &SharedObjects {
         &self.shared.objects
     }
 
-    /// Writes what tools have put in front of the model, and where it is asked for what the model
-    /// never sees; of bytes their number.
+    /// Writes these objects as JSON and, if `hidden` is set, the data that the model never sees.
+    /// Bytes are given as their number.
     pub fn objects_json(&self, hidden: bool) -> serde_json::Value {
         self.shared.objects.with(|objects| {
             let mut json = serde_json::json!({ "environment": objects.to_json() });
@@ -326,29 +326,30 @@ impl Session {
         })
     }
 
-    /// Returns what is decided about calls, with the person's answers.
+    /// Returns the rules about calls, with the user's answers.
     pub fn rules(&self) -> &SharedRules {
         &self.shared.rules
     }
 
-    /// Returns what takes a person's messages while a turn runs.
+    /// Returns the inbox, which takes the user's messages while a turn runs.
     pub fn inbox(&self) -> Inbox {
         self.shared.inbox.clone()
     }
 
-    /// Lets calls that went to the background go on when the model has given its answer: the turn
-    /// ends without them, and their ends wake the session. Else a turn waits for them.
+    /// Lets background calls continue after the model's answer: the turn ends without them, and the
+    /// end of each wakes the session. Otherwise a turn waits for them.
     pub fn let_tasks_go_on(&mut self) {
         self.lets_tasks_go_on = true;
     }
 
-    /// Returns what waits for ends of tasks and for what plugins notify, while the session is idle.
+    /// Returns a handle that waits for ends of tasks and for notifications of plugins while the
+    /// session is idle.
     pub fn wake(&self) -> Wake {
         let tasks = Arc::clone(self.shared.tasks.board());
         Wake { inbox: self.shared.inbox.clone(), tasks }
     }
 
-    /// Ends all tasks and waits until they have; returns how many there were.
+    /// Ends all tasks and waits until they have ended. Returns how many there were.
     pub async fn end_tasks(&self) -> usize {
         let board = self.shared.tasks.board();
         let running = board.all_running();
@@ -357,24 +358,24 @@ impl Session {
         running
     }
 
-    /// Takes back the forms that wait for the person: the session takes no more of them.
+    /// Withdraws the forms that wait for the user. The session takes no more forms.
     pub async fn end_forms(&self) {
         self.shared.forms.end().await;
     }
 
-    /// Shows the record to who reads it while a turn goes on.
+    /// Publishes the record to readers during a turn.
     pub(crate) fn tell_record(&self) {
         let entries = self.history.entries().to_vec();
         *self.shared.record.lock() = entries;
     }
 
-    /// Counts the calls that go on as tasks.
+    /// Counts the calls that continue as tasks.
     pub fn running_tasks(&self) -> usize {
         self.shared.tasks.board().all_running()
     }
 
-    /// Returns what plugins say about tools that they have set and that the model is told with the
-    /// next message.
+    /// Returns the plugins' instructions about tools that they have set, which the model gets with
+    /// the next message.
     pub fn instructions_to_tell(&self) -> Vec<(PluginName, String)> {
         self.shared.late_instructions.lock().clone().into_iter().collect()
     }
@@ -401,8 +402,8 @@ impl Session {
         self.shared.hooks.before_prompt(prompt, cancel).await
     }
 
-    /// Runs a call that a person typed. It is the person's own act: nobody is asked, nothing of it
-    /// joins the history, and the whole output is given back.
+    /// Runs a call that the user typed. It is the user's own act, so there is no permission prompt
+    /// and no entry in the history. Returns the whole output.
     pub async fn call(
         &self,
         name: &ToolName,
@@ -414,7 +415,7 @@ impl Session {
 
     /// Offers the tool that looks at objects, once there are some.
     pub(crate) fn offer_view(&mut self) {
-        // A model that is to have no tools may take none, this one included.
+        // A model without tools may not accept any, including this one.
         let has_tools = self.shared.tools().active().next().is_some();
         let has_objects = self.shared.objects.with(|objects| !objects.is_empty(None));
         if has_tools && has_objects && self.shared.change_tools(Toolbox::add_view) {
@@ -422,7 +423,7 @@ impl Session {
         }
     }
 
-    /// Puts inactive tools at the end of the requests' tools; others are left alone.
+    /// Appends inactive tools to the tools in requests. Other tools are left alone.
     pub fn activate(&mut self, names: &[ToolName]) {
         for name in names {
             self.shared.change_tools(|toolbox| toolbox.activate(name));

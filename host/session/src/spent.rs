@@ -1,4 +1,4 @@
-//! What a session has used up: requests, tokens, money; and the caps that a person sets it.
+//! A session's usage (requests, tokens, money) and the user's caps on it.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::Caps;
 
-/// What a session has used up since it began.
+/// A session's usage since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Requests to models.
     pub steps: u64,
     /// Tokens of requests and answers.
     pub tokens: u64,
-    /// What that cost, in millionths of a US dollar, where it is known.
+    /// Their known cost, in millionths of a US dollar.
     pub cost_micro_usd: u64,
-    /// Whether some of it has no known price.
+    /// Whether some of the cost is unknown.
     pub has_unknown_cost: bool,
 }
 
-/// What sessions use up together. Clones are the same.
+/// The combined usage of sessions. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct SharedSpent(Arc<Mutex<Spent>>);
 
@@ -32,7 +32,7 @@ impl SharedSpent {
 }
 
 impl Spent {
-    /// Adds what an answer used.
+    /// Adds an answer's usage.
     pub(crate) fn add(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(usage.total_tokens());
         match usage.cost_micro_usd {
@@ -41,7 +41,7 @@ impl Spent {
         }
     }
 
-    /// Tells which cap is reached.
+    /// Returns an error if a cap is reached.
     pub(crate) fn reached(&self, caps: &Caps) -> Option<Error> {
         let is_reached = |used: u64, cap: Option<u64>| cap.filter(|cap| used >= *cap);
         let cost = caps.cost.map(Dollars::micros);
@@ -61,24 +61,24 @@ impl Spent {
     }
 }
 
-/// Says what an answer cost, worked out from the price where the server does not say it.
+/// Adds an answer's cost, computed from the price if the server does not report it.
 pub(crate) fn priced(price: Option<&Price>, usage: Usage) -> Usage {
     let Some(price) = price.filter(|_| usage.cost_micro_usd.is_none()) else { return usage };
     let cost_micro_usd = Some(cost_micro_usd(price, &usage));
     Usage { cost_micro_usd, cost_is_estimate: true, ..usage }
 }
 
-/// The error where a cap on cost cannot be kept.
+/// Returns the error for a cap on cost that cannot be enforced.
 pub(crate) fn unknown_cost(model: &ModelId) -> Error {
-    let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
+    let text = format!("the price of `{model}` is unknown, so `--max-cost` cannot be enforced");
     let hint = format!(
-        "say it with `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
+        "set `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
          in US dollars for a million tokens; or use `--max-tokens`"
     );
     Error::new(ErrorKind::Configuration, text).with_hint(hint)
 }
 
-/// Works out what an answer cost, in millionths of a US dollar.
+/// Computes an answer's cost, in millionths of a US dollar.
 pub fn cost_micro_usd(price: &Price, usage: &Usage) -> u64 {
     let tier = price.tiers.iter().filter(|tier| usage.prompt_tokens > tier.above);
     let tier = tier.max_by_key(|tier| tier.above);
@@ -89,7 +89,7 @@ pub fn cost_micro_usd(price: &Price, usage: &Usage) -> u64 {
     let cached = usage.cached_tokens.min(usage.prompt_tokens);
     let written = usage.cache_write_tokens.min(usage.prompt_tokens - cached);
     let plain = usage.prompt_tokens - cached - written;
-    // Dollars for a million tokens are millionths of a dollar for one.
+    // Dollars per million tokens equal millionths of a dollar per token.
     let sum = plain as f64 * input
         + cached as f64 * read.unwrap_or(input)
         + written as f64 * write.unwrap_or(input)
@@ -119,11 +119,12 @@ mod tests {
     fn each_kind_of_token_has_its_price() {
         let mut price = Price { input: 3.0, output: 15.0, ..Price::default() };
         assert_eq!(cost_micro_usd(&price, &usage(1_000, 0, 0, 100)), 3_000 + 1_500);
-        // Where the cache has no price of its own it is a part of the request.
+        // If the cache has no price of its own, its tokens cost the same as the rest of the
+        // request.
         assert_eq!(cost_micro_usd(&price, &usage(1_000, 900, 50, 0)), 3_000);
         (price.cache_read, price.cache_write) = (Some(0.3), Some(3.75));
         assert_eq!(cost_micro_usd(&price, &usage(1_000, 900, 60, 0)), 120 + 270 + 225);
-        // A server that counts more from the cache than there was.
+        // A server that counts more tokens from the cache than there were.
         assert_eq!(cost_micro_usd(&price, &usage(10, 20, 30, 0)), 3);
         assert_eq!(cost_micro_usd(&Price::nothing(), &usage(10, 20, 30, 9)), 0);
     }

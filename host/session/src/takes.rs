@@ -1,23 +1,23 @@
-//! What the model's provider takes beside text.
+//! What the model's provider accepts besides text.
 
 use std::collections::BTreeMap;
 
 use jaato_types::{Data, DataContent, MediaLimit, Message, Part, ProviderSpec};
 use serde_json::Value;
 
-/// What a provider takes, as it says of itself.
+/// A provider's capabilities, from its own description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelTakes {
-    /// The options of a request that it honours, by their names.
+    /// The names of the request options that it honours.
     pub options: Vec<String>,
-    /// Media types beside text: `image/png`, or `image/*`.
+    /// The media types that it accepts besides text: `image/png`, or `image/*`.
     pub media_types: Vec<String>,
-    /// How large they may be.
+    /// Their size limits.
     pub media_limits: Vec<MediaLimit>,
 }
 
 impl Default for ModelTakes {
-    /// What a provider takes that says nothing of it.
+    /// Returns the capabilities of a provider that declares none.
     fn default() -> Self {
         Self {
             options: ProviderSpec::default().options,
@@ -28,17 +28,18 @@ impl Default for ModelTakes {
 }
 
 impl ModelTakes {
-    /// Tells whether the provider honours an option.
+    /// Returns true if the provider honours an option.
     pub fn honours(&self, option: &str) -> bool {
         self.options.iter().any(|known| known == option)
     }
 
-    /// Tells whether the model can look at data of a media type.
+    /// Returns true if the model can look at data of a media type.
     pub fn accepts(&self, media_type: &str) -> bool {
         self.media_types.iter().any(|known| is_of(media_type, known))
     }
 
-    /// Returns the limit of a media type; that of its name wins over that of its kind.
+    /// Returns the limit of a media type. A limit for the exact type takes precedence over one for
+    /// its kind.
     pub(crate) fn limit_of(&self, media_type: &str) -> Option<&MediaLimit> {
         let of_name = self.media_limits.iter().find(|limit| limit.mime_type == media_type);
         let of_kind = || self.media_limits.iter().find(|it| is_of(media_type, &it.mime_type));
@@ -46,15 +47,15 @@ impl ModelTakes {
     }
 }
 
-/// Tells whether a media type is the known one, or of the known kind: `image/*`.
+/// Returns true if a media type is the known one, or of the known kind: `image/*`.
 fn is_of(media_type: &str, known: &str) -> bool {
     let kind = media_type.split('/').next().unwrap_or_default();
     known == media_type || known.strip_suffix("/*").is_some_and(|known| known == kind)
 }
 
 impl ModelTakes {
-    /// Puts words in the place of what the model cannot look at, and of the blobs that are left out
-    /// for the given reasons. The same words each time: what was sent stays as it was.
+    /// Replaces content that the model cannot look at, and blobs that are left out for the given
+    /// reasons, with words. The words never vary, so that earlier requests stay the same.
     pub(crate) fn in_words(&self, message: &mut Message, left_out: &BTreeMap<String, String>) {
         for part in &mut message.parts {
             match part {

@@ -1,4 +1,5 @@
-//! The session's tools by name: which stand in requests, which may be called, which names are near.
+//! The session's tools by name: which are in requests, which may be called, which names are
+//! similar.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +13,11 @@ use jaato_types::{
 
 use crate::{ArgumentChecks, KnownTool, LIST_TOOLS, ToolState, introspection, objects};
 
-/// How near a name must be to be offered in place of one that is unknown (Jaro-Winkler).
+/// How similar a name must be to be suggested for an unknown one (Jaro-Winkler).
 const NEAR_ENOUGH: f64 = 0.7;
-/// A name that holds so much of a wanted one is near, wherever that stands in it.
+/// A name that contains this many characters of the wanted one, anywhere, counts as similar.
 const PART_CHARS_MIN: usize = 3;
-/// Most names that an error offers.
+/// The maximum number of names that an error suggests.
 const NAMES_MAX: usize = 3;
 
 /// The tools of a session.
@@ -28,18 +29,18 @@ pub struct Toolbox {
     pub(crate) checks: ArgumentChecks,
     /// Tools whose condition does not hold. They join no request.
     pub(crate) withheld: BTreeMap<ToolName, Withheld>,
-    /// Tools that were there once: a model may still know of them.
+    /// Tools that existed before. A model may still know of them.
     pub(crate) gone: BTreeSet<ToolName>,
     /// Sources of tools that had failed at the last wait for tools.
     pub(crate) missing: Vec<ToolSource>,
 }
 
-/// A tool that is not offered for want of its condition.
+/// A tool that is not offered because its condition does not hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Withheld {
-    /// What the model is told.
+    /// The reason for the model.
     pub(crate) reason: String,
-    /// Whether it stands in requests once it is offered.
+    /// Whether it is in requests once it is offered.
     pub(crate) wanted: bool,
 }
 
@@ -48,14 +49,14 @@ pub(crate) struct Withheld {
 pub struct Found<'a> {
     /// The tool.
     pub tool: &'a KnownTool,
-    /// Whether it stands in requests.
+    /// Whether it is in requests.
     pub active: bool,
 }
 
 impl Toolbox {
     /// Takes the tools, in the order that requests will have.
     ///
-    /// Where some of them stand in no request, the host's own tools that find them come last.
+    /// If some of them are not in requests, the host's own tools that find them come last.
     pub fn new(mut tools: Vec<KnownTool>) -> Self {
         if tools.iter().any(|tool| tool.state == ToolState::Inactive) {
             tools.extend(introspection::tools());
@@ -87,7 +88,7 @@ impl Toolbox {
         usable.filter_map(|tool| Some((tool.spec.name.clone(), read(&tool.spec)?))).collect()
     }
 
-    /// Takes a tool out of requests until it is offered; tells whether that changed them.
+    /// Takes a tool out of requests until it is offered. Returns true if that changed them.
     pub(crate) fn withhold(&mut self, name: &ToolName, reason: String) -> bool {
         if let Some(withheld) = self.withheld.get_mut(name) {
             withheld.reason = reason;
@@ -101,8 +102,8 @@ impl Toolbox {
         wanted
     }
 
-    /// Puts a tool that was withheld behind all others in requests, if it is wanted there; tells
-    /// whether that changed them.
+    /// Adds a tool that was withheld to the end of the tools in requests, if it belongs there.
+    /// Returns true if that changed them.
     pub(crate) fn offer(&mut self, name: &ToolName) -> bool {
         let Some(Withheld { wanted: true, .. }) = self.withheld.remove(name) else { return false };
         let place = self.index(name).filter(|index| !self.active.contains(index));
@@ -110,7 +111,7 @@ impl Toolbox {
         place.is_some()
     }
 
-    /// Tells whether a tool stands in requests, or would if it were offered.
+    /// Returns true if a tool is in requests, or would be if it were offered.
     pub(crate) fn is_wanted(&self, name: &ToolName) -> bool {
         match self.withheld.get(name) {
             Some(withheld) => withheld.wanted,
@@ -118,18 +119,18 @@ impl Toolbox {
         }
     }
 
-    /// Tells why a tool is not offered.
+    /// Returns why a tool is not offered.
     pub(crate) fn reason_against(&self, name: &ToolName) -> Option<&str> {
         self.withheld.get(name).map(|withheld| withheld.reason.as_str())
     }
 
-    /// The error for a model that calls a tool which it is not offered.
+    /// Returns the error for a model that calls a tool that it is not offered.
     pub(crate) fn withheld_error(&self, name: &ToolName) -> Option<Error> {
         let reason = self.reason_against(name)?;
         let text = format!("the tool `{name}` is not available: {reason}");
         Some(
             Error::new(ErrorKind::Unavailable, text)
-                .with_hint("see to it first, or do without the tool"),
+                .with_hint("fix that first, or continue without the tool"),
         )
     }
 
@@ -143,15 +144,15 @@ impl Toolbox {
         self.active.iter().map(|&index| &self.tools[index].spec)
     }
 
-    /// Returns false where a plugin has tools and each of them is switched off: the model need not
-    /// know how they are used.
+    /// Returns false if a plugin has tools and all of them are disabled, because the model need not
+    /// know how to use them.
     pub(crate) fn may_use(&self, plugin: &PluginName) -> bool {
         let mut of_plugin = self.tools.iter().filter(|tool| tool.plugin == *plugin).peekable();
         of_plugin.peek().is_none()
             || of_plugin.any(|tool| !matches!(tool.state, ToolState::Disabled { .. }))
     }
 
-    /// Tells plugins which tools may be called.
+    /// Lists the tools that may be called, for plugins.
     pub(crate) fn facts(&self) -> Vec<ToolFacts> {
         let may_be_called = |(index, tool): (usize, &KnownTool)| {
             let is_disabled = matches!(tool.state, ToolState::Disabled { .. });
@@ -170,7 +171,7 @@ impl Toolbox {
         self.tools.iter().enumerate().filter_map(may_be_called).collect()
     }
 
-    /// Finds a tool that may be called; the error is one that the model can act on.
+    /// Finds a tool that may be called. The model can act on the error.
     pub fn find(&self, name: &ToolName) -> Result<Found<'_>> {
         let Some(index) = self.index(name) else { return Err(self.unknown(name)) };
         let tool = &self.tools[index];
@@ -181,7 +182,7 @@ impl Toolbox {
             ToolState::Disabled { by } => {
                 let text = format!("the tool `{name}` is disabled {by}");
                 Err(Error::new(ErrorKind::ToolDisabled, text)
-                    .with_hint("do without it, or tell the user that it is needed"))
+                    .with_hint("continue without it, or tell the user that it is needed"))
             }
         }
     }
@@ -197,8 +198,8 @@ impl Toolbox {
         call
     }
 
-    /// Puts the tool that looks at objects behind all others; false where it is there, or where a
-    /// plugin has that name.
+    /// Adds the tool that looks at objects to the end. Returns false if it is there already, or if
+    /// a plugin's tool has that name.
     pub(crate) fn add_view(&mut self) -> bool {
         let tool = objects::view_tool();
         if self.index(&tool.spec.name).is_some() {
@@ -209,7 +210,7 @@ impl Toolbox {
         true
     }
 
-    /// Puts a tool at the end of those in requests; tells whether that changed them.
+    /// Adds a tool to the end of those in requests. Returns true if that changed them.
     pub fn activate(&mut self, name: &ToolName) -> bool {
         if let Some(withheld) = self.withheld.get_mut(name) {
             withheld.wanted = true;
@@ -234,8 +235,8 @@ impl Toolbox {
     fn unknown(&self, name: &ToolName) -> Error {
         if self.gone.contains(name) {
             let text =
-                format!("the tool `{name}` is there no more: its plugin has changed or gone");
-            return Error::new(ErrorKind::UnknownTool, text).with_hint("do without it");
+                format!("the tool `{name}` no longer exists: its plugin was changed or removed");
+            return Error::new(ErrorKind::UnknownTool, text).with_hint("continue without it");
         }
         if let Some(source) = self.missing_source(name.as_str()) {
             let ToolSource { label, note, hint, .. } = source;
@@ -269,7 +270,7 @@ impl Toolbox {
         &self.missing
     }
 
-    /// Finds the failed source that tools of this name, or of names that begin so, come from.
+    /// Finds the failed source of tools with this name, or with names that begin this way.
     pub fn missing_source(&self, name: &str) -> Option<&ToolSource> {
         let beginning = name.trim_end_matches('*');
         let is_it = |source: &&ToolSource| {
@@ -279,7 +280,7 @@ impl Toolbox {
         self.missing.iter().find(is_it)
     }
 
-    /// The nearest names of tools that may be called, nearest first.
+    /// Returns the most similar names of tools that may be called, best first.
     pub(crate) fn near(&self, name: &ToolName) -> Vec<String> {
         let wanted = name.as_str().to_ascii_lowercase();
         let mut near: Vec<(f64, &ToolName)> = self
@@ -301,7 +302,8 @@ impl Toolbox {
     }
 }
 
-/// The spec by which arguments are checked: the host's own tools take more than they say.
+/// Returns the spec against which arguments are checked. The host's own tools accept more than
+/// their specs say.
 fn accepted(tool: &KnownTool) -> Cow<'_, ToolSpec> {
     let own = introspection::is_own(tool).then(|| introspection::accepted(&tool.spec)).flatten();
     own.map_or(Cow::Borrowed(&tool.spec), Cow::Owned)

@@ -1,4 +1,4 @@
-//! The tools as a trait, what the session knows of each, and the scope that a call runs in.
+//! The tools as a trait, the session's facts about each, and the scope in which a call runs.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use crate::{CallFiles, Cancel, Hold, SharedFacts, SharedObjects, StreamedOutput}
 
 /// The tools of a session.
 pub trait ToolSet: Send + Sync {
-    /// Lists every tool, disabled ones too, in an order that does not change from start to start.
+    /// Lists every tool, including disabled ones, in an order that does not change between starts.
     /// Called once, when the session starts.
     fn tools(&self) -> Vec<KnownTool>;
 
     /// Lists the tools again if they changed. Called before each turn, each command and each step.
-    /// The session may drop the future: what it would have given is given the next time.
+    /// The session may drop the future. The next call then returns the same changes.
     fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, Renewal> {
         let _ = moment;
         Box::pin(std::future::ready(Renewal::default()))
     }
 
     /// Waits for tools that plugins have not set yet. `tell` takes a line for the user that shows
-    /// what is being waited for. Returns the sources of tools that failed. The session may drop the
+    /// which tools it waits for. Returns the sources of tools that failed. The session may drop the
     /// future.
     fn await_tools<'a>(
         &'a self,
@@ -45,25 +45,26 @@ pub trait ToolSet: Send + Sync {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Runs one call that passed the gate; its arguments match the schema. On cancel and at its
-    /// deadline the session sets the scope's flag and drops the future; neither waits for the
-    /// other. The future may outlive the turn: a call that takes long goes on as a task.
+    /// Runs one call that passed the permission check and whose arguments match the schema. On
+    /// cancel and at its deadline the session sets the scope's flag and drops the future without
+    /// waiting. The future may outlive the turn, because a call that takes long continues as a
+    /// task.
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>>;
 
-    /// Tells whether the session's execution environment has something. Called before requests; it
-    /// opens nothing.
+    /// Returns true if the session's execution environment has this part. Called before requests.
+    /// It opens nothing.
     fn environment_has(&self, part: EnvironmentPart) -> bool;
 
-    /// Asks the plugin of a tool whether a condition holds that its spec leaves to it. Called
-    /// before requests, which wait for it; the session may drop the future.
+    /// Asks a tool's plugin whether a condition holds that its spec leaves to the plugin. Called
+    /// before requests, which wait for it. The session may drop the future.
     fn condition(
         &self,
         request: ConditionRequest,
         scope: CallScope,
     ) -> BoxFuture<'static, Result<ConditionAnswer>>;
 
-    /// Asks the plugin of a tool what a call would change, where the spec says `previews`. Called
-    /// before a person is asked, who waits for it; the session may drop the future.
+    /// Asks a tool's plugin what a call would change, if the spec says `previews`. Called before a
+    /// permission prompt, which waits for it. The session may drop the future.
     fn preview(
         &self,
         request: PreviewRequest,
@@ -80,36 +81,36 @@ pub trait ToolSet: Send + Sync {
 pub enum RenewalMoment {
     /// Between turns: all changes are taken.
     Turn,
-    /// Between steps of a turn: new tools join. Tools that changed or went wait for the next turn,
-    /// because the model knows them.
+    /// Between steps of a turn: new tools join. Changes and removals wait for the next turn,
+    /// because the model knows those tools.
     Step,
 }
 
 /// Tools to wait for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WantedTools {
-    /// Names; a `*` at the end matches any rest. An empty list means all tools.
+    /// The names. A `*` at the end matches any rest. An empty list means all tools.
     pub names: Vec<String>,
 }
 
 impl WantedTools {
-    /// Waits for all tools as long as their plugins say.
+    /// Waits for all tools, as long as their plugins say.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Waits for tools of these names as long as their plugins say.
+    /// Waits for tools of these names, as long as their plugins say.
     pub fn named(names: Vec<String>) -> Self {
         Self { names }
     }
 }
 
-/// What became of the tools since they were listed last.
+/// The changes of the tools since they were last listed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Renewal {
-    /// All tools, as [`ToolSet::tools`] lists them; nothing where they are the same.
+    /// All tools, as [`ToolSet::tools`] lists them. `None` if nothing changed.
     pub tools: Option<Vec<KnownTool>>,
-    /// What a person is to be told, a line each.
+    /// Messages for the user, one line each.
     pub notices: Vec<String>,
 }
 
@@ -117,7 +118,8 @@ pub struct Renewal {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct KnownTool {
-    /// What the model and the rules see. The schema has no declarations of what the tool touches.
+    /// The spec as the model and the rules see it. The schema has no declarations of what the tool
+    /// touches.
     pub spec: ToolSpec,
     /// The schema with these declarations, if there are any.
     declared: Option<Value>,
@@ -125,26 +127,27 @@ pub struct KnownTool {
     pub plugin: PluginName,
     /// Whether the plugin was shipped with the host.
     pub shipped: bool,
-    /// Whether it stands in requests.
+    /// Whether it is in requests.
     pub state: ToolState,
 }
 
-/// Whether a tool stands in requests.
+/// Whether a tool is in requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolState {
     /// In every request.
     Active,
-    /// Known; a call to it activates it for the rest of the session.
+    /// Known to the host. A call to it activates it for the rest of the session.
     Inactive,
-    /// Switched off.
+    /// Disabled.
     Disabled {
-        /// By what, and how to change it: ``by `[tools] disabled` in the configuration``.
+        /// The setting that disables it, and how to change that: ``by `[tools] disabled` in the
+        /// configuration``.
         by: String,
     },
 }
 
 impl KnownTool {
-    /// Makes one that is in requests.
+    /// Creates a tool that is in requests.
     pub fn new(mut spec: ToolSpec, plugin: PluginName, shipped: bool) -> Self {
         let as_written = spec.parameters.clone();
         let declared = touches::strip(&mut spec.parameters).then_some(as_written);
@@ -162,20 +165,20 @@ impl KnownTool {
         self.declared.as_ref().unwrap_or(&self.spec.parameters)
     }
 
-    /// Returns what events call the plugin: a shipped one by its name without its kind, any other
-    /// by the whole of it, so that nobody's lines look like those of jaato or of a plugin of
+    /// Returns the plugin's name in events: a shipped plugin's name without its kind, or any other
+    /// plugin's full name, so that no plugin's lines look like those of jaato or of a plugin of
     /// another kind.
     pub fn source(&self) -> &str {
         if self.shipped { self.plugin.source() } else { self.plugin.as_str() }
     }
 
-    /// Tells whether calls may run side by side.
+    /// Returns true if its calls may run in parallel.
     pub fn is_parallel(&self) -> bool {
         self.spec.annotations.read_only || self.spec.annotations.parallel_safe
     }
 }
 
-/// What one call may use.
+/// The resources of one call.
 #[derive(Clone)]
 pub struct CallScope {
     /// The session.
@@ -184,23 +187,24 @@ pub struct CallScope {
     pub call: CallId,
     /// Set when the call must stop.
     pub cancel: Cancel,
-    /// Where live output goes.
+    /// Receives live output.
     pub output: OutputSink,
-    /// Where a tool streams output that may be long; commands and questions have none.
+    /// Receives streamed output that may be long. Commands and questions have none.
     pub streamed: Option<StreamedOutput>,
     /// Model and tokens.
     pub facts: SharedFacts,
-    /// What tools have put in front of the model.
+    /// The objects that tools have shown to the model.
     pub objects: SharedObjects,
-    /// How many calls of plugins stand above it.
+    /// How many plugin calls are above it.
     pub depth: u32,
-    /// Stops its deadline while it waits for a person.
+    /// Pauses its deadline while it waits for the user.
     pub hold: Hold,
-    /// What its file operations keep off; what rules deny to all without it.
+    /// The limits of its file operations. Without them, only the rules that deny access to everyone
+    /// apply.
     pub files: Option<Arc<CallFiles>>,
 }
 
-/// Shows what a running call has to say, from any thread. Refuses everything once the call is over.
+/// Shows a running call's output, from any thread. Refuses everything once the call is over.
 #[derive(Clone)]
 pub struct OutputSink(Arc<Inner>);
 
@@ -209,7 +213,7 @@ struct Inner {
     call: CallId,
     source: String,
     open: Mutex<bool>,
-    /// What it shows is kept for who reads it as a task's.
+    /// Keeps the output for readers of the call as a task.
     kept: Arc<TaskOutput>,
     is_kept: bool,
 }
@@ -219,7 +223,7 @@ impl OutputSink {
         Self::made(emitter, call, source, false)
     }
 
-    /// Makes the sink of a call that is, or may become, a task: what it shows is kept.
+    /// Creates the sink of a call that is, or may become, a task. Its output is kept.
     pub(crate) fn keeping(emitter: Emitter, call: CallId, source: &str) -> Self {
         Self::made(emitter, call, source, true)
     }
@@ -229,13 +233,14 @@ impl OutputSink {
         Self(Arc::new(Inner { emitter, call, source, open, kept, is_kept }))
     }
 
-    /// Returns what it has shown; empty where that is not kept.
+    /// Returns its output. Empty if that is not kept.
     pub(crate) fn kept(&self) -> Arc<TaskOutput> {
         Arc::clone(&self.0.kept)
     }
 
-    /// Takes what a plugin emits during a call; false once the call is over. What belongs into a
-    /// model's answer (text, thoughts) is output here; a tool call is none of a tool's deltas.
+    /// Takes a plugin's delta during a call. Returns false once the call is over. Parts of a
+    /// model's answer (text, thoughts) count as output here. A tool call is not a valid delta of a
+    /// tool.
     pub fn delta(&self, delta: Delta) -> bool {
         match delta {
             Delta::Output { text, .. } | Delta::Text { text, .. } | Delta::Thought { text, .. } => {
@@ -249,7 +254,7 @@ impl OutputSink {
         }
     }
 
-    /// Shows a piece of output; false once the call is over.
+    /// Shows a piece of output. Returns false once the call is over.
     pub fn write(&self, text: impl Into<String>) -> bool {
         let Inner { call, source, .. } = &*self.0;
         let (call_id, source, text) = (call.clone(), source.clone(), text.into());
@@ -259,26 +264,26 @@ impl OutputSink {
         self.emit(Event::ToolOutput { call_id, source, text })
     }
 
-    /// Tells how a file was changed; false once the call is over.
+    /// Reports a changed file. Returns false once the call is over.
     pub fn file_changed(&self, change: FileChange) -> bool {
         let Inner { call, source, .. } = &*self.0;
         let (call_id, source) = (call.clone(), source.clone());
         self.emit(Event::FileChanged { call_id, source, change })
     }
 
-    /// Tells what the model works through; false once the call is over.
+    /// Reports the model's work plan. Returns false once the call is over.
     pub fn plan_changed(&self, plan: WorkPlan) -> bool {
         let Inner { call, source, .. } = &*self.0;
         let (call_id, source) = (call.clone(), source.clone());
         self.emit(Event::PlanChanged { call_id, source, plan })
     }
 
-    /// Says what is going on, in one line; false once the call is over.
+    /// Shows a one-line notice. Returns false once the call is over.
     pub fn notice(&self, text: impl Into<String>) -> bool {
         self.emit(Event::Notice { source: self.0.source.clone(), text: text.into() })
     }
 
-    /// Tells how far a long step has come; false once the call is over.
+    /// Reports the progress of a long step. Returns false once the call is over.
     pub fn progress(&self, label: impl Into<String>, done: u64, total: u64) -> bool {
         let (source, label) = (self.0.source.clone(), label.into());
         self.emit(Event::Progress { source, label, done, total })
@@ -287,7 +292,7 @@ impl OutputSink {
     fn emit(&self, event: Event) -> bool {
         let open = self.0.open.lock();
         if *open {
-            // Held while the event goes out, so that nothing can follow the call's end.
+            // Held while the event is sent, so that no event can follow the call's end.
             self.0.emitter.emit(event);
         }
         *open

@@ -1,7 +1,7 @@
 //! The turn loop: one prompt until its final answer, step by step.
 //!
-//! Every way out leaves a valid history. A turn that was cut short after something was seen ends in
-//! an answer with a mark in its text; a request that failed before its first delta adds nothing.
+//! Every exit leaves a valid history. A turn that broke off after something was seen ends in an
+//! answer with a mark in its text. A request that failed before its first delta adds nothing.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -21,48 +21,48 @@ use crate::spent::{priced, unknown_cost};
 use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, tasks};
 use serde_json::json;
 
-/// Ends an answer that was cancelled, or cut short by a failure.
+/// Ends an answer that was cancelled, or that broke off because of a failure.
 pub const MARK_CANCELLED: &str = "[Generation cancelled]";
-/// Stands for the answer of a turn that a bound ended.
+/// Replaces the answer of a turn that a limit ended.
 pub const MARK_LIMIT: &str = "[Stopped: the limit of steps was reached]";
-/// Stands for the answer of a turn that ended because the session may use up no more.
+/// Replaces the answer of a turn that ended because the session reached a cap.
 pub const MARK_CAP: &str = "[Stopped: a cap of the session was reached]";
-/// Stands for the answer of a turn whose last request failed, once another prompt follows.
+/// Replaces the answer of a turn whose last request failed, once another prompt follows.
 pub const MARK_FAILED: &str = "[No answer: the request failed]";
-/// Ends a turn whose answer was cut off at the output limit where calls or nothing at all stood.
+/// Ends a turn whose answer reached the output limit within a call or before any text.
 pub const MARK_OUTPUT_LIMIT: &str = "[Stopped: the model reached its output limit]";
-/// Stands for an answer that the provider's filter withheld.
+/// Replaces an answer that the provider's filter withheld.
 pub const MARK_FILTERED: &str = "[The provider's filter stopped the answer]";
 /// Ends an answer that the model declined to give.
 pub const MARK_REFUSED: &str = "[The model declined to answer]";
 /// Ends an answer that filled the context window.
 pub const MARK_CONTEXT_FULL: &str = "[Stopped: the context window is full]";
 
-/// Most tokens of one answer that a count is believed: more than any model gives today.
+/// The highest believable token count of one answer: more than any model gives.
 const OUTPUT_TOKENS_MAX: u64 = 2_000_000;
 
-/// What a turn gathers on its way.
+/// The state of a turn as it proceeds.
 #[derive(Default)]
 struct Progress {
     steps: u32,
     empty_answers: u32,
-    /// The first call that was refused because no user could be asked, unless a later answer made
-    /// a permitted call that succeeded.
+    /// The first call that was refused because no user could be asked, unless a permitted call of a
+    /// later answer succeeded.
     without_user: Option<Error>,
-    /// A call did what it was made for.
+    /// Whether a call did its job.
     did_work: bool,
-    /// A call ran and failed, or its command could not be started.
+    /// Whether a call ran and failed, or its command could not be started.
     did_fail: bool,
     usage: Usage,
 }
 
-/// What a turn begins with.
+/// How a turn begins.
 #[derive(Default)]
 struct Begun {
     prompt: String,
-    /// What began it where nobody said anything.
+    /// The sources that began it, if the user said nothing.
     woken_by: Vec<String>,
-    /// What plugins put before the prompt.
+    /// Text that plugins add before the prompt.
     additions: Vec<Addition>,
 }
 
@@ -73,16 +73,16 @@ struct End {
     error: Option<Error>,
 }
 
-/// What follows a step.
+/// Whether the turn continues after a step.
 type Flow = ControlFlow<End>;
 
 impl Session {
-    /// Runs one turn: the prompt, then steps until the model is done, a bound is reached, it fails
-    /// or is cancelled. Dropping the future is safe too; the next turn then closes what was left
-    /// open.
+    /// Runs one turn: the prompt, then steps until the model is done, a limit is reached, the turn
+    /// fails or it is cancelled. Dropping the future is safe too. The next turn then closes what
+    /// was left open.
     pub async fn turn(&mut self, prompt: impl Into<Prompt>, cancel: &Cancel) -> TurnReport {
         let prompt = prompt.into();
-        // What is said from here on was said after the prompt.
+        // Later messages of the user come after the prompt.
         let said_before = self.shared.inbox.waiting();
         let text = prompt.text.clone();
         if prompt.files.iter().any(|file| matches!(file, Part::Data(_))) {
@@ -95,8 +95,8 @@ impl Session {
     }
 
     /// Sends the last request again: a prompt that was kept unsent, tool results without an answer,
-    /// or what the last answer answered, whole or cut short. That answer is sent no more, and the
-    /// record keeps it. Fails if nothing was said yet.
+    /// or the request of the last answer, complete or not. That answer is no longer sent, and the
+    /// record keeps it. Fails if there is no message yet.
     pub async fn turn_again(&mut self, cancel: &Cancel) -> TurnReport {
         let taken = self.take_again();
         let prompt = self.history.last_prompt().unwrap_or_default();
@@ -104,8 +104,8 @@ impl Session {
         self.run_turn(begun, taken, cancel).await
     }
 
-    /// Runs a turn for what came to pass while nobody said anything: ends of tasks and what plugins
-    /// notified. Fails where nothing did.
+    /// Runs a turn triggered by background events instead of a user message: ends of tasks and
+    /// notifications of plugins. Fails if there were none.
     pub async fn turn_woken(&mut self, cancel: &Cancel) -> TurnReport {
         let woken_by =
             [self.shared.tasks.board().outcomes_of(), self.shared.inbox.notified_by()].concat();
@@ -113,8 +113,8 @@ impl Session {
         self.run_turn(Begun { woken_by, ..Begun::default() }, taken, cancel).await
     }
 
-    /// Forgets what a person allowed for the turn. Whose turns people see counts: that of a session
-    /// which another one opened is a part of its opener's.
+    /// Forgets the user's permissions for the turn. Only turns that users see count: a turn of a
+    /// session that another one opened is a part of its opener's turn.
     fn end_answers_of_turn(&self) {
         if self.shared.agent.is_none() {
             self.shared.rules.change(jaato_policy::Rules::end_turn);
@@ -178,7 +178,7 @@ impl Session {
             return Err(error.with_hint("say what is to be done"));
         }
         self.close_open_turn().map_err(host_bug)?;
-        // Outcomes that went with a prompt which was never sent go with this one.
+        // Outcomes from a prompt that was never sent go with this one.
         let unsent = self.history.unsent_values().filter(|part| !is_addition(part));
         let mut parts: Vec<Part> = unsent.cloned().collect();
         let mut messages = self.shared.inbox.take();
@@ -211,12 +211,13 @@ impl Session {
         let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
         parts.extend(self.take_news());
         if parts.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArguments, "nothing has come to pass"));
+            return Err(Error::new(ErrorKind::InvalidArguments, "no event woke the session"));
         }
         self.history.append_prompt(parts).map_err(host_bug)
     }
 
-    /// Says which files the model is told of in words alone: nobody shall wonder at its answer.
+    /// Lists the files that the model gets only as words, so that its answer does not surprise the
+    /// user.
     fn tell_what_is_not_looked_at(&self, files: &[Part]) {
         for file in files {
             let Part::Data(file) = file else { continue };
@@ -225,9 +226,9 @@ impl Session {
             }
             let (name, kind) = (file.name.as_deref().unwrap_or("a file"), &file.mime_type);
             let model = &self.model;
-            self.shared.emitter.notice(format!(
-                "`{model}` cannot look at {name} ({kind}): it is told that there is one"
-            ));
+            self.shared
+                .emitter
+                .notice(format!("`{model}` cannot look at {name} ({kind}): it gets only a note"));
         }
     }
 
@@ -242,7 +243,7 @@ impl Session {
         self.end_at_limit()
     }
 
-    /// One request and what follows from its answer.
+    /// Runs one request and handles its answer.
     async fn step(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<Flow> {
         let step = progress.steps;
         if let Some(end) = self.look_at_caps(cancel).await? {
@@ -259,7 +260,7 @@ impl Session {
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
         while self.fall_back(&came) {
-            // Nobody may know what the next one costs.
+            // The cost of the next request may be unknown.
             if let Some(end) = self.look_at_caps(cancel).await? {
                 let finish_reason = FinishReason::Error;
                 self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
@@ -273,7 +274,7 @@ impl Session {
                 self.account(completion.usage, &completion.parts, progress);
                 completion.finish_reason
             }
-            // The server counts what it has said so far; it does not tell how much that is.
+            // The server bills the partial answer, but does not report its tokens.
             Exchange::Failed { partial, .. } => {
                 self.account_guess(partial.as_deref().unwrap_or_default());
                 FinishReason::Error
@@ -293,7 +294,7 @@ impl Session {
         }
     }
 
-    /// Ends the turn where a cap is reached, or cannot be held to.
+    /// Ends the turn if a cap is reached, or cannot be enforced.
     async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<End>> {
         let reached = self.shared.spent.lock().reached(&self.shared.caps);
         if let Some(error) = reached {
@@ -312,8 +313,8 @@ impl Session {
         Ok(None)
     }
 
-    /// Keeps the tokens of the last request that told them: sums would count the prompt again and
-    /// again. What was spent is summed up.
+    /// Records the tokens of the last request that reported them, because a sum would count the
+    /// prompt repeatedly. The session's usage is summed up.
     fn account(&mut self, mut usage: Usage, parts: &[Part], progress: &mut Progress) {
         if usage == Usage::default() {
             return self.account_guess(parts);
@@ -330,8 +331,8 @@ impl Session {
         self.shared.emitter.emit(Event::Usage { usage });
     }
 
-    /// Puts an estimate in place of counts that cannot be: more tokens than the request has bytes,
-    /// or more output than any model gives. Believed, they would empty the context for nothing.
+    /// Replaces impossible counts with an estimate: more tokens than the request has bytes, or more
+    /// output than any model gives. Otherwise they would empty the context for no reason.
     fn believable(&mut self, usage: Usage) -> Usage {
         let request_tokens_max = self.request_tokens_max();
         let is_prompt_believed = usage.prompt_tokens <= request_tokens_max;
@@ -359,8 +360,8 @@ impl Session {
         }
     }
 
-    /// Counts an answer of which nobody tells the tokens, so that caps are kept by an estimate; one
-    /// of which nothing came is not counted.
+    /// Counts an answer without reported tokens, so that caps hold by an estimate. An empty answer
+    /// is not counted.
     pub(crate) fn account_guess(&mut self, parts: &[Part]) {
         if parts.is_empty() {
             return;
@@ -392,7 +393,8 @@ impl Session {
         let is_cut = is_cut(finish_reason);
         if !completion::answers(&parts) {
             if is_cut {
-                // The same request would run into the same limit: all of it went into thoughts.
+                // The same request would reach the same limit, because all of the output was
+                // thoughts.
                 let text = self.append_cut_short(parts, mark_of_cut(finish_reason))?;
                 return Ok(Flow::Break(End::cut(text, finish_reason)));
             }
@@ -410,8 +412,8 @@ impl Session {
         self.run_calls(&calls, progress, cancel).await
     }
 
-    /// A final answer ends the turn, unless tasks run or the person has said more meanwhile: then
-    /// it goes on with their outcomes and with what was said.
+    /// Ends the turn after a final answer, unless tasks run or the user has said more. Then the
+    /// turn continues with their outcomes and the user's messages.
     async fn after_answer(
         &mut self,
         text: String,
@@ -427,7 +429,7 @@ impl Session {
             return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
         }
         if progress.steps >= self.shared.limits.steps_max {
-            // No request is left that could tell the model; the next prompt does.
+            // No request is left to tell the model. The next prompt does.
             let error = Some(self.limit_error());
             return Ok(Flow::Break(End { outcome: Outcome::Limit, text, error }));
         }
@@ -440,7 +442,7 @@ impl Session {
         Ok(Flow::Continue(()))
     }
 
-    /// Waits until no task runs or the person says something. A cancellation ends the tasks.
+    /// Waits until no task runs or the user says something. A cancellation ends the tasks.
     async fn wait_for_tasks(&self, cancel: &Cancel) {
         let running = self.shared.tasks.board().running();
         if running > 0 && self.shared.inbox.waiting() == 0 {
@@ -458,12 +460,12 @@ impl Session {
         }
     }
 
-    /// Tells whether there is something that the model has not been told.
+    /// Returns true if there is something that the model does not know yet.
     fn has_news(&self) -> bool {
         self.shared.tasks.board().has_outcomes() || self.shared.inbox.waiting() > 0
     }
 
-    /// Takes what plugins say about tools that they have set.
+    /// Takes plugins' instructions about tools that they have set.
     pub(crate) fn take_late_instructions(&self) -> Vec<Part> {
         let late = std::mem::take(&mut *self.shared.late_instructions.lock());
         self.shared.told_instructions.lock().extend(late.clone());
@@ -475,8 +477,8 @@ impl Session {
         late.into_iter().filter_map(instruct).collect()
     }
 
-    /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
-    /// commands, objects that it has not seen, then what the person said.
+    /// Takes the news for the model's next request: outcomes of tasks, answers of commands, objects
+    /// that it has not seen, then the user's messages.
     fn take_news(&self) -> Vec<Part> {
         self.news(self.shared.inbox.take())
     }
@@ -512,7 +514,7 @@ impl Session {
     ) -> Result<Flow> {
         let cap = self.shared.spent.lock().reached(&self.shared.caps);
         if progress.steps >= self.shared.limits.steps_max || cap.is_some() {
-            // No request is left that could tell the model what came of them.
+            // No request is left that could give the model their results.
             let error = cap.unwrap_or_else(|| self.limit_error());
             let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
             self.history.append_results(results, Vec::new()).map_err(host_bug)?;
@@ -531,7 +533,7 @@ impl Session {
         self.offer_view();
         self.history.append_results(results, self.take_news()).map_err(host_bug)?;
         if did_permitted {
-            // The model knew of the earlier refusal and went on in a way that it may.
+            // The model knew of the earlier refusal and continued in a permitted way.
             progress.without_user = None;
         }
         progress.without_user = progress.without_user.take().or(without_user);
@@ -542,7 +544,7 @@ impl Session {
         Ok(Flow::Continue(()))
     }
 
-    /// An answer that says nothing is asked for again, within its bound, and never kept.
+    /// Repeats the request after an empty answer, up to a limit. An empty answer is never kept.
     fn unanswered(&mut self, parts: Vec<Part>, progress: &mut Progress) -> Result<Flow> {
         progress.empty_answers += 1;
         let times = progress.empty_answers;
@@ -553,7 +555,7 @@ impl Session {
         let error =
             Error::new(ErrorKind::Provider, format!("the model answered nothing, {times} times"))
                 .with_hint("put the task in other words, or use another model");
-        // Of parts that answer nothing only thoughts say something.
+        // In an empty answer, only thoughts have content.
         let is_thought = |part: &Part| matches!(part, Part::Thought { .. });
         let thoughts: Vec<Part> = parts.into_iter().filter(is_thought).collect();
         let partial = (!thoughts.is_empty()).then_some(thoughts);
@@ -570,7 +572,7 @@ impl Session {
         let text = match partial {
             Some(parts) => self.append_cut_short(parts, MARK_CANCELLED)?,
             None => {
-                // Results of tools stay as they are: they came to pass, and can be sent again.
+                // Tool results stay as they are, because the calls ran, and they can be sent again.
                 self.history.mark_unsent();
                 String::new()
             }
@@ -599,8 +601,8 @@ impl Session {
         Ok(End { outcome: Outcome::Limit, text, error: Some(self.limit_error()) })
     }
 
-    /// Ends the turn without running the calls: nobody knows which of them is whole, and arguments
-    /// that are cut may be valid and mean something else.
+    /// Ends the turn without running the calls. Which of them are complete is unknown, and
+    /// truncated arguments may be valid and mean something else.
     fn end_with_cut_calls(&mut self, calls: &[ToolCall], reason: FinishReason) -> Result<End> {
         let limit = match reason {
             FinishReason::ContextExceeded => "when the context window was full",
@@ -620,8 +622,7 @@ impl Session {
             .with_hint("say `go on` to continue, or raise the limit in the configuration")
     }
 
-    /// Appends what was seen of an answer and the mark that says that it was cut short; returns its
-    /// text.
+    /// Appends the partial answer and the mark that says that it broke off. Returns its text.
     fn append_cut_short(&mut self, mut parts: Vec<Part>, mark: &str) -> Result<String> {
         let (said, _) = text_and_calls(&parts);
         let gap = if said.is_empty() { "" } else { "\n\n" };
@@ -632,18 +633,18 @@ impl Session {
         Ok(text)
     }
 
-    /// Gives calls that were left without a result one that says so.
+    /// Adds a result to each open call that says that it has none.
     fn answer_open_calls(&mut self) -> std::result::Result<(), HistoryError> {
         if self.history.next() == Next::Results {
             let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();
-            let error = Error::new(ErrorKind::Cancelled, "interrupted: what came of it is unknown");
+            let error = Error::new(ErrorKind::Cancelled, "interrupted: the result is unknown");
             let results = open.iter().map(|call| calls::failed(call, &error)).collect();
             self.history.append_results(results, Vec::new())?;
         }
         Ok(())
     }
 
-    /// Closes what an earlier turn left open, so that a prompt may follow.
+    /// Closes a turn that was left open, so that a prompt may follow.
     pub(crate) fn close_open_turn(&mut self) -> std::result::Result<(), HistoryError> {
         self.answer_open_calls()?;
         if self.history.next() == Next::Answer {
@@ -668,11 +669,11 @@ impl End {
     fn cut(text: String, reason: FinishReason) -> Self {
         let (what, hint) = match reason {
             FinishReason::ContextExceeded => (
-                "the context window was full before the model's answer was whole",
+                "the context window was full before the model's answer was complete",
                 "`/gc` makes room in a chat; then say `go on`",
             ),
             _ => (
-                "the model reached its output limit: its answer is cut off",
+                "the model reached its output limit: its answer is truncated",
                 "say `go on`, ask for less at once, or raise the limit at the model's server",
             ),
         };
@@ -684,7 +685,7 @@ impl End {
         Self { outcome: Outcome::Failed, text: String::new(), error: Some(error) }
     }
 
-    /// A failure for reaching a bound is that bound's outcome.
+    /// Sets the outcome of a failure that reached a limit to that limit.
     fn with_limit(mut self) -> Self {
         if self.error.as_ref().is_some_and(|error| error.kind == ErrorKind::LimitReached) {
             self.outcome = Outcome::Limit;
@@ -721,7 +722,7 @@ impl Withheld {
     }
 }
 
-/// Tells whether an answer was cut off where it had no more room.
+/// Returns true if an answer was truncated because it had no more room.
 fn is_cut(reason: FinishReason) -> bool {
     matches!(reason, FinishReason::MaxTokens | FinishReason::ContextExceeded)
 }
@@ -751,7 +752,8 @@ fn text_and_calls(parts: &[Part]) -> (String, Vec<ToolCall>) {
     (text, calls)
 }
 
-/// The turn loop appends only what the history takes; anything else is a bug of this crate.
+/// Converts a history error. The turn loop appends only valid messages, so any error is a bug of
+/// this crate.
 fn host_bug(error: HistoryError) -> Error {
     Error::new(ErrorKind::HostBug, format!("the history refused a message: {error}"))
         .with_hint("please report this")

@@ -1,4 +1,4 @@
-//! What a person can answer, for how long it holds, and where no answer comes.
+//! The user's possible answers, how long they hold, and what happens without one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn stage() -> Stage {
     Stage::new([Tool::echo("write").writing().schema(schema), Tool::echo("look")])
 }
 
-/// Plays a turn whose first answer makes these calls of `write`; returns their results.
+/// Runs a turn whose first answer makes these calls of `write`. Returns their results.
 async fn play(stage: &Stage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
     let beat =
         |(id, arguments): (usize, &Value)| Beat::call(&id.to_string(), "write", arguments.clone());
@@ -51,7 +51,7 @@ fn echo(arguments: &Value) -> Value {
     json!({ "echo": arguments })
 }
 
-/// Rule, who answered, and how long it holds, of each decision.
+/// Lists each decision as its rule, its source and how long it holds.
 fn decisions(stage: &Stage) -> Vec<String> {
     let decided = |event| match event {
         Event::PermissionDecided { allowed, rule, answered_by, scope, .. } => {
@@ -77,7 +77,7 @@ async fn the_same_calls_of_one_answer_are_asked_once_and_the_question_counts_the
     }
     let times: Vec<_> = stage.person.prompts().iter().map(|prompt| prompt.times).collect();
     assert_eq!(times, [2, 2]);
-    // The next answer of the model is another one.
+    // The model's next answer is asked about separately.
     play(&stage, &mut session, &[a]).await;
     assert_eq!(stage.person.questions().len(), 3);
 }
@@ -88,7 +88,7 @@ async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_wa
     let mut session = stage.start(Stage::setup()).unwrap();
     let (a, b) = (json!({ "path": "/x/a" }), json!({ "path": "/x/b" }));
     stage.person.answers([like(Is::AllowInTurn, 0), yes(), yes()]);
-    // For the turn, and exactly this: the other call is asked.
+    // For the turn, and exactly this call. The other call is still asked about.
     stage.provider.then([Beat::call("0", "write", a.clone())]);
     stage.provider.then([Beat::call("1", "write", a.clone())]);
     play(&stage, &mut session, &[a.clone(), b.clone()]).await;
@@ -163,7 +163,7 @@ async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     let stage = Stage::new([Tool::echo("write").writing().schema(schema)]);
     let mut session = stage.start(Stage::setup()).unwrap();
-    // What does not fit is said, and asked again.
+    // Arguments that do not fit cause an error and another prompt.
     stage.person.answers([edit(json!({ "text": 1 })), edit(json!({ "text": "b" }))]);
     stage.hooks.answers("a", Hook::BeforeTool, |asked| async move {
         Ok(match asked["arguments"]["text"].as_str() {
@@ -175,7 +175,7 @@ async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a
     let message = results[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("no b"), "{message}");
     assert!(stage.events.notices().contains("the arguments cannot be used"));
-    // Somebody who edits for ever is stopped.
+    // A user who keeps editing is stopped eventually.
     let stage = self::stage();
     let mut session = stage.start(Stage::setup()).unwrap();
     stage.person.answers((0..20).map(|number| edit(json!({ "number": number }))));
@@ -203,7 +203,7 @@ async fn a_question_that_nobody_answers_in_time_is_denied() {
     assert_eq!(stage.events.events().into_iter().find_map(patience), Some(30_000));
 }
 
-/// Answers when it is told to, and has less patience than the setup gives it.
+/// Answers only on demand, and waits less long than the setup allows.
 #[derive(Default)]
 struct Slow(tokio::sync::Notify);
 
@@ -270,7 +270,7 @@ async fn an_answer_answers_the_same_question_that_waits_beside_it() {
     };
     let calls = [call(), call(), call()];
     tokio::time::sleep(Duration::from_millis(10)).await;
-    // One question is answered, for the session: the others need no answer.
+    // Answering one question for the session settles the others.
     person.0.notify_one();
     for call in calls {
         assert!(call.await.unwrap().is_ok());
@@ -281,7 +281,7 @@ async fn an_answer_answers_the_same_question_that_waits_beside_it() {
     assert_eq!(decisions, [rule, rule, "true session.always slow session"]);
 }
 
-/// Keeps answers in memory, or fails to.
+/// Keeps answers in memory, or fails.
 #[derive(Default)]
 struct Kept {
     fails: bool,

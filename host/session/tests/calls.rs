@@ -1,4 +1,5 @@
-//! Tool calls: validation, unknown and disabled tools, the gate, batches, deadlines, output.
+//! Tool calls: validation, unknown and disabled tools, the permission check, batches, deadlines,
+//! output.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -13,7 +14,8 @@ use serde_json::{Value, json};
 
 type Calls = Vec<(&'static str, Value)>;
 
-/// Plays one answer with these calls (ids `0`, `1` …) and a last one; returns the results.
+/// Runs a turn with one answer with these calls (ids `0`, `1` …) and a final one. Returns the
+/// results.
 async fn play(stage: &Stage, setup: SessionSetup, calls: Calls) -> (Vec<ToolResult>, TurnReport) {
     let mut session = stage.start(setup).unwrap();
     play_on(stage, &mut session, calls).await
@@ -143,7 +145,7 @@ async fn unknown_and_disabled_tools_are_answered_with_what_to_do() {
     let (results, report) = play(&stage, Stage::setup(), calls).await;
     expect![[r#"
         error {"error":{"kind":"unknown_tool","message":"there is no tool `readFile`","hint":"did you mean `read_file`?"}}
-        error {"error":{"kind":"tool_disabled","message":"the tool `read_files` is disabled by `[tools] disabled` in the configuration","hint":"do without it, or tell the user that it is needed"}}
+        error {"error":{"kind":"tool_disabled","message":"the tool `read_files` is disabled by `[tools] disabled` in the configuration","hint":"continue without it, or tell the user that it is needed"}}
         error {"error":{"kind":"unknown_tool","message":"there is no tool `zzz`","hint":"the tools are `read_file`"}}
     "#]]
     .assert_eq(&show(&results));
@@ -157,7 +159,7 @@ async fn a_call_that_nobody_can_allow_is_denied_and_the_turn_says_so() {
     let calls = vec![("write", json!({})), ("look", json!({}))];
     let (results, report) = play(&stage, Stage::setup(), calls).await;
     expect![[r#"
-        error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs a permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
+        error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
         {"echo":{}}
     "#]]
     .assert_eq(&show(&results));
@@ -202,11 +204,11 @@ async fn a_person_allows_once_always_for_these_arguments_or_denies_with_a_commen
         PermissionAnswer::once(Is::DenyInSession),
     ]);
     let (a, b) = (|| json!({ "path": "a" }), || json!({ "path": "b" }));
-    // asked: once; asked: always; granted; asked: denied; asked: never; never, whatever was granted
+    // asked: once; asked: always; granted; asked: denied; asked: never; never, even though granted
     let calls = [a(), a(), a(), b(), b(), a()];
     let (mut results, mut outcome) = (Vec::new(), Outcome::Done);
     for arguments in calls {
-        // Each in an answer of its own: the same calls of one answer are asked once.
+        // Each in its own answer, because equal calls of one answer are asked about once.
         let (result, report) = play_on(&stage, &mut session, vec![("write", arguments)]).await;
         results.extend(result);
         outcome = report.outcome;
@@ -339,7 +341,7 @@ async fn a_failed_tool_gives_its_message_and_hint_and_live_output_its_events() {
     assert!(stage.events.events().contains(&output));
 }
 
-/// A tool that answers with what the closure makes, and the result that the model gets.
+/// Returns the model's result of a tool that returns this content, and the files.
 async fn shown(content: Value) -> (ToolResult, Vec<(String, Vec<u8>)>) {
     let output = Output::json(content);
     let stage = Stage::new([Tool::new("big", move |_, _| {
@@ -353,7 +355,7 @@ async fn shown(content: Value) -> (ToolResult, Vec<(String, Vec<u8>)>) {
     (result, stage.outputs.files())
 }
 
-/// The head of a text that was cut, how many bytes are left out, and the tail.
+/// Returns the head of a truncated text, how many bytes are left out, and the tail.
 #[track_caller]
 fn parts<'a>(shown: &'a Value, file: &str) -> (&'a str, usize, &'a str) {
     let note = format!(" bytes left out; the whole output: {file} …]\n");
@@ -500,7 +502,7 @@ async fn a_call_runs_while_the_next_of_the_answer_is_being_decided() {
     assert_eq!(ended, [true], "the first ran to its end, the second never began");
 }
 
-/// A file that denies a path.
+/// Creates a file that denies a path.
 fn denying(path: &str) -> RuleFile {
     let path = PathPattern { written: path.to_owned(), path: path.into() };
     let when = Conditions { path: Some(path), ..Conditions::default() };
@@ -515,7 +517,7 @@ fn denying(path: &str) -> RuleFile {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_user_a_plan_starts_with_a_note_and_permitted_work_makes_up_for_a_refusal() {
-    // It shows what its file operations must keep off.
+    // Returns the limits of its file operations.
     let mut plan = Tool::new("startPlan", |_, scope| async move {
         let limits = scope.files.unwrap().limits_of(&NamedPaths::default());
         Ok(Output::json(json!({ "denied": limits.denied })))

@@ -1,4 +1,4 @@
-//! Cancellation: at once, everywhere, and with a history that stays valid and tells what was seen.
+//! Cancellation: immediate, everywhere, and with a valid history that shows what was seen.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use jaato_types::{Delta, Error, ErrorKind, Event, Outcome};
 use serde_json::json;
 use tokio::time::Instant;
 
-/// Plays a turn that is cancelled after that many milliseconds; it must end at that very moment.
+/// Runs a turn that is cancelled after this many milliseconds. It must end at that very moment.
 async fn cancelled_after(
     stage: &Stage,
     setup: SessionSetup,

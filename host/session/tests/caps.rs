@@ -1,4 +1,4 @@
-//! Caps on what a session uses up, and what its answers cost.
+//! Caps on a session's usage, and the cost of its answers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn used(prompt_tokens: u64, output_tokens: u64) -> Beat {
 }
 
 fn setup(caps: Caps) -> SessionSetup {
-    // A dollar a token, so that sums are seen.
+    // A dollar per token, so that sums are visible.
     let price = Price { input: 1e6, output: 1e6, ..Price::default() };
     priced(caps, Some(price), false)
 }
@@ -89,7 +89,7 @@ async fn a_cost_that_nobody_knows_cannot_be_capped() {
     let report = session.turn("go", &Cancel::new()).await;
     let error = report.error.unwrap();
     assert_eq!((report.outcome, error.kind), (Outcome::Failed, ErrorKind::Configuration));
-    assert!(error.message.contains("nobody knows what `test/model` costs"), "{error}");
+    assert!(error.message.contains("the price of `test/model` is unknown"), "{error}");
     assert_eq!(stage.provider.requests().len(), 0);
     assert_eq!(session.spent(), Spent::default());
 }
@@ -120,7 +120,7 @@ async fn a_model_that_takes_over_has_to_have_a_price_too() {
     let mut session = stage.start(setup).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     let error = report.error.unwrap();
-    assert!(error.message.contains("nobody knows what `other/big` costs"), "{error}");
+    assert!(error.message.contains("the price of `other/big` is unknown"), "{error}");
     assert_eq!(next.requests().len(), 0);
 }
 

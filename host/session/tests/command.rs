@@ -1,4 +1,4 @@
-//! Commands that a person gives: their events, their end, and what the model is shown of them.
+//! The user's commands: their events, their end, and what the model sees of them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use futures_util::future::BoxFuture;
@@ -29,7 +29,7 @@ fn names(stage: &Stage) -> Vec<String> {
     names.skip(1).map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// What the last request tells of commands, as the model is sent it.
+/// Returns the last request's data about commands, as the model gets it.
 fn told(stage: &Stage) -> Vec<Value> {
     let request = stage.provider.requests().pop().unwrap();
     let parts = request.messages.into_iter().flat_map(|message| message.parts);

@@ -15,7 +15,7 @@ use jaato_types::{
 };
 use serde_json::{Map, Value, json};
 
-/// Adds so many objects under its name, or takes all away.
+/// Creates a tool that adds objects under its name, or removes all of them.
 fn changer(name: &'static str) -> Tool {
     Tool::new(name, move |call, scope| async move {
         let count = call.arguments["count"].as_u64().unwrap_or(1);
@@ -42,7 +42,7 @@ fn names(request: &Request) -> Vec<&str> {
     names.filter(|name| !own.contains(name)).collect()
 }
 
-/// What the last message of a request tells of tools that ran by themselves.
+/// Returns the data in a request's last message about tools that ran by themselves.
 fn ran(request: &Request) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
@@ -102,7 +102,7 @@ async fn a_tool_is_offered_while_its_condition_holds_and_says_why_not_before() {
         "the tool `fry` is not available from here on",
     ];
     assert_eq!(notices(&stage), expected);
-    // A person may call it at any time.
+    // A user may call it at any time.
     let done = session.call(&"fry".into(), json!({}), &Cancel::new()).await.unwrap();
     assert_eq!(Value::Object(done.content), json!({ "echo": {} }));
 }
@@ -229,7 +229,7 @@ async fn where_nobody_can_be_asked_the_turn_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_that_wait_for_each_other_do_not_go_on_for_ever() {
-    // Each is a reason for the other to run again; by itself it is none.
+    // Each is a reason for the other to run again, but not for itself.
     let stage = Stage::new([
         changer("ping").run_if(Condition::no_objects_of("x")),
         changer("pong").run_if(Condition::no_objects_of("x")),
@@ -302,13 +302,13 @@ async fn a_plugin_that_fails_or_is_silent_holds_nothing_up_and_is_told_of_once()
     stage.provider.then(change("1", "catch", 1));
     stage.provider.then([Beat::text("done")]);
     assert_eq!(turn(&mut session, "go").await, Outcome::Done);
-    let counts_as = "counts as one that does not hold: ";
+    let counts_as = "counts as false, because it cannot be checked: ";
     let silence = format!("its plugin did not answer within {CONDITION_MS_MAX} ms");
     let expected = [
         format!("a condition of the tool `silent` {counts_as}{silence}"),
         format!(
-            "a condition of the tool `wrong` {counts_as}its plugin answered with arguments that are \
-             no JSON object"
+            "a condition of the tool `wrong` {counts_as}its plugin answered with arguments that \
+             are not a JSON object"
         ),
         format!("a condition of the tool `broken` {counts_as}no idea"),
     ];
@@ -377,7 +377,7 @@ async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
     assert_eq!(names(&requests[1]), ["catch"]);
     assert_eq!(names(&requests[2]), ["catch", "fry"]);
     assert_eq!(names(&requests[3]), ["catch", "fry"], "what was sent stays");
-    let why = "the tool `fry` is there no more: its plugin has changed or gone";
+    let why = "the tool `fry` no longer exists: its plugin was changed or removed";
     assert_eq!(result(&requests[4])["error"]["message"], why);
     let back = session.toolbox();
     assert!(back.active().all(|spec| spec.name.as_str() != "fry"), "it is withheld from the start");

@@ -1,4 +1,5 @@
-//! What stays byte for byte between cuts, what goes at one, and answers that a server pauses.
+//! What stays the same byte for byte between cuts, what a cut removes, and answers that a server
+//! pauses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
@@ -43,7 +44,7 @@ async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
     assert_eq!(requests[1].messages[1].parts, expected);
     assert_eq!(requests[0].messages[..], requests[1].messages[..1]);
 
-    // Another model goes on with it: it gets the words alone.
+    // Another model continues, and gets only the text.
     let mut setup = Stage::setup();
     setup.model.id = ModelId::from("other/model");
     setup.history = session.history().clone();
@@ -141,7 +142,7 @@ async fn an_answer_that_its_server_paused_goes_on_and_is_one() {
     let whole = Message::model(vec![Part::text("one "), Part::text("two")]);
     assert_eq!(session.history().messages().last(), Some(&whole));
 
-    // It fails on its way: what was said stays.
+    // The next request fails, and the partial answer stays.
     stage.provider.then([Beat::text("three "), Beat::Finish(FinishReason::Paused)]);
     stage.provider.then([Beat::Fail(jaato_types::Error::failed("gone"))]);
     let report = session.turn("more", &Cancel::new()).await;

@@ -1,4 +1,4 @@
-//! What is streamed, what the completion says, and what becomes of providers that get it wrong.
+//! Streaming: deltas, completions, and providers that get them wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::testing::{Beat, Stage, Tool};
@@ -17,7 +17,7 @@ fn shown(text: &str) -> Beat {
     Beat::Shown(Delta::text(text.to_owned()))
 }
 
-/// What the history holds as the last answer, what a person saw, what they were told beside it.
+/// Checks the last answer in the history, the text that the user saw, and the notices.
 async fn check(beats: Vec<Beat>, answer: &str, seen: &str, notices: &str) {
     let stage = Stage::new([]);
     stage.provider.then(beats);
@@ -43,7 +43,7 @@ async fn the_completion_wins_over_its_deltas_and_the_person_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_completion_stands_for_what_was_streamed() {
-    let notice = "host: the provider's final answer was empty: what it streamed is kept\n";
+    let notice = "host: the provider's final answer was empty: jaato keeps the streamed text\n";
     check(vec![shown("one "), shown("two")], "one two", "one two", notice).await;
 }
 
@@ -85,7 +85,7 @@ async fn missing_empty_and_taken_call_ids_are_replaced() {
     let call = |id: &str| Beat::call(id, "look", json!({}));
     let long = "x".repeat(200);
     stage.provider.then([call("a"), call("a"), call(""), call(&long)]);
-    // The counter's first value is taken by the provider itself.
+    // The provider itself already uses the counter's first value.
     stage.provider.then([call("a"), call("fresh-4"), call("fresh-5")]);
     stage.provider.then([Beat::text("done")]);
     let session = play(&stage).await;

@@ -1,4 +1,4 @@
-//! When the gc runs, and what the model is sent afterwards.
+//! When the gc runs, and what is sent to the model afterwards.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
@@ -13,7 +13,7 @@ async fn at_the_threshold_old_turns_go_and_the_record_keeps_them() {
     stage.gc.does([GcBeat::keeping(1)]);
     let mut session = after_turns(&stage, Stage::setup(), 2).await;
     assert!(stage.gc.requests().is_empty(), "nothing is asked before it is needed");
-    // 7,990 and 10, and the next prompt's few.
+    // 7,990 and 10, and a few for the next prompt.
     stage.provider.then([Beat::text("so"), used(7_989)]).then([Beat::text("done"), used(300)]);
     turn(&mut session, "prompt 2").await;
     turn(&mut session, "prompt 3").await;
@@ -79,7 +79,7 @@ async fn it_runs_by_itself_only_where_it_may() {
     turn(&mut session, "x").await;
     turn(&mut session, "y").await;
     assert!(stage.gc.requests().is_empty());
-    // A refused request is helped all the same.
+    // It still helps a refused request.
     stage.provider.then([overflow()]).then([Beat::text("done")]);
     assert_eq!(turn(&mut session, "z").await.outcome, Outcome::Done);
     assert_eq!(stage.gc.requests()[0].reason, GcReason::ContextLimit);
@@ -112,7 +112,7 @@ async fn a_refused_request_is_sent_again_with_less() {
     assert!(asked[0].total_tokens >= 10_000, "what was refused fills the window");
     assert_eq!(gcs(&stage), ["ContextLimit scripted: 6/3 removed, 0 cut. "]);
     assert_eq!(texts(&last_request(&stage)), ["now"]);
-    // The next turn is counted by what the provider told, and needs no gc.
+    // The next turn uses the provider's count, and needs no gc.
     stage.provider.then([Beat::text("more")]);
     turn(&mut session, "again").await;
     assert_eq!(stage.gc.requests().len(), 1);
@@ -225,8 +225,8 @@ async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
     }
     assert_eq!(
         stage.events.notices(),
-        "host: nobody says how large the context window of `test/model` is: 10000 tokens are \
-         assumed; `context_limit` under `[models.\"test/model\"]` sets it\n"
+        "host: unknown context window for `test/model`, assuming 10000 tokens; set \
+         `context_limit` under `[models.\"test/model\"]`\n"
     );
 }
 
@@ -246,14 +246,15 @@ async fn a_guessed_window_shrinks_to_what_was_refused() {
     let asked = stage.gc.requests();
     let reasons: Vec<_> = asked.iter().map(|asked| asked.reason).collect();
     assert_eq!(reasons, [GcReason::ContextLimit, GcReason::Threshold]);
-    // 4,990 and 10, and the prompt that was refused.
+    // 4,990 and 10, and the refused prompt.
     assert!((5_000..5_030).contains(&asked[1].context_limit), "{}", asked[1].context_limit);
 }
 
 #[tokio::test(start_paused = true)]
 async fn finished_turns_go_before_the_open_one_is_touched() {
     let stage = Stage::new([Tool::echo("look")]);
-    // At its threshold the gc keeps everything. Asked again when the window is full, it helps.
+    // At its threshold the gc keeps everything. When it is asked again because the window is full,
+    // it helps.
     stage.gc.does([GcBeat::Plan(GcPlan::default()), GcBeat::keeping(1)]);
     let mut session = after_turns(&stage, Stage::setup(), 2).await;
     stage.provider.then([Beat::text("so"), used(8_500)]);
@@ -282,7 +283,7 @@ async fn the_model_is_told_where_turns_are_missing_and_the_request_stays_as_it_i
     stage.provider.then([Beat::text("done"), used(9_000)]).then([Beat::text("done")]);
     turn(&mut session, "prompt 4").await;
     assert_eq!(last_request(&stage).messages[..1], first.messages[..]);
-    // After another collection it is told once, at the new place.
+    // After another collection the note appears once, at the new position.
     turn(&mut session, "prompt 5").await;
     let told: Vec<String> =
         last_request(&stage).messages.iter().map(jaato_types::Message::text).collect();

@@ -1,4 +1,4 @@
-//! What no gc makes room for is sent as head and tail, and requests change only with an event.
+//! Content for which no gc can make room is truncated, and requests change only with an event.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
@@ -29,7 +29,7 @@ async fn a_prompt_that_is_too_large_is_sent_as_head_and_tail_for_ever_the_same()
         line.starts_with("Threshold host: 0/0 removed, 1 cut. a text of 1050022 bytes"),
         "{line}"
     );
-    // What went before stays, and so does the cut one from here on.
+    // Earlier messages stay, and so does the truncated one from here on.
     assert_eq!(last_request(&stage).messages.len(), 5);
     turn(&mut session, "and?").await;
     assert_eq!(last_request(&stage).messages[4].text(), sent);
@@ -70,7 +70,7 @@ async fn results_that_are_too_large_together_share_what_room_there_is() {
         let shown = result.content["stdout"].as_str().unwrap();
         let (head, rest) = shown.split_once("\n[… ").unwrap();
         let (note, tail) = rest.split_once(" …]\n").unwrap();
-        // Cut for the second time: the file and the count are those of the whole.
+        // Truncated a second time: the file and the count are still those of the whole.
         let files = stage.outputs.files();
         let file = &result.content["output_file"];
         let (path, whole) = files.iter().find(|(path, _)| path == file).unwrap();
@@ -120,7 +120,7 @@ async fn what_the_model_said_stays_whole_and_the_results_give_way() {
     }
 }
 
-/// Only directly behind an event of the gc does a request begin differently.
+/// A request begins differently only directly after a gc event.
 #[tokio::test(start_paused = true)]
 async fn requests_share_their_beginning_but_for_recorded_events() {
     let stage = Stage::new([loud("loud")]);
@@ -151,7 +151,7 @@ async fn requests_share_their_beginning_but_for_recorded_events() {
     assert!((2..=12).contains(&told), "{told}");
 }
 
-/// The notes in front of a request's prompt.
+/// Returns the notes in front of a request's prompt.
 fn notes(request: &Request) -> Vec<String> {
     let parts = &request.messages[0].parts;
     let texts = parts.iter().filter_map(|part| match part {
@@ -187,7 +187,7 @@ async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_olde
             assert_eq!(id, format!("c{last}"), "the newest is always there");
             assert!(results.len() >= 4.min(step), "{} at {step}", results.len());
         }
-        // What is sent and what is said to be left out is all that ran.
+        // The calls in the request and those that the note counts add up to all that ran.
         let said = match notes(request).as_slice() {
             [] => 0,
             [note] => {
@@ -203,7 +203,7 @@ async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_olde
     let lines = gcs(&stage);
     assert!(lines.iter().all(|line| line.starts_with("Threshold host: ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(" oldest calls of this turn ")), "{lines:?}");
-    // The next turn keeps the note in its place.
+    // The next turn keeps the note where it is.
     stage.provider.then([Beat::text("yes")]);
     assert_eq!(turn(&mut session, "and?").await.outcome, Outcome::Done);
     assert_eq!(notes(&last_request(&stage)).len(), 1);

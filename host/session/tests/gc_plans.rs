@@ -1,4 +1,4 @@
-//! Plans and what becomes of them: bad ones are refused whole, good ones applied whole.
+//! Plans: an invalid plan is refused completely, and a valid one applied completely.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use jaato_session::{Cancel, GcSettings, Random, SeededRandom};
 use jaato_types::{Error, ErrorKind, GcPlan, Message, Outcome, Part};
 use serde_json::json;
 
-/// Plays until the gc is asked, twice, and returns the events of the gc.
+/// Runs turns until the gc was asked twice, and returns the gc events.
 async fn misbehaving(beat: GcBeat, settings: GcSettings) -> Vec<String> {
     let stage = Stage::new([]);
     stage.gc.does([beat]);
@@ -37,29 +37,31 @@ async fn a_gc_that_misbehaves_costs_nothing_but_the_collection_and_is_told_once(
     let cases = [
         (GcBeat::Fail(Error::failed("out of ideas")), "out of ideas"),
         (GcBeat::Hang, "the gc took longer than 10 s for its plan"),
-        (plan(&[3, 2]), "the gc's plan is refused: its indices do not ascend"),
-        (plan(&[0, 1, 900]), "the gc's plan is refused: it drops message 900, and there are 9"),
+        (plan(&[3, 2]), "the gc's plan is not valid: its indices do not ascend"),
+        (plan(&[0, 1, 900]), "the gc's plan is not valid: it drops message 900, and there are 9"),
         (
             plan(&[0, 1, 8]),
-            "the gc's plan is refused: it drops message 8, which belongs to the last turn",
+            "the gc's plan is not valid: it drops message 8, which belongs to the last turn",
         ),
         (
             plan(&[2, 3]),
-            "the gc's plan is refused: it drops message 2, which belongs to a pinned turn",
+            "the gc's plan is not valid: it drops message 2, which belongs to a pinned turn",
         ),
         (
             plan(&[0]),
-            "the gc's plan is refused: the history needs a prompt next, not a message of role `model`",
+            "the gc's plan is not valid: the history needs a prompt next, not a message of role \
+             `model`",
         ),
         (
             GcBeat::Plan(summary),
-            "the gc's plan is refused: it makes nothing smaller: 113 bytes go and 1050 bytes of summary come",
+            "the gc's plan is not valid: it makes nothing smaller: 113 bytes go and 1050 bytes of \
+             summary come",
         ),
     ];
     for (beat, expected) in cases {
         let settings = GcSettings { pinned_turn_indices: vec![1], ..GcSettings::default() };
         let lines = misbehaving(beat, settings).await;
-        // Plans that name the last turn by number are other plans in the next turn.
+        // Plans that name the last turn by number differ in the next turn.
         let first = lines[0].split_once("cut. ").unwrap();
         assert_eq!(first.1, expected, "{lines:?}");
         assert!(
@@ -132,7 +134,8 @@ async fn a_summary_stands_before_what_stays() {
     assert_eq!(texts(&session.request()), ["[before] prompt 2", "so"]);
 }
 
-/// Plans at random, from a history with calls and torn turns: each is applied whole or not at all.
+/// Random plans for a history with calls and incomplete turns. Each is applied completely or not at
+/// all.
 #[tokio::test(start_paused = true)]
 async fn whatever_a_plan_says_the_history_stays_whole() {
     let random = SeededRandom::new(11);
@@ -143,7 +146,7 @@ async fn whatever_a_plan_says_the_history_stays_whole() {
         let dice = SeededRandom::new(seed);
         stage.gc.does([GcBeat::plan_of(move |request| {
             let count = request.messages.len() as u64;
-            // Runs of messages: single ones are hardly ever a plan.
+            // Drops runs of messages, because single messages hardly ever make a valid plan.
             let (first, second) = (dice.below(count + 1), dice.below(count + 1));
             let drop = (first.min(second)..first.max(second)).map(|at| at as usize).collect();
             let summary = (dice.below(3) == 0).then(|| Message::user("s"));

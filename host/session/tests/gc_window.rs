@@ -1,4 +1,4 @@
-//! How the size of the context window is learnt, and that no turn waits long or fails for it.
+//! Finding out the size of the context window, without any turn waiting long or failing for it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
@@ -13,7 +13,7 @@ fn unknown(context_limit: u64) -> SessionSetup {
     setup
 }
 
-/// A conversation of two turns, of which the second asks for the window beside its request.
+/// Runs a conversation of two turns. The second asks for the window in parallel with its request.
 async fn after_asking(stage: &Stage, setup: SessionSetup) -> Session {
     let mut session = stage.start(setup).unwrap();
     for prompt_tokens in [1_100, 1_200] {
@@ -92,7 +92,7 @@ async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortl
     assert_eq!(texts(&last_request(&stage)), [prompt.as_str()], "it is sent whole");
     assert_eq!(stage.events.notices(), "");
 
-    // One that does not say it in time costs that wait once, and a line that says so.
+    // A provider that does not answer in time costs that wait once, and a notice says so.
     let stage = Stage::new([]);
     stage.provider.tells_window(400_000, 3_600_000);
     let mut session = stage.start(unknown(32_768)).unwrap();
@@ -101,7 +101,7 @@ async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortl
         assert_eq!(turn(&mut session, &prompt).await.duration_ms, wait_ms);
         assert!(last_request(&stage).messages[0].text().len() < prompt.len());
     }
-    assert!(stage.events.notices().starts_with("host: nobody says how large"));
+    assert!(stage.events.notices().starts_with("host: unknown context window"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,7 +122,7 @@ async fn nonsense_and_what_was_refused_count_less_than_what_is_known() {
     assert!((1_200..1_300).contains(&limit), "{limit}");
 }
 
-/// Refuses in words that nobody knows.
+/// Refuses with unknown words.
 fn refusal() -> Beat {
     Beat::Fail(Error::new(ErrorKind::Provider, "`http://h` answered 400 (bad request): zu lang"))
 }
@@ -138,7 +138,7 @@ async fn a_refusal_near_the_window_is_answered_once_with_less_whatever_it_says()
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Done);
     assert_eq!(gcs(&stage), ["ContextLimit scripted: 8/4 removed, 0 cut. "]);
 
-    // Refused again it is what it says it is.
+    // If the provider refuses again, its error counts as it is.
     stage.provider.then([Beat::text("so"), used(6_000)]);
     turn(&mut session, "y").await;
     stage.provider.then([refusal()]).then([refusal()]).then([Beat::text("too late")]);
@@ -159,7 +159,7 @@ async fn a_refusal_that_less_does_not_help_says_nothing_of_the_window() {
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
     assert_eq!(session.facts().context_limit, 32_768);
 
-    // Where less helped, it is what was refused.
+    // If a smaller request helped, the refused size counts as too large.
     let mut session = after_turns(&stage, unknown(32_768), 3).await;
     stage.provider.then([Beat::text("so"), used(3_000)]);
     turn(&mut session, "x").await;
@@ -179,7 +179,7 @@ async fn a_refusal_far_from_the_window_leaves_the_conversation_alone() {
     stage.provider.then([refusal()]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
     assert!(stage.gc.requests().is_empty());
-    // Nor does one that does not blame the request, however full the window is.
+    // Neither does a refusal that does not blame the request, however full the window is.
     stage.provider.then([Beat::text("so"), used(7_000)]);
     turn(&mut session, "x").await;
     let text = "`http://h` answered 401 (unauthorized)";
@@ -201,7 +201,7 @@ async fn a_person_who_asks_for_room_gets_some_after_a_refusal_and_in_a_full_cont
     turn(&mut session, "x").await;
     let before = serde_json::to_string(&session.request()).unwrap().len();
 
-    // With room enough and nothing that failed a short conversation is left as it is.
+    // With enough room and without a failure, a short conversation is left as it is.
     let report = session.gc(&jaato_session::Cancel::new()).await.unwrap();
     assert_eq!((report.messages_removed, report.messages_cut), (0, 0));
 

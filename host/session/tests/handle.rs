@@ -1,4 +1,4 @@
-//! A handle on a session: its tools are called while a turn runs.
+//! A handle on a session: its tools can be called while a turn runs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,13 +7,13 @@ use jaato_session::{CallOrigin, CallScope, Cancel, Session, SessionHandle};
 use jaato_types::{ErrorKind, Event, Outcome, ToolName, ToolResult};
 use serde_json::json;
 
-/// Whom a tool that calls another one stands for.
+/// Returns the origin of a call that a tool makes within its own.
 fn origin_of(scope: &CallScope) -> CallOrigin {
     let (parent, depth) = (Some(scope.call.clone()), scope.depth + 1);
     CallOrigin { parent, depth, hold: scope.hold.clone(), ..CallOrigin::of("tool-outer".into()) }
 }
 
-/// Plays a turn in which the model calls `outer`, which calls this tool through the handle; returns
+/// Runs a turn in which the model calls `outer`, which calls this tool through the handle. Returns
 /// the result of `outer`, and the session.
 async fn play(inner: Tool) -> (ToolResult, Session, Stage) {
     let (given, name) = (Arc::<OnceLock<SessionHandle>>::default(), inner.known.spec.name.clone());
@@ -41,7 +41,7 @@ async fn a_tool_calls_another_while_the_turn_runs_and_events_tell_of_both() {
     let (result, session, stage) = play(Tool::echo("inner")).await;
     assert!(!result.is_error);
     assert_eq!(json!(result.content), json!({ "echo": { "at": "sky" } }));
-    // Of the history it is no part: the model made one call.
+    // It is not in the history, because the model made only one call.
     let calls = session.history().messages().flat_map(|message| message.tool_calls());
     assert_eq!(calls.count(), 1);
     let began = stage.events.events().into_iter().filter_map(|event| match event {

@@ -1,4 +1,4 @@
-//! What a history takes and what it refuses, entry by entry.
+//! What a history accepts and what it refuses, entry by entry.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::{Entry, History, HistoryError, Mark};

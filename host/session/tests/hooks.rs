@@ -1,5 +1,4 @@
-//! Plugins that are asked beside their own calls: what they may change, and what becomes of those
-//! that fail.
+//! Plugins with hooks: what they may change, and what happens if they fail.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is}
 use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
 use serde_json::{Value, json};
 
-/// A tool that takes a text, and is asked for.
+/// Creates a tool that takes a text and needs permission.
 fn write() -> Tool {
     Tool::echo("write").writing().schema(json!({
         "type": "object",
@@ -34,7 +33,7 @@ fn allowing() -> SessionSetup {
     setup
 }
 
-/// Plays a turn that calls `write` once and ends; returns the result as JSON.
+/// Runs a turn that calls `write` once and ends. Returns the result as JSON.
 async fn call_write(stage: &Stage, session: &mut Session, id: &str) -> (Value, TurnReport) {
     stage.provider.then([Beat::call(id, "write", json!({ "text": "a" }))]);
     stage.provider.then([Beat::text("done")]);
@@ -50,7 +49,7 @@ async fn check_call(stage: &Stage, expected: Expect) {
     expected.assert_eq(&format!("{result}\n{}", happened(stage)));
 }
 
-/// The events of calls and what a person was told, a line each.
+/// Lists call events and notices to the user, one per line.
 fn happened(stage: &Stage) -> String {
     let lines = stage.events.events().into_iter().filter_map(|event| match event {
         Event::ToolCallChanged { source, arguments, .. } => {
@@ -76,7 +75,7 @@ fn happened(stage: &Stage) -> String {
     lines.collect()
 }
 
-/// The data of the newest message of a request.
+/// Returns the data in a request's newest message.
 fn data(request: &Request) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
@@ -155,7 +154,7 @@ async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
     let ask = json!({ "decision": "ask", "reason": "it is Friday" });
     stage.hooks.says("a", Hook::BeforeTool, ask);
     let mut session = stage.start(allowing()).unwrap();
-    // Each such call is asked: no answer for later ones is offered.
+    // Each such call gets a permission prompt, which offers no answer for later ones.
     let once = PermissionAnswer::once;
     stage.person.answers([once(Is::AllowOnce), once(Is::Deny)]);
     let (result, _) = call_write(&stage, &mut session, "0").await;
@@ -227,7 +226,7 @@ async fn a_guard_that_lies_denies_the_call() {
         let begins =
             "the call of `write` is denied: plugin `guard`, which is asked before each call";
         assert!(message.starts_with(begins) && message.contains(expected), "{answer}: {message}");
-        assert_eq!(result["error"]["hint"], "`jaato plugin disable guard` keeps the plugin out");
+        assert_eq!(result["error"]["hint"], "`jaato plugin disable guard` disables the plugin");
         assert_eq!(stage.tools.seats().len(), 0);
     }
 }
@@ -246,10 +245,10 @@ async fn a_guard_that_hangs_costs_its_deadline_three_times_and_then_denies_at_on
         assert_eq!(took_ms >= HOOK_MS_MAX, times < HOOK_FAILURES_MAX, "{times}: {took_ms} ms");
     }
     let expected = expect![[r#"
-        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
-        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
-        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
-        host: plugin `guard` is not asked `before_tool` any more in this session: it failed 3 times in a row; every call is denied from here on; `jaato plugin disable guard` keeps it out of the next one
+        host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` is no longer asked `before_tool` in this session, because it failed 3 times in a row; every call is denied from here on; run `jaato plugin disable guard` to disable it
     "#]];
     expected.assert_eq(&stage.events.notices());
     assert_eq!(stage.tools.seats().len(), 0);
@@ -357,8 +356,8 @@ async fn who_fails_after_a_call_is_passed_over_and_told() {
         {"echo":{"text":"a"},"seen":true}
         allowed true by option.allow 
         started {"text":"a"}
-        plugin `a` is passed over: `after_tool`: it did not answer within 1000 ms
-        plugin `b` is passed over: `after_tool`: its answer is wrong: invalid type: integer `7`, expected a map
+        plugin `a` is skipped: `after_tool`: it did not answer within 1000 ms
+        plugin `b` is skipped: `after_tool`: its answer is wrong: invalid type: integer `7`, expected a map
         c changes the result
     "#]];
     check_call(&stage, expected).await;
@@ -395,7 +394,7 @@ async fn text_before_a_prompt_is_a_part_of_its_message_that_names_the_plugin() {
         let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
         assert_eq!(parts, &[Part::json(added), Part::text(prompt)]);
     }
-    // What the model has seen stays as it was.
+    // What the model has seen stays the same.
     assert_eq!(requests[0].system, requests[1].system);
     assert_eq!(requests[0].messages, requests[1].messages[..1]);
     let line = "notes adds 2 before the prompt, cut false\n";
@@ -416,7 +415,7 @@ async fn what_is_added_to_a_prompt_is_bounded_for_each_plugin_and_in_all() {
     let all = tokens(session.additions_to("x", &Cancel::new()).await);
     assert_eq!(all, [ADDITION_TOKENS_MAX, 2_000, 2_000, 2_000, 0, 0]);
     assert_eq!(all.iter().sum::<u64>(), ADDITIONS_TOKENS_MAX);
-    // No more than a quarter of a small window.
+    // At most a quarter of a small window.
     session = stage.start(Stage::setup_of(4_000)).unwrap();
     assert_eq!(tokens(session.additions_to("x", &Cancel::new()).await).iter().sum::<u64>(), 1_000);
 }
@@ -430,11 +429,11 @@ async fn a_plugin_that_is_slow_before_a_prompt_holds_it_up_for_its_deadline_alon
     stage.provider.then([Beat::text("done")]);
     let before_ms = stage.clock.monotonic_ms();
     session.turn("x", &Cancel::new()).await;
-    // Side by side.
+    // In parallel.
     assert_eq!(stage.clock.monotonic_ms() - before_ms, 200);
     let expected = expect![[r#"
-        plugin `a` is passed over: `before_prompt`: it did not answer within 200 ms
-        plugin `b` is passed over: `before_prompt`: it did not answer within 200 ms
+        plugin `a` is skipped: `before_prompt`: it did not answer within 200 ms
+        plugin `b` is skipped: `before_prompt`: it did not answer within 200 ms
         c adds 1 before the prompt, cut false
     "#]];
     expected.assert_eq(&happened(&stage));
@@ -495,9 +494,9 @@ async fn a_plugin_that_wants_to_change_more_of_a_request_changes_nothing() {
     stage.provider.then([Beat::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let expected = expect![[r#"
-        plugin `a` is passed over: `before_request`: its answer changes `messages`, and may change `options` and `text` alone
-        plugin `b` is passed over: `before_request`: the option `session_key` is not to be changed here; known are: max_output_tokens, temperature
-        plugin `c` is passed over: `before_request`: the option `seed` is not to be changed here; known are: max_output_tokens, temperature
+        plugin `a` is skipped: `before_request`: its answer changes `messages`, but may change only `options` and `text`
+        plugin `b` is skipped: `before_request`: the option `session_key` is not to be changed here; known are: max_output_tokens, temperature
+        plugin `c` is skipped: `before_request`: the option `seed` is not to be changed here; known are: max_output_tokens, temperature
     "#]];
     expected.assert_eq(&happened(&stage));
     let request = &stage.provider.requests()[0];
@@ -509,7 +508,7 @@ async fn a_message_that_was_sent_before_is_not_added_to() {
     let stage = Stage::new([]);
     stage.hooks.says("a", Hook::BeforeRequest, json!({ "text": "again" }));
     let mut session = stage.start(Stage::setup()).unwrap();
-    // The model says nothing, and is asked again.
+    // The model gives an empty answer, so the session asks again.
     stage.provider.then([]).then([Beat::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let requests = stage.provider.requests();
@@ -588,7 +587,7 @@ async fn what_nobody_is_asked_about_is_not_previewed() {
     let stage = Stage::new([shows]);
     let mut session = stage.start(allowing()).unwrap();
     call_write(&stage, &mut session, "0").await;
-    // Nobody is there.
+    // No user is present.
     let mut session = stage.start(Stage::setup()).unwrap();
     call_write(&stage, &mut session, "1").await;
     assert_eq!(asked.load(Ordering::Relaxed), 0);

@@ -1,4 +1,4 @@
-//! Tools that stand in no request are found, shown and activated by the host's own two tools.
+//! The host's own two tools find, show and activate tools that are not in requests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;
@@ -14,7 +14,7 @@ fn stage() -> Stage {
     Stage::new([Tool::echo("clock"), tide, off])
 }
 
-/// Lets the model make one call and answer; returns what the call gave.
+/// Lets the model make one call and answer. Returns the call's result.
 async fn ask(stage: &Stage, session: &mut Session, name: &str, arguments: Value) -> String {
     stage.provider.then([Beat::call("1", name, arguments)]);
     stage.provider.then([Beat::text("done")]);
@@ -48,7 +48,7 @@ async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
     expect![[r#"{"category":"System","tool_count":2,"tools":[{"name":"clock","plugin_source":"clock","enabled":true,"description":"clock of a test"},{"name":"tide","plugin_source":"tide","enabled":true,"description":"Tells the tide"}],"hint":"call `get_tool_schemas` with names to use them"}"#]]
         .assert_eq(&system);
     let unknown = ask(&stage, &mut session, "list_tools", json!({ "category": "moon" })).await;
-    expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"no tool is in `moon`; `categories` says where there are some","category":"moon","tool_count":0,"tools":[]}"#]].assert_eq(&unknown);
+    expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"no tool is in `moon`; `categories` lists what there is","category":"moon","tool_count":0,"tools":[]}"#]].assert_eq(&unknown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn one_name_is_a_list_of_it_and_names_are_suggested_in_any_case() {
     let expected = json!({ "READ": ["readFile", "shell_read"], "Spawn": ["shell_spawn"] });
     assert_eq!(
         (&told["suggestions"], &told["hint"]),
-        (&expected, &json!("`list_tools` says which tools there are"))
+        (&expected, &json!("`list_tools` lists the tools"))
     );
     for wrong in [json!({}), json!({ "names": [] }), json!({ "names": "" }), json!({ "names": 7 })]
     {
@@ -121,7 +121,7 @@ async fn a_tool_of_no_category_is_found_under_other() {
     let stage = Stage::new([bare]);
     let mut session = stage.start(Stage::setup()).unwrap();
     let all = ask(&stage, &mut session, "list_tools", json!({})).await;
-    expect![[r#"{"categories":[{"name":"other","tool_count":1,"description":"tools of no category"}],"total_tools":1,"hint":"call `list_tools` with a category or a query to see tools"}"#]].assert_eq(&all);
+    expect![[r#"{"categories":[{"name":"other","tool_count":1,"description":"tools without a category"}],"total_tools":1,"hint":"call `list_tools` with a category or a query to see tools"}"#]].assert_eq(&all);
     let other = ask(&stage, &mut session, "list_tools", json!({ "category": "other" })).await;
     expect![[r#"{"category":"other","tool_count":1,"tools":[{"name":"bare","plugin_source":"bare","enabled":true,"description":"bare of a test"}],"hint":"call `get_tool_schemas` with names to use them"}"#]].assert_eq(&other);
 }
@@ -138,7 +138,7 @@ async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
         json!({ "names": ["tide", "tied", "storm"] }),
     )
     .await;
-    expect![[r#"{"schemas":[{"name":"tide","description":"Tells the tide. Long text follows.","plugin_source":"tide","enabled":true,"category":"system","parameters":{"type":"object"}}],"count":1,"not_found":["tied","storm"],"hint":"`list_tools` says which tools there are","suggestions":{"tied":["tide"]},"activated":["tide"],"activation_note":"these tools can be called now"}"#]]
+    expect![[r#"{"schemas":[{"name":"tide","description":"Tells the tide. Long text follows.","plugin_source":"tide","enabled":true,"category":"system","parameters":{"type":"object"}}],"count":1,"not_found":["tied","storm"],"hint":"`list_tools` lists the tools","suggestions":{"tied":["tide"]},"activated":["tide"],"activation_note":"you can call these tools now"}"#]]
         .assert_eq(&shown);
     assert_eq!(names(&session), [before, vec!["tide".to_owned()]].concat());
     assert!(stage.tools.seats().is_empty(), "no plugin is asked for the host's own tools");

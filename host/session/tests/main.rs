@@ -1,4 +1,4 @@
-//! Whole sessions with a scripted provider, tools and a person.
+//! Whole sessions with a scripted provider, tools and user.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod asking;

@@ -1,5 +1,5 @@
-//! Another model in a conversation that goes on: because a person wants it, or because the first
-//! fails for good.
+//! Switching the model of a conversation: because the user wants it, or because the first model
+//! fails permanently.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -58,7 +58,7 @@ async fn a_file_that_the_next_model_cannot_look_at_is_said() {
     session.turn(prompt, &Cancel::new()).await;
     session.change_model(other(), Arc::<ScriptedProvider>::default());
     let told = &changes(&stage)[0].1;
-    assert_eq!(*told, ["1 file that it cannot look at: it is told of it in words"]);
+    assert_eq!(*told, ["1 file that it cannot look at and gets only as words"]);
 }
 
 fn with_fallback(next: &Arc<ScriptedProvider>) -> SessionSetup {
@@ -79,7 +79,7 @@ async fn a_model_that_fails_for_good_is_replaced_and_it_is_said() {
     assert_eq!(changes(&stage).len(), 1);
     let is_notice = |event: &Event| {
         matches!(event, Event::Notice { text, .. }
-            if text == "`test/model` fails: no such model; `other/big` is tried in its place")
+            if text == "`test/model` failed: no such model; trying `other/big` instead")
     };
     assert!(stage.events.envelopes().iter().any(|envelope| is_notice(&envelope.event)));
     assert_eq!(session.turn("more", &Cancel::new()).await.text, "again");

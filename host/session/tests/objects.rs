@@ -1,4 +1,4 @@
-//! Objects that tools find: stored, told to clients, shown to the model once, looked at again by a
+//! Objects that tools find: stored, sent to clients, shown to the model once, viewed again with a
 //! tool.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -12,7 +12,7 @@ fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// A tool whose argument `rows` says how many objects it finds, of the collection `of`.
+/// Creates a tool that finds as many objects of the collection `of` as its argument `rows` says.
 fn finder() -> Tool {
     Tool::new("query", |call, scope| async move {
         let of = call.arguments["of"].clone();
@@ -26,7 +26,7 @@ fn finder() -> Tool {
     })
 }
 
-/// A tool that changes objects and tells nobody.
+/// Creates a tool that changes objects without an event.
 fn remover() -> Tool {
     Tool::new("forget", |_, scope| async move {
         scope.objects.with(|objects| objects.remove("query", None))?;
@@ -34,7 +34,7 @@ fn remover() -> Tool {
     })
 }
 
-/// What the last message of a request shows of the environment.
+/// Returns the environment in a request's last message.
 fn shown(request: &Request) -> Option<Value> {
     request.messages.last()?.parts.iter().find_map(|part| match part {
         Part::Data(data) => match &data.content {
@@ -109,7 +109,7 @@ async fn the_model_is_shown_what_is_new_and_only_once() {
     );
     let empty = json!({ "query": [item("pets", json!([])), item("plants", json!([]))] });
     assert_eq!(shown(&requests[5]), Some(json!({ "environment": empty })));
-    // Each request begins with the one before.
+    // Each request begins with the previous one.
     for pair in requests.windows(2) {
         let [before, after] = pair else { unreachable!() };
         assert!(after.messages.starts_with(&before.messages));

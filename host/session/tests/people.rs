@@ -1,4 +1,4 @@
-//! Forms for the person, and what wakes a session.
+//! Forms for the user, and events that wake a session.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ async fn few_forms_wait_and_all_are_taken_back_at_the_end() {
     tokio::task::yield_now().await;
     assert_eq!(ask().await.unwrap().unwrap_err().kind, ErrorKind::LimitReached);
     session.end_forms().await;
-    // Of those that were never shown no event tells.
+    // There is no event for forms that were never shown.
     assert_eq!(ends_of_forms(&stage), [("form_1".to_owned(), FormOutcome::Cancelled)]);
     for form in waiting {
         assert_eq!(form.await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
@@ -89,7 +89,7 @@ async fn a_notification_is_announced_and_wakes_an_idle_session() {
     let expected = [("tool-x", "the tea is ready"), ("tool-x", "")];
     let expected = expected.map(|(who, what)| (who.to_owned(), what.to_owned()));
     assert_eq!(told.collect::<Vec<_>>(), expected);
-    // Nothing is left to be woken by.
+    // Nothing is left that could wake it.
     assert_eq!(session.turn_woken(&cancel).await.outcome, Outcome::Failed);
 }
 

@@ -1,4 +1,4 @@
-//! The mode `plan` in whole sessions: how it begins, what the model is told, how it ends.
+//! The mode `plan` in whole sessions: how it begins, what the model sees, how it ends.
 
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{Cancel, Mode, PLAN_PROMPT, Session};
@@ -7,7 +7,7 @@ use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is,
 use jaato_types::{Error, ErrorKind, Event};
 use serde_json::json;
 
-/// A plan tool of the shipped plugin.
+/// Creates a plan tool of the shipped plugin.
 fn planning(name: &str) -> Tool {
     let mut tool = Tool::echo(name).writing();
     tool.known.plugin = "tool-todo".into();
@@ -32,7 +32,7 @@ fn yes(mode: &str) -> PermissionAnswer {
     PermissionAnswer { mode: Some(mode.to_owned()), ..PermissionAnswer::once(Is::AllowOnce) }
 }
 
-/// Plays a turn whose answers make one call each.
+/// Runs a turn whose answers make one call each.
 async fn turn(stage: &Stage, session: &mut Session, calls: &[&str]) {
     for (id, name) in calls.iter().enumerate() {
         stage.provider.then([Beat::call(&id.to_string(), name, json!({}))]);
@@ -41,7 +41,7 @@ async fn turn(stage: &Stage, session: &mut Session, calls: &[&str]) {
     session.turn("x", &Cancel::new()).await;
 }
 
-/// The rule of each decision, and the modes that the session changes to.
+/// Lists the rule of each decision, and the changes of mode.
 fn told(stage: &Stage) -> Vec<String> {
     let told = |event| match event {
         Event::PermissionDecided { rule, .. } => Some(rule),

@@ -1,8 +1,8 @@
-//! Random sessions from one seed, in simulated time: whatever comes in whatever order, every
-//! invariant holds.
+//! Random sessions from one seed, in simulated time. Every invariant holds for any events in any
+//! order.
 //!
 //! A failure prints its seed; `JAATO_SEED=N cargo test -p jaato-session --test it random_turns`
-//! plays it again.
+//! replays it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,18 +25,18 @@ use tokio::time::Instant;
 
 const SEEDS: u64 = 600;
 
-/// What a session left behind, for checks and for comparing two plays of one seed.
+/// The result of a session, for checks and for comparing two runs of one seed.
 struct Played {
     stage: Stage,
     session: Session,
     reports: Vec<TurnReport>,
-    /// How many events there were when each request came.
+    /// The number of events before each request.
     events_before: Vec<usize>,
     /// Whether the provider takes changes of tools in the history.
     takes_changes: bool,
 }
 
-/// Remembers where in the stream of events each request stands.
+/// Records the position of each request in the stream of events.
 struct Noting {
     provider: Arc<ScriptedProvider>,
     events: Arc<RecordedEvents>,
@@ -112,7 +112,7 @@ async fn play(seed: u64) -> Played {
         check_turn(&stage, &session, &report);
         reports.push(report);
         if random.below(6) == 0 {
-            // It may fail, or find nothing: an event tells, and the history holds either way.
+            // It may fail, or find nothing. Either way there is an event, and the history is valid.
             let _ = session.gc(&Cancel::new()).await;
             check_history(session.history());
         }
@@ -122,12 +122,11 @@ async fn play(seed: u64) -> Played {
     Played { stage, session, reports, events_before, takes_changes }
 }
 
-/// Plays one turn, cancelled at some moment or not; holds that a cancellation ends it within 100
-/// ms.
+/// Runs one turn, cancelled at some moment or not. A cancellation must end it within 100 ms.
 async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> TurnReport {
     let cancel = Cancel::new();
-    // Some questions and some providers stay silent for ever: a turn without an early end has a
-    // late one.
+    // Some questions and some providers stay silent forever, so a turn without an early
+    // cancellation gets a late one.
     let cancel_ms = if random.below(3) == 0 { random.below(2_000) } else { 600_000 };
     let again = random.below(8) == 0;
     let drop_it = random.below(10) == 0;
@@ -135,7 +134,7 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
     let stop = async {
         tokio::time::sleep(Duration::from_millis(cancel_ms)).await;
         cancel.cancel();
-        // A dropped turn may be dropped at any moment, this one is as good as any.
+        // A turn may be dropped at any moment, so this one will do.
         if drop_it { Instant::now() } else { std::future::pending().await }
     };
     let prompt = format!("prompt {turn}");
@@ -160,12 +159,12 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
     assert!(taken <= Duration::from_millis(cancel_ms + 100), "cancelled at {cancel_ms}: {taken:?}");
     match report {
         Some(report) => report,
-        // Dropped: the next turn must be able to go on; this one ends it.
+        // The turn was dropped. The next one must be able to continue, and this one ends it.
         None => session.turn("after a dropped turn", &cancelled()).await,
     }
 }
 
-/// Nobody cancels, and answers enough are there: every task comes to its end.
+/// Runs a turn without cancellation and with enough answers, so that every task ends.
 async fn last_turn(stage: &Stage, session: &mut Session) -> TurnReport {
     for _ in 0..4 {
         stage.provider.then([Beat::text("the end")]);
@@ -183,7 +182,7 @@ fn cancelled() -> Cancel {
     cancel
 }
 
-/// The invariants of what is sent, written down a second time and without the code under test.
+/// Checks the invariants of the sent messages, reimplemented without the code under test.
 fn check_messages(messages: &[Message]) {
     let mut ids = BTreeSet::new();
     let mut before: Option<&Message> = None;
@@ -242,7 +241,7 @@ fn check_turn(stage: &Stage, session: &Session, report: &TurnReport) {
     }
 }
 
-/// Whatever a person saw of the step that was cut short stands in the history.
+/// Checks that everything that the user saw of a broken-off step is in the history.
 fn check_seen_is_kept(events: &[Event], answer: &Message) {
     let begin = events.iter().rposition(|event| matches!(event, Event::StepStarted { .. }));
     let ran = |event: &Event| {
@@ -295,7 +294,7 @@ fn check_events(played: &Played) {
     assert!(tasks.is_empty(), "left running: {tasks:?}");
 }
 
-/// Each outcome of a task and each thing that a person said is sent, once.
+/// Checks that each outcome of a task and each user message is sent once.
 fn check_news(played: &Played) {
     let (mut started, mut said, mut sent) = (Vec::new(), 0, Vec::new());
     for event in played.stage.events.events() {
@@ -329,14 +328,14 @@ fn check_news(played: &Played) {
     assert_eq!(sent, started, "each task has one outcome in what is sent");
     let notices = played.stage.events.notices();
     let ran = notices.matches("runs by itself: ").count();
-    // One that was under way when its turn was dropped is told of nowhere.
+    // A run that was in progress when its turn was dropped has no report.
     assert!(by_themselves <= ran, "{by_themselves} of {ran} runs");
-    // What joined a prompt that was never sent stays in the record with it.
+    // News that joined a prompt that was never sent stays in the record with it.
     let unsent = played.session.history().entries().iter().any(|it| it.mark == Some(Mark::Unsent));
     assert!(heard == said || (unsent && heard < said), "{heard} of {said} messages");
 }
 
-/// A call that changes something runs alone; the others at most eight at once.
+/// Checks that a call that changes something ran alone, and the others at most eight at once.
 fn check_seats(stage: &Stage) {
     for seat in stage.tools.seats() {
         let most = if seat.call.name.as_str() == random::WRITER { 0 } else { 7 };
@@ -345,9 +344,9 @@ fn check_seats(stage: &Stage) {
     }
 }
 
-/// Requests end where the model must answer, or with what it said before its server paused. What
-/// was sent stays byte for byte, and only the end grows; but at a cut, of which an event tells or
-/// the list of tools, no thought, signature or opaque part stays of what came before it.
+/// Checks that requests end where the model must answer, or with its paused answer. Sent messages
+/// stay the same byte for byte, and only the end grows. At a cut, which an event or the list of
+/// tools shows, no earlier thought, signature or opaque part remains.
 fn check_requests(played: &Played) {
     let requests = played.stage.provider.requests();
     for request in &requests {
@@ -368,15 +367,15 @@ fn check_requests(played: &Played) {
         if events[bounds[0]..bounds[1]].iter().any(has_changed) {
             continue;
         }
-        // A prompt that failed may be followed by another in its place; all before it stays. So
-        // does what a server said before it paused, in the whole answer.
+        // Another prompt may replace one that failed. Everything before it stays. A server's paused
+        // answer also stays, within the whole answer.
         let kept = pair[0].messages.len() - 1;
         let (before, after) = (&pair[0].messages[..kept], &pair[1].messages[..kept]);
         if pair[0].tools == pair[1].tools {
             assert_eq!(before, after);
             continue;
         }
-        // A tool that is new joins the list where the provider has no better way.
+        // A new tool joins the list if the provider has no better way.
         assert!(!played.takes_changes, "its tools stay as they were");
         assert!(pair[1].tools.iter().any(|spec| !pair[0].tools.contains(spec)));
         let plain: Vec<Message> = before.iter().map(plain).collect();
@@ -393,7 +392,7 @@ fn check_requests(played: &Played) {
     }
 }
 
-/// What a cut leaves of a message, written down a second time.
+/// Returns what a cut leaves of a message, reimplemented.
 fn plain(message: &Message) -> Message {
     let plain = |part: &Part| {
         let mut json = serde_json::to_value(part).unwrap();
@@ -408,7 +407,7 @@ fn plain(message: &Message) -> Message {
     left
 }
 
-/// What one play of a seed is, as text.
+/// Returns one run of a seed as text.
 fn transcript(played: &Played) -> Vec<String> {
     let events = played
         .stage
@@ -438,7 +437,7 @@ fn run(seed: u64) -> Played {
     runtime.block_on(play(seed))
 }
 
-/// Says which seed failed.
+/// Prints the seed that failed.
 struct Tell(u64);
 
 impl Drop for Tell {
@@ -483,7 +482,7 @@ fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
             *outcomes.entry(format!("{:?}", report.outcome)).or_insert(0) += 1;
         }
     }
-    // A generator that stopped producing one of the endings would test nothing of it.
+    // If the generator no longer produced one of the endings, nothing would test it.
     let names: Vec<&String> = outcomes.keys().collect();
     assert!(
         replayed || names == ["Cancelled", "Denied", "Done", "Failed", "Limit"],

@@ -1,5 +1,4 @@
-//! Tools that change between turns: what the model is sent, what may be called, what a person is
-//! told.
+//! Tools that change between turns: what the model gets, what may be called, what the user sees.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::testing::{Beat, Stage, Tool};
@@ -42,7 +41,7 @@ async fn what_stays_keeps_its_place_and_what_is_new_stands_behind_it() {
         "host: plugin `nose` was replaced\n\
          host: the tools of this conversation changed: new `bite`; changed `smell`; gone `move`\n"
     );
-    // Nothing is told twice, and nothing changes by itself.
+    // No notice is repeated, and nothing changes by itself.
     assert_eq!(turn(&stage, &mut session, &done).await.tools, after.tools);
     assert_eq!(stage.events.notices().lines().count(), 2);
 }
@@ -104,7 +103,7 @@ async fn new_tools_join_with_the_next_step() {
     let requests = stage.provider.requests();
     let names: Vec<_> = requests.iter().map(names).collect();
     assert_eq!(names, [vec!["look", "smell"], vec!["look", "smell", "bite"]]);
-    // What is there with the first request is no change.
+    // Tools that are there with the first request are not a change.
     let told = "host: a nose\nhost: the tools of this conversation changed: new `bite`\n";
     assert_eq!(stage.events.notices(), told);
 }

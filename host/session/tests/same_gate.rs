@@ -1,4 +1,4 @@
-//! One gate: whoever makes a call and on whatever way, a rule that forbids stops it.
+//! A single permission check: a rule that forbids a call stops it, whoever makes it and however.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,8 @@ use jaato_types::tasks::TaskStart;
 use jaato_types::{Condition, Event, ToolName};
 use serde_json::{Value, json};
 
-/// A file of the person's that denies what touches `/etc`, and an agent called Scout all of it.
+/// Creates a user's file that denies access to `/etc`, and denies everything to an agent called
+/// Scout.
 fn rules() -> RuleFile {
     let deny = |when, line| Rule { outcome: Wanted::Deny, when, line, why: None };
     let path = ("path".to_owned(), Glob::new("/etc/*"));
@@ -33,7 +34,7 @@ fn rules() -> RuleFile {
     }
 }
 
-/// Everything that could allow is said; only the file forbids.
+/// A setup that allows everything. Only the file forbids.
 fn setup() -> SessionSetup {
     let setup = Stage::setup();
     setup.rules.change(|it| {
@@ -52,7 +53,7 @@ fn forbidden() -> Value {
     json!({ "path": "/etc/passwd" })
 }
 
-/// Where the rule stands that denied, of each denial.
+/// Lists the place of the rule for each denial.
 fn denials(stage: &Stage) -> Vec<String> {
     let denied = |event| match event {
         Event::PermissionDecided { allowed: false, rule, place, .. } => {
@@ -71,7 +72,7 @@ fn ran(stage: &Stage) -> Vec<String> {
         .collect()
 }
 
-/// Checks that a way was stopped once by the rule, and nothing ran.
+/// Checks that the rule stopped one call, and that nothing ran.
 #[track_caller]
 fn check_stopped(stage: &Stage) {
     assert_eq!(denials(stage), ["file.deny rules.toml:3"]);
@@ -106,7 +107,7 @@ async fn a_call_of_a_person() {
     check_stopped(&stage);
 }
 
-/// Plays a turn in which the model calls `outer`, a tool that does this with the session's handle.
+/// Runs a turn in which the model calls `outer`, a tool that does this with the session's handle.
 async fn by_outer<F>(act: impl Fn(SessionHandle) -> F + Send + Sync + 'static) -> Stage
 where
     F: Future<Output = ()> + Send + 'static,

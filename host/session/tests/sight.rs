@@ -1,4 +1,4 @@
-//! What the model looks at: asked before the first image, and not again.
+//! The media types that the model accepts: asked for before the first image, and not again.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use jaato_types::{
 };
 use serde_json::json;
 
-/// A provider of which its description says that its models look at images.
+/// Creates the setup of a provider whose description says that its models accept images.
 fn setup() -> SessionSetup {
     let media_types = vec!["image/*".to_owned()];
     let mut setup = Stage::setup();
@@ -30,7 +30,7 @@ async fn show(stage: &Stage, session: &mut Session, prompt: &str) -> Request {
     stage.provider.requests().last().unwrap().clone()
 }
 
-/// What a test knows of blobs.
+/// A test's facts about blobs.
 struct Known(BTreeMap<&'static str, MediaFacts>);
 
 impl Media for Known {
@@ -39,14 +39,14 @@ impl Media for Known {
     }
 }
 
-/// A stage with an image `00` of that many pixels a side.
+/// Creates a stage with an image `00` of this many pixels a side.
 fn stage_with(side: u32) -> Stage {
     let facts = MediaFacts { bytes: 10, sides: Some((side, 1)), damage: None };
     let media = Arc::new(Known(BTreeMap::from([("00", facts)])));
     Stage { media, ..Stage::new([]) }
 }
 
-/// What a vendor answers to a request with an image that it does not take.
+/// A vendor's answer to a request with an image that it does not accept.
 fn refused(words: &str) -> Beat {
     let text = format!("`http://h` answered 400 (bad request): {words}");
     Beat::Fail(Error::new(ErrorKind::Provider, text))
@@ -86,7 +86,7 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
         let told = "[moon.png, image/png: it was left out: the provider refused it]";
         assert!(words(&request, 0).starts_with(told), "{request:?}");
         assert!(stage.events.notices().contains("refused the request with moon.png (image/png)"));
-        // The conversation goes on, and what was sent stays as it was.
+        // The conversation continues, and the sent messages stay the same.
         stage.provider.then([Beat::text("well")]);
         session.turn("go on", &Cancel::new()).await;
         let next = stage.provider.requests().last().unwrap().clone();
@@ -127,7 +127,7 @@ async fn a_model_that_looks_at_nothing_is_told_in_words_and_the_person_a_line() 
     assert_eq!(request.messages[0].parts[0], Part::text(words));
     let notices = stage.events.notices();
     assert!(notices.contains("`test/model` cannot look at moon.png (image/png)"), "{notices}");
-    // It is asked once.
+    // The provider is asked once.
     assert_eq!(images(&show(&stage, &mut session, "and this?").await), 0);
     assert_eq!(stage.provider.window_asked(), 1);
 }
@@ -175,7 +175,7 @@ async fn a_tool_that_shows_images_is_offered_where_the_model_looks_at_them() {
     let mut session = stage.start(setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, ["a", "view", "z"], "in its own place");
     assert_eq!(stage.events.notices(), "");
-    // A model that looks at text alone, by what its provider says of all its models.
+    // A model that accepts only text, according to its provider's description of all models.
     let stage = Stage::new([Tool::echo("a"), view()]);
     let mut session = stage.start(Stage::setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, ["a"]);
@@ -184,7 +184,7 @@ async fn a_tool_that_shows_images_is_offered_where_the_model_looks_at_them() {
     assert_eq!(request, ["a"]);
     let refused = format!("{:?}", stage.provider.requests().last().unwrap().messages);
     assert!(refused.contains("not available: where images are seen"), "{refused}");
-    // Documents are no images.
+    // Documents are not images.
     let mut setup = Stage::setup();
     setup.model.takes.media_types = vec!["application/pdf".to_owned()];
     let mut session = stage.start(setup).unwrap();
@@ -198,7 +198,7 @@ async fn what_the_model_itself_looks_at_decides_once_such_a_tool_is_wanted() {
     let mut session = stage.start(setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, [""; 0]);
     assert_eq!(stage.provider.window_asked(), 1);
-    // Nobody is asked for a tool that no request has.
+    // The provider is not asked for a tool that no request has.
     let stage = Stage::new([view().state(ToolState::Inactive)]);
     stage.provider.tells_sight(&[]);
     let mut session = stage.start(setup()).unwrap();

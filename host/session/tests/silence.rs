@@ -1,4 +1,4 @@
-//! When a provider's silence ends a request: what counts as life, and which time counts.
+//! When a provider's silence ends a request: what counts as a sign of life, and which time counts.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -48,7 +48,7 @@ async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_
         assert_eq!((report.outcome, report.duration_ms), (Outcome::Failed, 10_000));
         let error = report.error.unwrap();
         assert_eq!(error.kind, ErrorKind::Timeout);
-        assert_eq!(error.message, "the provider kept the request open for 10 s and said nothing");
+        assert_eq!(error.message, "the provider kept the request open for 10 s without an answer");
         assert!(error.hint.unwrap().contains("session.provider_keep_alive_ms"));
         assert_eq!(stage.provider.requests().len(), 1);
     }
@@ -59,7 +59,7 @@ async fn what_is_said_begins_the_larger_bound_again() {
     let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
     let stage = Stage::new([]);
     let pings = || (0..19).flat_map(|_| [Beat::Wait(500), Beat::Alive]);
-    // An empty text stands for what comes and cannot be shown yet, such as the arguments of a call.
+    // An empty text represents data that cannot be shown yet, such as the arguments of a call.
     for said in ["a", ""] {
         stage
             .provider
@@ -69,7 +69,7 @@ async fn what_is_said_begins_the_larger_bound_again() {
     }
 }
 
-/// A clock that goes on while the process is stopped: timers are due when it runs again.
+/// A clock that continues while the process is stopped. Timers are due when the process resumes.
 struct StoppedClock {
     running: Arc<SystemClock>,
     stopped_ms: watch::Sender<u64>,
@@ -112,8 +112,8 @@ impl Clock for StoppedClock {
     }
 }
 
-/// Waits, is stopped for an hour, and answers a little later, as one whose answer lies in the
-/// socket.
+/// A provider that waits, is stopped for an hour, and answers a little later, as if its answer was
+/// in the socket.
 struct Stopped {
     clock: Arc<StoppedClock>,
     before_ms: u64,
@@ -157,7 +157,7 @@ async fn the_time_in_which_the_process_was_stopped_is_no_silence() {
         let report = play_stopped(before_ms, after_ms).await;
         assert_eq!(report.outcome, Outcome::Done, "{before_ms} {after_ms}: {:?}", report.error);
     }
-    // Silence before and after adds up all the same.
+    // Silence before and after still adds up.
     let report = play_stopped(3_000, 4_000).await;
     assert_eq!(report.error.unwrap().message, "the provider sent nothing for 5 s");
 }

@@ -7,10 +7,10 @@ use jaato_types::service::OutputWrite;
 use jaato_types::{Event, Output, ToolResult};
 use serde_json::{Value, json};
 
-/// What is streamed: keys and pieces.
+/// The streamed keys and pieces.
 type Pieces = Vec<(&'static str, Vec<u8>)>;
 
-/// Makes a tool that streams these pieces and answers with a code.
+/// Creates a tool that streams these pieces and returns a code.
 fn tool(pieces: Pieces) -> Tool {
     Tool::new("prints", move |_, scope| {
         let pieces = pieces.clone();
@@ -36,7 +36,7 @@ async fn result_of(stage: &Stage) -> ToolResult {
     result
 }
 
-/// The result's content, and the files.
+/// Returns the result's content, and the files.
 async fn shown(pieces: Pieces) -> (Value, Vec<(String, Vec<u8>)>) {
     let stage = Stage::new([tool(pieces)]);
     let result = result_of(&stage).await;

@@ -1,4 +1,4 @@
-//! Calls that take long go on as tasks, and what a person says meanwhile joins the next request.
+//! Long calls continue as background tasks, and user messages during a turn join the next request.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use jaato_types::{Data, DataContent, ErrorKind, Event, Message, Outcome, Part, R
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Seconds, in milliseconds.
+/// A second, in milliseconds.
 const S: u64 = 1_000;
 
 fn work(ms: u64) -> Beat {
@@ -23,7 +23,7 @@ fn stage() -> Stage {
     Stage::new([Tool::sleeper("work").background(), Tool::sleeper("read")])
 }
 
-/// Shows what a message says, a part each.
+/// Lists the parts of a message.
 fn parts(message: &Message) -> Vec<String> {
     let part = |part: &Part| match part {
         Part::Text { text, .. } => format!("text {text}"),
@@ -236,7 +236,7 @@ async fn an_outcome_whose_request_failed_is_sent_with_the_next_prompt() {
     let stage = stage();
     stage.provider.then([work(60 * S)]).then([Beat::text("started")]);
     let mut session = stage.start(Stage::setup()).unwrap();
-    // No third answer: the request that tells the outcome fails.
+    // There is no third answer, so the request with the outcome fails.
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Failed);
     stage.provider.then([Beat::text("done")]);
     session.turn("and?", &Cancel::new()).await;
@@ -284,7 +284,7 @@ async fn what_a_task_shows_goes_on_being_shown() {
     session.turn("go", &Cancel::new()).await;
     let shown = |event: &Event| matches!(event, Event::ToolOutput { text, .. } if text == "late");
     assert!(stage.events.events().iter().any(shown));
-    // An outcome is bounded as any result is, the whole in a file.
+    // An outcome is limited like any result, with the whole in a file.
     assert!(outcome_of(&session).to_string().len() < 20_000);
     assert_eq!(stage.outputs.files().len(), 1);
 }

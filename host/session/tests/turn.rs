@@ -1,4 +1,4 @@
-//! The turn loop: answers, steps, bounds, failures, usage, prompt and prefix.
+//! The turn loop: answers, steps, limits, failures, usage, prompt and prefix.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::testing::{Beat, Stage, Tool};
@@ -27,7 +27,7 @@ async fn play(stage: &Stage, setup: SessionSetup, prompt: &str) -> (Session, Tur
     (session, report)
 }
 
-/// The history in short: role, texts, calls, results, mark.
+/// Returns the history in short form: role, texts, calls, results, mark.
 fn outline(history: &History) -> Vec<String> {
     history.entries().iter().map(|entry| line(entry)).collect()
 }
@@ -135,7 +135,7 @@ async fn several_turns_share_one_history_and_their_requests_one_prefix() {
         .collect();
     assert_eq!(texts.len(), 3);
     for pair in texts.windows(2) {
-        // All but the closing `],"options":{}}`: the history only grows at its end.
+        // Without the closing `],"options":{}}`, because the history only grows at its end.
         let stem = pair[0].strip_suffix("],\"options\":{}}").unwrap();
         assert!(pair[1].starts_with(stem), "{}\n{}", pair[0], pair[1]);
     }
@@ -276,13 +276,13 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
     );
     assert_eq!(stage.provider.requests().len(), 1);
     assert!(stage.tools.seats().is_empty());
-    // The request goes out again, without the partial answer.
+    // The request is sent again, without the partial answer.
     stage.provider.then([Beat::text("whole")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "whole");
     assert_eq!(stage.provider.requests()[1].messages, stage.provider.requests()[0].messages);
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "whole"]);
-    // So does one that was answered, for another answer.
+    // An answered request can be sent again too, for another answer.
     stage.provider.then([Beat::text("another")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "another");
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
@@ -307,7 +307,7 @@ async fn a_stream_that_breaks_is_begun_again_within_the_tries_and_nothing_is_dou
         .filter(|event| matches!(event, Event::Retry { answer_restarts: true, .. }));
     assert_eq!(restarts.count(), 2);
     assert!(session.spent().tokens > 0, "the provider bills what it said");
-    // When the tries are used up, what came last is kept.
+    // When the retries are used up, the last partial answer is kept.
     let stage = Stage::new([]);
     (0..9).for_each(|_| {
         stage.provider.then(broken("The moon"));
@@ -378,7 +378,7 @@ async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_si
     let (_, report) = play(&stage, setup(), "x").await;
     assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 2_997));
 
-    // What comes and cannot be shown yet, such as the arguments of a call.
+    // Data that cannot be shown yet, such as the arguments of a call.
     let stage = Stage::new([]);
     stage.provider.then([Beat::Wait(999), Beat::text(""), Beat::Wait(999), Beat::text("ok")]);
     let (session, report) = play(&stage, setup(), "x").await;
@@ -454,10 +454,8 @@ async fn an_end_for_a_reason_that_nobody_knows_is_told_in_one_line() {
     assert_eq!(stage.tools.seats().len(), 1, "what came whole is run");
     assert_eq!(
         stage.events.notices(),
-        "host: the provider ended its answer for a reason that jaato does not know: it may not be \
-         whole\n\
-         host: the provider ended its answer for a reason that jaato does not know, `moonrise`: it \
-         may not be whole\n"
+        "host: the provider ended its answer for an unknown reason: it may be incomplete\n\
+         host: the provider ended its answer for an unknown reason, `moonrise`: it may be incomplete\n"
     );
 }
 
@@ -482,7 +480,7 @@ async fn a_call_that_the_output_limit_may_have_cut_does_not_run_and_the_limit_is
         let outline = outline(session.history());
         assert_eq!(outline.len(), 4, "{outline:?}");
         assert!(outline[2].contains("error 1") && outline[2].contains("error 2"), "{outline:?}");
-        // The conversation goes on, and the model learns why nothing came of its calls.
+        // The conversation continues, and the model learns why its calls have no results.
         stage.provider.then([Beat::text("less, then")]);
         assert_eq!(session.turn("go on", &Cancel::new()).await.outcome, Outcome::Done);
         let request = stage.provider.requests().pop().unwrap();
@@ -603,7 +601,7 @@ async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
     let start = tokio::time::Instant::now();
     let (mut session, report) = play(&stage, setup, "x").await;
     assert_eq!(report.outcome, Outcome::Done);
-    // The first begins at once, the second a minute after it.
+    // The first begins at once, the second a minute later.
     assert_eq!(start.elapsed().as_secs(), 60);
 
     let cancel = Cancel::new();
@@ -627,10 +625,10 @@ async fn a_server_that_has_no_room_is_waited_for_and_it_is_said() {
     assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Done, 30));
     let is_told = |event: &Event| {
         matches!(event, Event::Notice { text, .. }
-            if text == "the provider has room for the next request in 30 s")
+            if text == "the provider accepts the next request in 30 s")
     };
     assert!(stage.events.envelopes().iter().any(|envelope| is_told(&envelope.event)));
-    // What is longer than a person waits for is the server's to refuse.
+    // The server itself must refuse a request that would wait longer than this.
     session.turn("again", &Cancel::new()).await;
     assert_eq!(start.elapsed().as_secs(), 30);
 }

@@ -1,3 +1,3 @@
-//! `jaato bench`: what ways of working cost a model.
+//! `jaato bench`: compares the cost of different ways of working.
 
 pub mod cli_vs_mcp;

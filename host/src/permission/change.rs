@@ -88,7 +88,7 @@ fn can_allow(command: &str, options: Option<&str>) -> bool {
     CommandPattern::parse(command, rest).is_some_and(|pattern| pattern.can_allow())
 }
 
-/// Refuses a command line in the place of a tool's name.
+/// Refuses a command line in place of a tool's name.
 fn check_tool(tool: &str) -> Result<(), Failure> {
     let letters = tool.replace(['*', '?'], "x");
     if ToolName::from(letters.as_str()).is_valid() {
@@ -125,17 +125,17 @@ fn new_rule(decision: &str, args: &RuleArgs) -> Result<NewRule, Failure> {
         keys.push((format!("argument.{name}"), value.to_owned()));
     }
     if keys.is_empty() {
-        let text = "a rule is about something: a tool, --command, --path, --host or --argument";
+        let text = "a rule needs a tool, --command, --path, --host or --argument";
         return Err(Failure::new(Exit::Usage, text));
     }
     keys.extend(args.why.clone().map(|why| ("why".to_owned(), why)));
     Ok(NewRule { decision: decision.to_owned(), keys })
 }
 
-/// The file that is changed.
+/// The file to change.
 struct Place {
     path: PathBuf,
-    /// The file's name from the workspace's root, where it is the workspace's.
+    /// The file's name from the workspace's root, if it is the workspace's.
     of_workspace: Option<String>,
     root: PathBuf,
 }
@@ -152,7 +152,7 @@ impl Place {
         Ok(Self { path: root.join(&name), of_workspace: Some(name), root })
     }
 
-    /// Changes the file; a trusted workspace stays trusted with it.
+    /// Changes the file. A trusted workspace stays trusted.
     fn edit(
         &self,
         setup: &Setup,

@@ -11,7 +11,7 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start};
 
-/// Shows the latest decisions, the oldest of them first.
+/// Shows the latest decisions, oldest first.
 pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let path = ledger_path(&setup)?;
@@ -72,7 +72,7 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        report::line("nothing was decided yet")?;
+        report::line("no decisions yet")?;
         return Ok(Exit::Done);
     }
     report::table(&["time (UTC)", "session", "tool", "decision", "rule"], &rows)?;

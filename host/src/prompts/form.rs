@@ -1,7 +1,7 @@
-//! A plugin's form at the terminal: one field after the other, each as a question of its own.
+//! A plugin's form at the terminal: one field after the other, each as its own question.
 //!
-//! jaato names the plugin that asks. The plugin's own words are after labels and bars, in rows that
-//! begin with the question's mark: they can say anything, and pass for nothing else.
+//! jaato names the plugin that asks. The plugin's own words follow labels and bars, in rows that
+//! begin with the question's mark. They can say anything, but cannot be mistaken for anything else.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,9 +19,9 @@ use crate::terminal::{
 
 /// The word that declines a form.
 const DECLINE: &str = "/decline";
-/// The word that goes back to the field before.
+/// The word that goes back to the previous field.
 const BACK: &str = "<";
-/// The word that chooses nothing, where several may be chosen.
+/// The word that chooses nothing, if several may be chosen.
 const NONE: &str = "none";
 
 /// The answer to one field.
@@ -31,7 +31,7 @@ enum Given {
     Value(Value),
     /// An optional field was left empty.
     Nothing,
-    /// The user goes back to the field before.
+    /// The user goes back to the previous field.
     Back,
     /// The user declined the form.
     Declined,
@@ -49,7 +49,7 @@ pub async fn ask(
     let (mut values, mut before) = (BTreeMap::new(), before);
     let mut at = 0;
     while let Some(field) = asked.form.fields.get(at) {
-        // After the user has gone back, Enter keeps the answer that was given.
+        // After the user has gone back, Enter keeps the previous answer.
         let default = values.get(&field.name).or(field.default.as_ref()).cloned();
         let field = &FormField { default, ..field.clone() };
         let question = question_of(asked, at, field);
@@ -61,7 +61,7 @@ pub async fn ask(
                 terminal::ask(Arc::clone(&open), question, before, read, fold).await?
             }
         };
-        // What is typed between two fields was meant for the form, and not for the next message.
+        // Text typed between two fields was meant for the form, and not for the next message.
         before = Before::Dropped;
         match reply {
             Reply::Answer(Given::Value(value)) => _ = values.insert(field.name.clone(), value),
@@ -78,7 +78,7 @@ pub async fn ask(
     Ok(FormAnswer::answered(values))
 }
 
-/// Asks for what is not shown while it is typed.
+/// Asks for a secret, which is not shown while it is typed.
 async fn ask_secret(
     open: &Arc<OpenQuestion>,
     question: Dialog,
@@ -98,7 +98,7 @@ async fn ask_secret(
         };
         match std::str::from_utf8(secret.bytes()) {
             Ok("") if field.is_optional => return Ok(Reply::Answer(Given::Nothing)),
-            // Asked again: it needs an answer, and one that is text.
+            // Asks again, because an answer is needed, and it must be text.
             Ok("") | Err(_) => {}
             Ok(text) => return Ok(Reply::Answer(Given::Value(Value::from(text)))),
         }
@@ -144,7 +144,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog
     }
 }
 
-/// Makes the row that an answered field folds to; `None` if the user goes back.
+/// Builds the row that replaces an answered field. Returns `None` if the user goes back.
 fn folded(asked: &FormQuestion<'_>, field: &FormField, given: &Given) -> Option<Text> {
     let text = if field.text.is_empty() { &field.name } else { &field.text };
     let answer = match given {
@@ -158,7 +158,7 @@ fn folded(asked: &FormQuestion<'_>, field: &FormField, given: &Given) -> Option<
     Some(Text::new().dim(&exact_line(&row, terminal::size().1.saturating_sub(1))))
 }
 
-/// Returns an option as text: its label, its value if that differs from label and number, and its
+/// Formats an option: its label, its value if that differs from label and number, and its
 /// description.
 fn shown(option: &FieldOption, number: &str) -> String {
     let FieldOption { value, label, description } = option;
@@ -170,7 +170,7 @@ fn shown(option: &FieldOption, number: &str) -> String {
     if description.trim().is_empty() { name } else { format!("{name}: {description}") }
 }
 
-/// Says what can be typed, in jaato's own words.
+/// Describes the possible input, in jaato's own words.
 fn prompt_of(field: &FormField, is_first: bool) -> String {
     let numbers = |value: &Value| {
         let is = |option: &FieldOption| value.as_str() == Some(&option.value);
@@ -199,10 +199,10 @@ fn prompt_of(field: &FormField, is_first: bool) -> String {
     format!("{what}{enter}; {back}{DECLINE} declines:")
 }
 
-/// Reads the user's line for a field.
+/// Parses the user's line for a field.
 ///
 /// # Errors
-/// Says what is wanted.
+/// Describes the expected input.
 fn read_line(field: &FormField, is_first: bool, line: &str) -> Result<Given, String> {
     if line.ends_with(CTRL_C) || line == DECLINE {
         return Ok(Given::Declined);
@@ -252,7 +252,7 @@ fn chosen<'a>(options: &'a [FieldOption], words: &str) -> Option<&'a str> {
     found.map(|option| option.value.as_str())
 }
 
-/// Reads numbers and values, each once; commas separate values that contain blanks.
+/// Parses numbers and values, without duplicates. Commas separate values that contain blanks.
 fn read_several<'a>(options: &'a [FieldOption], line: &str) -> Option<Vec<&'a str>> {
     if line == NONE && chosen(options, NONE).is_none() {
         return Some(Vec::new());
@@ -311,7 +311,7 @@ mod tests {
             check(&choice, wrong, NONE_OF_THREE);
         }
         check(&choice, "", Err("it needs an answer; /decline declines"));
-        // What the list shows as 1 is meant, whatever the values are.
+        // The option that the list shows as 1 is meant, whatever the values are.
         check(&field(FieldKind::Choice, &["2", "1"], None), "1", value(json!("2")));
         check(&field(FieldKind::Choice, &colours, Some(json!("7"))), "", value(json!("7")));
         let mut labelled = field(FieldKind::Choice, &["prod", "PROD", "x"], None);

@@ -1,6 +1,7 @@
-//! What jaato asks the user at the terminal: each kind of prompt as rows, and its answers as lines.
+//! jaato's prompts for the user at the terminal: each kind of prompt as rows, and its answers as
+//! lines.
 //!
-//! Drawing and keys are the job of [`crate::terminal`]; who may ask when is that of [`crate::ask`].
+//! [`crate::terminal`] draws and reads keys. [`crate::ask`] decides who may ask when.
 
 pub mod form;
 pub mod permission;

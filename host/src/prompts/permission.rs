@@ -1,4 +1,4 @@
-//! The question whether a tool call may run, at the terminal.
+//! The permission prompt for a tool call at the terminal.
 
 mod answer;
 mod edited;
@@ -28,7 +28,7 @@ pub async fn ask(
     loop {
         let (question, form) = match question_of(prompt, Form::Full) {
             full if full.fits() => (full, Form::Full),
-            // The call comes before all that could be answered.
+            // The call is more important than the answers.
             _ => (question_of(prompt, Form::Short), Form::Short),
         };
         let read = |line: &str| read_answer(line, prompt, form);
@@ -39,7 +39,7 @@ pub async fn ask(
         let said = terminal::ask(Arc::clone(&open), question, before, read, fold).await?;
         match said {
             Reply::Answer(TypedAnswer::Answer(answer)) => return Ok(Reply::Answer(answer)),
-            // The terminal has become smaller: there is room for less.
+            // The terminal has become smaller, so there is room for less.
             Reply::Nobody(_)
                 if form == Form::Full
                     && !question_of(prompt, Form::Full).finds_room()
@@ -50,7 +50,7 @@ pub async fn ask(
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
             Reply::Answer(TypedAnswer::Edit) => {}
         }
-        // What is typed between two questions was meant for the call, not for the next message.
+        // Text typed between two prompts was meant for the call, not for the next message.
         before = Before::Dropped;
         match edited::ask(&open, &prompt.arguments).await? {
             Reply::Answer(Some(arguments)) => {

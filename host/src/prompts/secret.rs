@@ -1,4 +1,4 @@
-//! Reads a secret line at the terminal: it is not shown, kept or reported.
+//! Reads a secret line at the terminal, without showing, storing or reporting it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,22 +11,22 @@ use nix::sys::termios::{
 
 use crate::terminal::{Keyboard, OpenQuestion, Text, keyboard, something_is_typed};
 
-/// Bytes of a secret: the terminal of a program that reads lines takes no longer one, and says
-/// nothing of what it drops.
+/// The most bytes of a secret. The terminal of a program that reads lines accepts no longer line,
+/// and does not report what it drops.
 const SECRET_BYTES_MAX: usize = 4095;
 
-/// What came of it.
+/// The result.
 pub enum Hidden {
-    /// The line, without its end. It has room for that.
+    /// The line, without its end, but with room for it.
     Typed(Secret),
     /// The user declined.
     Declined,
 }
 
-/// Shows a question and reads the answer. Dropping the future leaves the terminal as it was.
+/// Shows a question and reads the answer. Dropping the future restores the terminal.
 ///
 /// # Errors
-/// When the terminal is gone, or does not hide what is typed.
+/// When the terminal is gone, or does not hide the input.
 pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<Hidden> {
     let _quiet = Quiet::begin()?;
     open.say_open(question)?;
@@ -46,8 +46,8 @@ pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<Hidden> {
             Step::More => {}
             Step::TooLong => {
                 let again = format!(
-                    "\nlonger than {SECRET_BYTES_MAX} bytes, which no terminal takes as one line: nothing of it was \
-                     handed over"
+                    "\nlonger than {SECRET_BYTES_MAX} bytes, the most that a terminal takes in \
+                     one line: nothing was sent"
                 );
                 open.say(&Text::new().plain(&again))?;
                 open.say_open(question)?;
@@ -59,12 +59,12 @@ pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<Hidden> {
     }
 }
 
-/// A line that is typed blindly.
+/// A line that is typed without echo.
 struct Line {
     secret: Secret,
-    /// Inside of what a key like an arrow sends.
+    /// The state within the sequence of a key such as an arrow.
     key: Key,
-    /// Whether more was typed than fits; the text is then incomplete.
+    /// Whether more was typed than fits, so that the text is incomplete.
     is_too_long: bool,
 }
 
@@ -75,12 +75,12 @@ enum Key {
     Sequence,
 }
 
-/// What a byte comes to.
+/// The result of a byte.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     More,
     Done,
-    /// The line is over, and none.
+    /// The line is complete, but not valid.
     TooLong,
     Declined,
 }
@@ -110,24 +110,23 @@ impl Line {
                 self.is_too_long = false;
             }
             (Key::Plain, b' '.. | b'\t') if self.secret.bytes().len() < SECRET_BYTES_MAX => {
-                // There is room: it was counted.
+                // This cannot fail, because the room was checked.
                 let _ = self.secret.push(byte);
             }
-            // Where it ended is not known any more, so that nothing can be taken back of it but
-            // all.
+            // The position of the end is unknown now, so only the whole line can be deleted.
             (Key::Plain, b' '.. | b'\t') => self.is_too_long = true,
             (Key::Plain, _) => {}
         }
         Step::More
     }
 
-    /// Takes the last character back, with all of its bytes.
+    /// Deletes the last character, with all its bytes.
     fn take_back(&mut self) {
         while self.secret.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
     }
 }
 
-/// A terminal that shows nothing of what is typed. Dropping it makes it as it was.
+/// A terminal without echo. Dropping it restores the terminal.
 struct Quiet {
     keyboard: Keyboard,
     before: Termios,
@@ -138,12 +137,12 @@ impl Quiet {
         let keyboard = keyboard();
         let before = tcgetattr(&keyboard)?;
         let mut quiet = before.clone();
-        // Ctrl-C comes as a key: it declines, and does not end what else goes on.
+        // Ctrl-C arrives as a key, which declines, instead of ending other work.
         quiet.local_flags &=
             !(LocalFlags::ECHO | LocalFlags::ECHONL | LocalFlags::ICANON | LocalFlags::ISIG);
         quiet.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
         quiet.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
-        // What was typed before the question was seen is no answer to it.
+        // Text typed before the question was visible is not an answer to it.
         tcflush(&keyboard, FlushArg::TCIFLUSH)?;
         tcsetattr(&keyboard, SetArg::TCSANOW, &quiet)?;
         Ok(Self { keyboard, before })
@@ -152,7 +151,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // A terminal that is gone needs no restoring.
         let _ = tcsetattr(&self.keyboard, SetArg::TCSANOW, &self.before);
     }
 }

@@ -7,29 +7,29 @@ use jaato_runtime::visible;
 
 use crate::terminal::{self, Before, Dialog, Look, Manner, Reply, Text, Value, exact_line};
 
-/// Names that are listed of one kind. Someone may have made thousands.
+/// The most names that are listed of one kind, because a workspace may contain thousands.
 const NAMES_MAX: usize = 1000;
 
-/// Longest item that is shown whole.
+/// The longest item that is shown completely.
 const ITEM_BYTES_MAX: usize = 2000;
 
 /// The explanation of the answers.
-const HELP: &str = "1, y: jaato reads these files as they are; they can give the model instructions,\n\
-    start servers and allow commands; a change to one of them withdraws the trust\n\
-    if variables are listed, they are sent to these servers, until an entry changes\n\
-    2, n: jaato works without them, and does not ask again until they change;\n\
+const HELP: &str = "1, y: trust these files in their current state; they can give the model instructions,\n\
+    start servers and allow commands; if one of them changes, the trust ends\n\
+    if variables are listed, these servers get them until an entry changes\n\
+    2, n: ignore these files, and do not ask again until they change;\n\
     `jaato trust` trusts them later, `jaato trust --no-variables` without the variables";
 
-/// Something that a workspace brings, and that works only if the user trusts the workspace.
+/// A feature of a workspace that works only if the user trusts it.
 #[derive(Debug)]
 pub struct Brings {
-    /// What it is: `instructions for the model`.
+    /// Its name: `instructions for the model`.
     pub what: String,
-    /// Each of its kind: names of files, command lines, rules.
+    /// Its items: names of files, command lines, rules.
     pub items: Vec<String>,
 }
 
-/// What the user says.
+/// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustAnswer {
     /// The workspace is trusted as it is.
@@ -54,7 +54,10 @@ fn question_of(root: &str, brings: &[Brings]) -> Dialog {
         subject: visible::name(root).into_owned(),
         values: brings.iter().map(value_of).collect(),
         details: Vec::new(),
-        notes: vec![(Look::Yellow, "! Only if you know who wrote these files.".to_owned())],
+        notes: vec![(
+            Look::Yellow,
+            "warning: trust it only if you know who wrote these files".to_owned(),
+        )],
         answers: vec!["Yes, use them".to_owned(), "No, work without them".to_owned()],
         prompt: String::new(),
         begun: String::new(),
@@ -67,8 +70,8 @@ fn value_of(brings: &Brings) -> Value {
 }
 
 impl Brings {
-    /// Returns a line for each item, as a terminal can show it. Both the number of lines and their
-    /// lengths are bounded.
+    /// Returns a line for each item, safe for a terminal. Both the number and the length of the
+    /// lines are limited.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.items.iter().take(NAMES_MAX).map(|item| bounded(&visible::name(item))).collect();
@@ -79,7 +82,7 @@ impl Brings {
     }
 }
 
-/// Shortens a long item in its middle, because what matters may stand at its end.
+/// Shortens a long item in its middle, because its end may be important.
 fn bounded(item: &str) -> String {
     if item.len() <= ITEM_BYTES_MAX {
         return item.to_owned();

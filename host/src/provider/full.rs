@@ -1,8 +1,8 @@
 //! `jaato provider check NAME --full`: twelve checks against a real vendor, in a table for a bug
 //! report.
 //!
-//! A check that the vendor gave no occasion for says so and does not pass. All of them together
-//! stop at a cost of [`COST_MAX_MICROS`], as far as the price is known.
+//! A check that could not be provoked says so and does not pass. All checks together stop at a cost
+//! of [`COST_MAX_MICROS`], as far as the price is known.
 
 use std::fs;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ use super::{failed, one_line};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report;
 
-/// Most that all checks may cost, in millionths of a US dollar.
+/// The most that all checks may cost, in millionths of a US dollar.
 const COST_MAX_MICROS: u64 = 100_000;
 
-/// Largest context window that the check of a full one fills: a server that takes the request after
-/// all bills it.
+/// The largest context window that the overflow check fills, because a server that accepts the
+/// request anyway bills it.
 const WINDOW_TOKENS_MAX: u64 = 33_000;
 
-/// How soon a cancelled turn must be over.
+/// How quickly a cancelled turn must end.
 const CANCEL_MAX: Duration = Duration::from_secs(5);
 
 /// How far the model counts in the check of a long answer.
 const COUNTED: u32 = 200;
 
-/// Sentences of the long system prompt: some 4,500 tokens, which every vendor caches.
+/// The sentences of the long system prompt: some 4,500 tokens, which every vendor caches.
 const SENTENCES: u32 = 300;
 
 /// An image of 64 x 64 red pixels.
@@ -50,13 +50,13 @@ const BOTH: &str = "Call the tool `get_environment` twice at the same time: once
 const THINK: &str = "Work out 17 * 23 step by step in your thoughts. Then call the tool \
                      `get_environment` with the aspect `os`, and say the product and the system.";
 
-/// What came of a check.
+/// The result of a check.
 enum Found {
     Passed(String),
     Failed(String),
-    /// The vendor gave no occasion for it.
+    /// The vendor's server did not show the behaviour.
     NotProvoked(String),
-    /// The provider or the model does not take it.
+    /// The provider or the model does not support it.
     NotOffered(String),
 }
 
@@ -87,7 +87,8 @@ pub(super) async fn run(
     }
 }
 
-/// What an error means for a check: one that the cost ended says nothing of the vendor.
+/// Returns the meaning of an error for a check. An error because of the cost limit says nothing
+/// about the vendor.
 fn broken(error: &Error) -> Found {
     match error.kind {
         ErrorKind::LimitReached => Found::NotProvoked(one_line(&error.message)),
@@ -105,23 +106,23 @@ struct Checks<'a> {
     tokens: u64,
     cost_micro_usd: u64,
     is_cost_known: bool,
-    /// A conversation that a later check goes on with.
+    /// A conversation that a later check continues.
     earlier: Vec<Arc<Entry>>,
 }
 
-/// What the events of all checks show.
+/// Observations from the events of all checks.
 #[derive(Default)]
 struct Watch {
-    /// Calls since the last request, and the most of one request.
+    /// The calls since the last request, and the most of one request.
     calls: AtomicU32,
     calls_most: AtomicU32,
     calls_failed: AtomicU32,
     has_thought: AtomicBool,
     notices: Mutex<String>,
-    /// A refusal for the rate, and the wait that followed.
+    /// The wait that followed a rate limit error.
     rate: Mutex<Option<u64>>,
     cached_tokens: AtomicU64,
-    /// Is cancelled by the first word of an answer.
+    /// Cancelled by the first word of an answer.
     stop_at_first: Mutex<Option<(Cancel, Option<Instant>)>>,
 }
 
@@ -185,7 +186,7 @@ impl<'a> Checks<'a> {
         }
     }
 
-    /// Asks for a word: without that nothing else is worth asking.
+    /// Asks for a word. If that fails, other checks make no sense.
     async fn text(&mut self) -> Option<Error> {
         let begun = self.begin();
         let mut session = match self.session(self.options()) {
@@ -212,7 +213,7 @@ impl<'a> Checks<'a> {
         self.long().await;
         self.odd_names().await;
         self.resume().await;
-        // Last, because any of the others may have met it.
+        // Last, because any of the others may have met a rate limit.
         let begun = self.begin();
         let met = *self.watch.rate.lock();
         let found = match met {
@@ -343,18 +344,20 @@ impl<'a> Checks<'a> {
                 Found::Failed(format!("the next message fails: {}", one_line(&error.message)))
             }
             (TurnOutcome::Cancelled, None) if took <= CANCEL_MAX => Found::Passed(format!(
-                "over in {} ms, and the next message works",
+                "stopped in {} ms, and the next message works",
                 took.as_millis()
             )),
             (TurnOutcome::Cancelled, None) => {
-                Found::Failed(format!("over only after {:.1} s", took.as_secs_f64()))
+                Found::Failed(format!("stopped only after {:.1} s", took.as_secs_f64()))
             }
-            (_, None) => Found::NotProvoked("the answer was whole before it was cancelled".into()),
+            (_, None) => {
+                Found::NotProvoked("the answer was complete before it was cancelled".into())
+            }
         };
         self.end("cancel", begun, Some(&session), found);
     }
 
-    /// Sends more than the window holds, past what makes room for it.
+    /// Sends more than the window holds, bypassing the code that makes room for it.
     async fn overflow(&mut self) {
         let begun = self.begin();
         let session = self.session(self.options());
@@ -435,12 +438,12 @@ impl<'a> Checks<'a> {
         let found = match &report.error {
             Some(error) => broken(error),
             None if is_whole => Found::Passed(format!("all {COUNTED} numbers came")),
-            None => Found::Failed(format!("{} numbers came of {COUNTED}", numbers.len())),
+            None => Found::Failed(format!("{} numbers of {COUNTED} came", numbers.len())),
         };
         self.end("long output", begun, Some(&session), found);
     }
 
-    /// Goes on with a conversation whose tool, ids and arguments have names that vendors refuse.
+    /// Continues a conversation whose tool, ids and arguments have names that vendors refuse.
     async fn odd_names(&mut self) {
         let begun = self.begin();
         let name = "mcp__srv__read.file/über-largest_name_of_a_tool_that_anybody_has_seen_so_far";
@@ -486,7 +489,7 @@ impl<'a> Checks<'a> {
         self.end(name, begun, Some(&session), found);
     }
 
-    /// Asks one thing in a session of its own.
+    /// Asks one prompt in its own session.
     async fn ask(
         &mut self,
         name: &'static str,
@@ -503,7 +506,7 @@ impl<'a> Checks<'a> {
         let mut options = SessionOptions::unattended(Arc::clone(&self.watch) as _);
         options.allow_all = true;
         options.model = Some(self.model.to_string());
-        // Where nobody knows a price, a cap on cost would refuse every request.
+        // If the price is unknown, a cap on cost would refuse every request.
         if self.is_cost_known && self.cost_micro_usd > 0 {
             let left = COST_MAX_MICROS.saturating_sub(self.cost_micro_usd);
             options.caps = Caps { cost: Some(Dollars::of_micros(left)), ..Caps::default() };
@@ -520,7 +523,7 @@ impl<'a> Checks<'a> {
         Instant::now()
     }
 
-    /// Returns the session, or notes why there is none.
+    /// Returns the session, or records why there is none.
     fn begun(
         &mut self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Shows one terminal live, and types there where that was asked for.
+//! Shows one terminal live, and types there if requested.
 
 use std::io;
 
@@ -13,42 +13,42 @@ use super::tty::{Tty, keys};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, terminal};
 
-/// The key that leaves, whatever else keys do: Ctrl-].
+/// The key that always leaves: Ctrl-].
 const LEAVE: u8 = 0x1d;
 
-/// Keys that leave where nothing is typed: Ctrl-C, q.
+/// Keys that leave if keys are not typed: Ctrl-C, q.
 const LEAVE_LOOKING: [u8; 2] = [0x03, b'q'];
 
-/// What somebody joins a terminal for.
+/// The purpose of joining a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To see it.
+    /// To watch it.
     Look,
-    /// To see it and type there.
+    /// To watch it and type there.
     Type,
 }
 
-/// How it came to an end.
+/// How it ended.
 enum End {
-    /// The person left.
+    /// The user left.
     Left,
-    /// A signal said so.
+    /// A signal ended it.
     Signal,
     /// The model's terminal has ended.
     Ended,
     /// Its host is gone.
     Gone,
-    /// The host would not.
+    /// The host refused.
     Refused(String),
 }
 
-/// What there is to be seen.
+/// The shown state.
 struct Shown {
     screen: Screen,
     cursor: Option<(u16, u16)>,
     is_alive: bool,
     command: String,
-    /// What went wrong with what was typed.
+    /// The problem with the typed text.
     trouble: Option<String>,
 }
 
@@ -56,9 +56,9 @@ struct Shown {
 pub async fn attach(found: &FoundTerminal, purpose: Purpose) -> Outcome {
     let is_live = terminal::input_is_terminal() && terminal::output_is_terminal();
     if purpose == Purpose::Type && !is_live {
-        let text = "standard input and output must be a terminal to type in another one";
+        let text = "`--type` is refused: standard input and output must be a terminal";
         return Err(Failure::new(Exit::Usage, text)
-            .hint("without `--type` the screen is printed as it is at this moment"));
+            .hint("without `--type`, jaato prints the current screen"));
     }
     let name = found.listed.full_name();
     let lost =
@@ -83,7 +83,7 @@ pub async fn attach(found: &FoundTerminal, purpose: Purpose) -> Outcome {
     }
 }
 
-/// Prints the screen as it is, as text.
+/// Prints the current screen as text.
 async fn print(joined: &mut Joined) -> io::Result<Result<End, Failure>> {
     while let Some(reply) = joined.next().await? {
         match reply {
@@ -101,8 +101,8 @@ async fn print(joined: &mut Joined) -> io::Result<Result<End, Failure>> {
     Ok(Ok(End::Gone))
 }
 
-/// Shows the terminal until the person leaves, or something ends it. The person's own is as it was
-/// then.
+/// Shows the terminal until the user leaves, or something ends it. Then restores the user's own
+/// terminal.
 async fn show(joined: &mut Joined, name: &str, purpose: Purpose) -> io::Result<End> {
     let mut signals = Signals::listen()?;
     let mut tty = Tty::take()?;
@@ -142,7 +142,7 @@ async fn show(joined: &mut Joined, name: &str, purpose: Purpose) -> io::Result<E
                 Told::NewSize => {}
                 Told::Stop => {
                     tty.give_back();
-                    // Stands still here until it is told to go on.
+                    // Stops here until the process is continued.
                     raise(Signal::SIGSTOP)?;
                     tty.take_again()?;
                     drawn.forget();
@@ -162,7 +162,7 @@ async fn show(joined: &mut Joined, name: &str, purpose: Purpose) -> io::Result<E
     }
 }
 
-/// Tells what of the keys is typed, and whether one of them leaves.
+/// Returns the keys to type, and whether one of them leaves.
 fn sort(bytes: &[u8], purpose: Purpose) -> (&[u8], bool) {
     let leaves =
         |byte: &u8| *byte == LEAVE || (purpose == Purpose::Look && LEAVE_LOOKING.contains(byte));
@@ -178,7 +178,7 @@ impl Shown {
     fn of(screen: TerminalScreen, ansi: &str) -> Self {
         let TerminalScreen { rows, columns, cursor, is_alive, command, lines, .. } = screen;
         let lines = lines.join("\r\n");
-        // What is drawn without its colours is better than nothing.
+        // A screen without colours is better than nothing.
         let ansi = if ansi.is_empty() { &lines } else { ansi };
         let cursor = cursor.map(|(row, column)| {
             (row.min(rows.saturating_sub(1)), column.min(columns.saturating_sub(1)))
@@ -198,14 +198,14 @@ impl Shown {
     }
 }
 
-/// What the system tells.
+/// A signal from the system.
 enum Told {
     End,
     NewSize,
     Stop,
 }
 
-/// Signals that would leave the terminal as no shell can use it, or change its size.
+/// Signals that would leave the terminal unusable for a shell, or change its size.
 struct Signals {
     interrupt: SignalStream,
     terminate: SignalStream,

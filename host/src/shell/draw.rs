@@ -1,12 +1,11 @@
-//! Draws a screen into the person's terminal, as much of it as there is room for, above a line that
-//! says what it is.
+//! Draws as much of a screen as fits into the user's terminal, above a status line.
 
 use std::fmt::Write as _;
 
 use super::screen::{Cell, Look, Modes, Screen};
 use crate::terminal::exact_line;
 
-/// How large the person's terminal is.
+/// The size of the user's terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// Lines.
@@ -15,19 +14,19 @@ pub struct Room {
     pub columns: usize,
 }
 
-/// What is to be seen.
+/// The content to show.
 pub struct Frame<'a> {
     /// The model's terminal.
     pub screen: &'a Screen,
-    /// Its cursor, where that is shown.
+    /// Its cursor, if that is shown.
     pub cursor: Option<(u16, u16)>,
     /// The line at the bottom.
     pub status: &'a str,
-    /// Whether the person types there: keys then send what its program wants.
+    /// Whether the user types there. Keys then send the sequences that its program wants.
     pub types: bool,
 }
 
-/// What was drawn last: only what changed is drawn again.
+/// The last drawn state, so that only changes are drawn.
 #[derive(Default)]
 pub struct Drawn {
     room: Option<Room>,
@@ -36,12 +35,12 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    /// Forgets what was drawn: all of it is drawn again.
+    /// Forgets the drawn state, so that everything is drawn again.
     pub fn forget(&mut self) {
         *self = Self { modes: self.modes, ..Self::default() };
     }
 
-    /// Writes what makes the person's terminal show the frame.
+    /// Returns the sequences that make the user's terminal show the frame.
     pub fn draw(&mut self, room: Room, frame: &Frame<'_>) -> String {
         let mut out = String::from("\x1b[?25l");
         if self.room != Some(room) {
@@ -56,7 +55,7 @@ impl Drawn {
         lines.push(status(frame.status, room.columns));
         for (at, line) in lines.iter().enumerate() {
             if self.lines.get(at) != Some(line) {
-                // Writing to a text does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "\x1b[{};1H{line}", at + 1);
             }
         }
@@ -85,14 +84,14 @@ impl Drawn {
     }
 }
 
-/// Returns which cell is at the top left: the first, unless the cursor would not be seen.
+/// Returns the cell at the top left: the first one, unless the cursor would be invisible.
 fn corner(room: Room, cursor: Option<(u16, u16)>) -> (usize, usize) {
     let Some((row, column)) = cursor else { return (0, 0) };
     let past = |at: u16, there: usize| (usize::from(at) + 1).saturating_sub(there.max(1));
     (past(row, room.rows.saturating_sub(1)), past(column, room.columns))
 }
 
-/// Writes so many columns of a row; the rest of the line is blank.
+/// Formats this many columns of a row. The rest of the line is blank.
 fn line(screen: &Screen, row: usize, left: usize, columns: usize) -> String {
     let cells = screen.row(row);
     let is_blank = |cell: &Cell| cell.text == " " && cell.look == Look::default();
@@ -104,7 +103,7 @@ fn line(screen: &Screen, row: usize, left: usize, columns: usize) -> String {
         if taken + cell.width.max(1) > columns {
             break;
         }
-        // Its first half is outside.
+        // The first half of the character is outside.
         let is_cut = at == left && cell.width == 0;
         if cell.width == 0 && !is_cut {
             continue;
@@ -123,7 +122,7 @@ fn line(screen: &Screen, row: usize, left: usize, columns: usize) -> String {
     line
 }
 
-/// Writes the line at the bottom, to its end.
+/// Formats the line at the bottom, in full width.
 fn status(text: &str, columns: usize) -> String {
     let text = exact_line(text, columns);
     let pad = columns.saturating_sub(console::measure_text_width(&text));
@@ -134,7 +133,7 @@ fn status(text: &str, columns: usize) -> String {
 mod tests {
     use super::*;
 
-    /// What a terminal of that size would show.
+    /// Returns what a terminal of that size would show.
     fn seen(room: Room, drawn: &mut Drawn, frame: &Frame<'_>) -> Vec<String> {
         let out = drawn.draw(room, frame);
         let (rows, columns) = (room.rows.try_into().unwrap(), room.columns.try_into().unwrap());
@@ -157,7 +156,7 @@ mod tests {
         check((6, 10), ansi, None, &["one", "two", "three", "four 678", "", "status"]);
         check((5, 8), ansi, None, &["one", "two", "three", "four 678", "status"]);
         check((3, 4), ansi, None, &["one", "two", "sta…"]);
-        // The cursor is always there.
+        // The cursor is always visible.
         check((3, 4), ansi, Some((3, 7)), &["e", " 678", "sta…"]);
         check((1, 8), ansi, Some((0, 0)), &["status"]);
     }

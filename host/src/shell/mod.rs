@@ -1,8 +1,7 @@
-//! `jaato shell`: the terminals of models, for the person: a list, and a live look with or without
-//! typing.
+//! `jaato shell`: lists the terminals of models, and shows one live, with or without typing.
 //!
-//! It speaks to the hosts of the same user through their sockets; no plugin is looked for and
-//! nothing is run.
+//! It connects to the hosts of the same user through their sockets, without searching for plugins
+//! or running anything.
 
 mod attach;
 mod draw;
@@ -19,7 +18,7 @@ use crate::report;
 
 pub use attach::Purpose;
 
-/// Terminals that are named where a name fits several.
+/// How many terminals are listed if a name fits several.
 const NAMED_MAX: usize = 8;
 
 /// Lists the terminals of all hosts of this user.
@@ -64,7 +63,7 @@ pub async fn list(as_json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Shows a terminal live, or once where nobody sees it live.
+/// Shows a terminal live, or once if the output is not live.
 pub async fn attach(name: &str, purpose: Purpose) -> Outcome {
     let found = find().await?;
     let chosen = choose(name, &found.terminals);
@@ -76,14 +75,15 @@ pub async fn attach(name: &str, purpose: Purpose) -> Outcome {
 
 async fn find() -> Result<FoundTerminals, Failure> {
     if inside_session(&jaato_runtime::config::Variables::of_process()) {
-        let text = "terminals are not joined from inside a session";
-        return Err(Failure::new(Exit::Limit, text)
-            .hint("a person joins from a terminal that no model has"));
+        let text = "a session cannot join a terminal";
+        return Err(
+            Failure::new(Exit::Limit, text).hint("join it from a terminal that no model uses")
+        );
     }
     Ok(find_terminals(&Folders::of_user()).await)
 }
 
-/// Finds the one terminal that a name fits: the whole of it, or else a part.
+/// Finds the one terminal with this name, or else with a name that contains it.
 fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal, Failure> {
     let names: Vec<String> = all.iter().map(|it| it.listed.full_name()).collect();
     match candidates(name, &names)[..] {
@@ -91,7 +91,7 @@ fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal,
         [] => {
             let failure = Failure::new(Exit::Usage, format!("there is no terminal `{name}`"));
             Err(if names.is_empty() {
-                failure.hint("no model has one at this moment; `jaato shell list` lists them")
+                failure.hint("no model has a terminal at the moment; `jaato shell list` lists them")
             } else {
                 failure.hint("`jaato shell list` lists them")
             })
@@ -102,13 +102,13 @@ fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal,
             if several.len() > NAMED_MAX {
                 named.push(format!("{} more", several.len() - NAMED_MAX));
             }
-            let text = format!("`{name}` fits {} terminals", several.len());
+            let text = format!("`{name}` matches {} terminals", several.len());
             Err(Failure::new(Exit::Usage, text).hint(named.join(", ")))
         }
     }
 }
 
-/// Returns which names are this one, or else which hold it.
+/// Returns the names that are equal to this one, or else those that contain it.
 fn candidates(name: &str, names: &[String]) -> Vec<usize> {
     let those = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {
         (0..names.len()).filter(|at| fits(&names[*at])).collect()
@@ -117,7 +117,7 @@ fn candidates(name: &str, names: &[String]) -> Vec<usize> {
     if exact.is_empty() { those(&|it| it.contains(name)) } else { exact }
 }
 
-/// Writes an age as people say it.
+/// Formats an age for users.
 fn age(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {

@@ -1,8 +1,8 @@
-//! Reads a screen that is given as ANSI text into cells: what is drawn of it is ours, so that no
-//! plugin and no program can drive the person's terminal.
+//! Parses a screen in ANSI text into cells. It is redrawn from these, so that no plugin and no
+//! program can control the user's terminal.
 //!
-//! It understands what draws a screen: text, colours, moves, erasing. Everything else (titles,
-//! clipboards, queries) is passed over.
+//! It supports the sequences that draw a screen: text, colours, moves, erasing. All others (titles,
+//! clipboards, queries) are skipped.
 
 use std::fmt::Write as _;
 use std::iter::Peekable;
@@ -11,17 +11,17 @@ use std::str::Chars;
 use console::measure_text_width;
 use jaato_runtime::visible;
 
-/// Tells whether a sign is not seen or turns others around. Those that join stay: they share the
-/// cell of what they join.
+/// Returns true if a character is invisible or changes the direction of others. Joiners do not
+/// count, because they share the cell of the characters that they join.
 fn hides(sign: char) -> bool {
     let joins = matches!(sign, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
     visible::is_invisible(sign) && !joins
 }
 
-/// Numbers in one sequence, at most. More are passed over.
+/// The most numbers in one sequence. Further ones are skipped.
 const NUMBERS_MAX: usize = 32;
 
-/// Signs that join one cell (accents, joined emoji), at most.
+/// The most characters that join one cell (accents, joined emoji).
 const JOINED_MAX: usize = 16;
 
 /// A colour.
@@ -33,7 +33,7 @@ enum Colour {
     Rgb(u8, u8, u8),
 }
 
-/// How a cell looks.
+/// The look of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Look {
     foreground: Colour,
@@ -45,22 +45,22 @@ pub struct Look {
 /// A cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// What is there; nothing behind a wide sign.
+    /// Its text. Empty for the second half of a wide character.
     pub text: String,
-    /// Columns that it takes.
+    /// Its width in columns.
     pub width: usize,
     /// How it looks.
     pub look: Look,
 }
 
-/// What keys are to send and pastes to look like, as the program on the terminal wants it.
+/// The key sequences and the form of pastes that the program on the terminal wants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// Arrows are told from cursor moves.
+    /// Arrow keys send their own sequences instead of cursor moves.
     pub application_cursor: bool,
-    /// The number pad is told from digits.
+    /// The number pad sends its own sequences instead of digits.
     pub application_keypad: bool,
-    /// What is pasted is told from what is typed.
+    /// Pasted text is marked.
     pub bracketed_paste: bool,
 }
 
@@ -71,21 +71,21 @@ pub struct Screen {
     columns: usize,
     cells: Vec<Vec<Cell>>,
     row: usize,
-    /// May be one past the last column: the next sign then begins the next row.
+    /// May be one past the last column. The next character then begins the next row.
     column: usize,
     saved: (usize, usize),
     look: Look,
-    /// What the program wants of the terminal.
+    /// The modes that the program has set.
     pub modes: Modes,
 }
 
 impl Look {
-    /// Writes the sequence that turns it on, whatever was on.
+    /// Writes the sequence that sets this look, whatever was set before.
     pub fn write(self, to: &mut String) {
         to.push_str("\x1b[0");
         for flag in 1..=9 {
             if self.flags & (1 << flag) != 0 {
-                // Writing to a text does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(to, ";{flag}");
             }
         }
@@ -102,7 +102,7 @@ impl Look {
         to.push('m');
     }
 
-    /// Takes the numbers of a sequence.
+    /// Applies the numbers of a sequence.
     fn take(&mut self, numbers: &[u16]) {
         let mut numbers = numbers.iter().copied();
         while let Some(number) = numbers.next() {
@@ -130,7 +130,7 @@ fn indexed(number: u16) -> Colour {
     Colour::Indexed(u8::try_from(number).unwrap_or_default())
 }
 
-/// Reads the rest of a colour that is one of 256, or made of three.
+/// Parses the rest of a colour of 256, or of three components.
 fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<Colour> {
     let kind = numbers.next()?;
     let mut byte = || numbers.next().and_then(|number| u8::try_from(number).ok());
@@ -142,7 +142,7 @@ fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<Colour> {
 }
 
 impl Screen {
-    /// Reads a screen of this size.
+    /// Parses a screen of this size.
     pub fn read(rows: u16, columns: u16, ansi: &str) -> Self {
         let (rows, columns) = (usize::from(rows).max(1), usize::from(columns).max(1));
         let mut screen = Self {
@@ -160,7 +160,7 @@ impl Screen {
             match sign {
                 '\x1b' => screen.escape(&mut signs),
                 '\r' => screen.column = 0,
-                // Lines may end with this alone.
+                // Lines may end with only this character.
                 '\n' => (screen.row, screen.column) = ((screen.row + 1).min(rows - 1), 0),
                 '\x08' => screen.column = screen.column.saturating_sub(1),
                 '\t' => screen.column = ((screen.column / 8 + 1) * 8).min(columns - 1),
@@ -171,7 +171,7 @@ impl Screen {
         screen
     }
 
-    /// Returns the cells of a row; none past the last.
+    /// Returns the cells of a row. Empty after the last row.
     pub fn row(&self, row: usize) -> &[Cell] {
         self.cells.get(row).map_or(&[], Vec::as_slice)
     }
@@ -191,7 +191,7 @@ impl Screen {
             (self.row, self.column) = (self.row + 1, 0);
         }
         let (row, column, look) = (self.row, self.column, self.look);
-        // Half of a wide sign is nothing.
+        // Half of a wide character is blank.
         self.clear(row, column, column + width);
         self.cells[row][column] = Cell { text: sign.to_string(), width, look };
         for tail in 1..width {
@@ -200,7 +200,7 @@ impl Screen {
         self.column += width;
     }
 
-    /// Adds a sign without a width to the one before it.
+    /// Adds a zero-width character to the previous one.
     fn join(&mut self, sign: char) {
         let before = self.cells[self.row][..self.column.min(self.columns)].iter_mut();
         if let Some(cell) = before.rev().find(|cell| cell.width > 0)
@@ -210,7 +210,7 @@ impl Screen {
         }
     }
 
-    /// Makes cells blank, and the other half of a wide sign with them.
+    /// Makes cells blank, with the other half of a wide character.
     fn clear(&mut self, row: usize, from: usize, to: usize) {
         let look = Look { background: self.look.background, ..Look::default() };
         let (mut from, mut to) = (from.min(self.columns), to.min(self.columns));
@@ -239,7 +239,7 @@ impl Screen {
         }
     }
 
-    /// Reads a control sequence and does what draws.
+    /// Parses a control sequence, and applies it if it draws.
     fn sequence(&mut self, signs: &mut Peekable<Chars<'_>>) {
         let mark = signs.next_if(|sign| matches!(sign, '<'..='?'));
         let mut numbers: Vec<u16> = vec![0];
@@ -252,12 +252,12 @@ impl Screen {
                         *number = number.saturating_mul(10).saturating_add(value);
                     }
                 }
-                // Colours may have their parts behind colons.
+                // Colours may have their components after colons.
                 Some(';' | ':') if numbers.len() < NUMBERS_MAX => numbers.push(0),
                 Some(';' | ':') => {}
                 Some(' '..='/') => is_plain = false,
                 Some(last @ '@'..='~') => break last,
-                // Nothing that ends is a sequence without an end.
+                // The sequence has no valid end.
                 Some(_) | None => return,
             }
         };
@@ -280,7 +280,7 @@ impl Screen {
 
     fn command(&mut self, last: char, numbers: &[u16]) {
         let number = |at: usize| usize::from(numbers.get(at).copied().unwrap_or_default());
-        // Most count from 1, where 0 and nothing are 1.
+        // Most numbers count from 1, and 0 or a missing one means 1.
         let count = |at: usize| number(at).max(1);
         let (rows, columns) = (self.rows, self.columns);
         let column = self.column.min(columns - 1);
@@ -332,7 +332,7 @@ fn blank(look: Look) -> Cell {
     Cell { text: " ".to_owned(), width: 1, look }
 }
 
-/// Passes over a text that is for the terminal itself: a title, a clipboard's content.
+/// Skips a string for the terminal itself: a title, or a clipboard's content.
 fn skip_string(signs: &mut Peekable<Chars<'_>>) {
     while let Some(sign) = signs.next() {
         match sign {

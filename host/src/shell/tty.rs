@@ -1,5 +1,5 @@
-//! The person's own terminal, while it shows another: taken over as a whole, and given back as it
-//! was.
+//! The user's own terminal while it shows another one: taken over completely, and restored
+//! afterwards.
 
 use std::io::{self, Read as _};
 
@@ -9,26 +9,26 @@ use tokio::sync::mpsc;
 use super::draw::Room;
 use crate::terminal::{self, Channel};
 
-/// A screen of its own, so that what was there is there again in the end.
+/// Switches to the alternate screen, so that the previous content returns at the end.
 const BEGIN: &str = "\x1b[?1049h\x1b[0m\x1b[2J";
 
-/// Everything that may have been switched, as it is in a shell.
+/// Resets all modes that may have changed, to those of a shell.
 const END: &str = "\x1b[0m\x1b[?1l\x1b>\x1b[?2004l\x1b[?25h\x1b[?1049l";
 
-/// Pieces of what was typed that wait.
+/// How many pieces of input wait.
 const TYPED_WAITING_MAX: usize = 16;
 
-/// The person's terminal. Dropping it gives it back, also when the program panics.
+/// The user's terminal. Dropping it restores it, even if the program panics.
 pub struct Tty {
     before: Termios,
     is_taken: bool,
 }
 
 impl Tty {
-    /// Takes it over: every key comes as it is typed, and nothing is shown but what is drawn.
+    /// Takes it over: each key arrives as it is pressed, and only drawn output is shown.
     ///
     /// # Errors
-    /// When it is no terminal, or does not take it.
+    /// When it is not a terminal, or refuses.
     pub fn take() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut tty = Self { before, is_taken: false };
@@ -36,7 +36,7 @@ impl Tty {
         Ok(tty)
     }
 
-    /// Takes it over after it was given back for a while.
+    /// Takes it over again after it was given back for a while.
     ///
     /// # Errors
     /// As [`Tty::take`].
@@ -78,7 +78,7 @@ impl Drop for Tty {
     }
 }
 
-/// Reads what is typed, on a thread of its own: it ends with the process.
+/// Reads the input, on its own thread, which ends with the process.
 pub fn keys() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (send, keys) = mpsc::channel(TYPED_WAITING_MAX);
     std::thread::Builder::new().name("keys".to_owned()).spawn(move || {

@@ -1,32 +1,32 @@
-//! Marks arguments without keeping them: their size, and a digest that nobody can guess back.
+//! Marks arguments without storing them: their size, and a digest that no one can reverse.
 //!
-//! A plain hash of a password is as good as the password to whoever has a list of passwords. So the
-//! digest is keyed, and the key lives in the process alone: within a session equal arguments are
-//! seen to be equal, and that is all that can be learnt.
+//! To an attacker with a list of passwords, a plain hash of a password is as good as the password.
+//! So the digest is keyed, and the key exists only in the process. Within a session, equal
+//! arguments are recognizable, and nothing else can be learned.
 
 use std::io;
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a digest that are written: enough that two arguments of a session never collide.
+/// Bytes of a digest to write: enough that two arguments of a session never collide.
 const DIGEST_BYTES: usize = 8;
 
 /// The key of a session's digests. Never written anywhere.
 #[derive(Clone)]
 pub struct DigestKey([u8; 32]);
 
-/// What is kept of a call's arguments.
+/// The recorded facts about a call's arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentsMark {
-    /// Their bytes as JSON.
+    /// Their size as JSON, in bytes.
     pub bytes: u64,
-    /// Their digest, in hexadecimal digits; absent without a key.
+    /// Their digest in hexadecimal digits, or `None` without a key.
     pub digest: Option<String>,
 }
 
 impl DigestKey {
-    /// Takes a key, which must be random.
+    /// Creates a key from bytes that must be random.
     pub fn new(key: [u8; 32]) -> Self {
         Self(key)
     }
@@ -36,7 +36,7 @@ impl ArgumentsMark {
     /// Marks arguments.
     pub fn of(arguments: &impl Serialize, key: Option<&DigestKey>) -> Self {
         let mut sink = Sink { bytes: 0, hash: key.map(|key| Sha256::new().chain_update(key.0)) };
-        // Neither a hash nor a count refuses bytes, and JSON values can always be written.
+        // Neither a hash nor a counter rejects bytes, and JSON values can always be written.
         let _infallible = serde_json::to_writer(&mut sink, arguments);
         let Sink { bytes, hash } = sink;
         let digest = hash.map(|hash| {
@@ -47,7 +47,7 @@ impl ArgumentsMark {
     }
 }
 
-/// Counts the bytes of a value as JSON, without writing it anywhere.
+/// Returns the size of a value as JSON, without writing it anywhere.
 pub(crate) fn json_bytes(value: &impl Serialize) -> u64 {
     ArgumentsMark::of(value, None).bytes
 }

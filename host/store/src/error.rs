@@ -6,16 +6,16 @@ use std::path::PathBuf;
 /// Why a ledger cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// Nobody says where it lies.
+    /// No path is known for it.
     #[error("there is no ledger: {0}")]
     NoPlace(String),
-    /// The file holds something else, which must not be touched.
-    #[error("`{0}` is no ledger, so nothing is added to it")]
+    /// The file is not a ledger and must not be changed.
+    #[error("`{0}` is not a ledger, so nothing is added to it")]
     NotALedger(PathBuf),
     /// The system refused.
     #[error("cannot write the ledger `{0}`: {1}")]
     Io(PathBuf, io::Error),
-    /// The thread that writes cannot be started.
+    /// The writing thread cannot be started.
     #[error("cannot write the ledger: {0}")]
     NoThread(io::Error),
     /// The disk is slower than the session.

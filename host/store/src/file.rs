@@ -1,10 +1,10 @@
-//! The ledger's file: whole lines alone, whoever else writes to it.
+//! The ledger's file. Contains only whole lines, even if several processes write to it.
 //!
-//! Each record is one `write` to a file opened for appending, so that lines of several processes
-//! never mix. A lock is held around it: only its holder may cut off what is torn, and while it is
-//! held nobody else appends. Where the lock cannot be had (a stopped process, a file system without
-//! locks), records are appended all the same, and what is torn is closed with a line end instead of
-//! being cut.
+//! Each record is one `write` to a file opened for appending, so lines of several processes never
+//! mix. A lock is held during the write. Only its holder may remove a torn record, and no other
+//! process appends during that time. If the lock is unavailable (a stopped process, a file system
+//! without locks), records are still appended, and a torn record gets a newline instead of being
+//! removed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -16,45 +16,45 @@ use serde_json::Value;
 
 use crate::error::LedgerError;
 
-/// Longest torn record that is cut; what is longer was never one of ours.
+/// Longest torn record to remove. Anything longer was never one of ours.
 const TORN_BYTES_MAX: usize = 64 * 1024;
 
-/// How much of a file is looked at to tell whether it is a ledger.
+/// Bytes of a file to examine to decide whether it is a ledger.
 const HEAD_BYTES: usize = 4 * 1024;
 
-/// How often the lock is asked for, and how long is waited in between. Others hold it for
+/// Number of attempts to take the lock, and the pause between them. Others hold it for
 /// microseconds.
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-/// How a line of ours begins.
+/// The beginning of our lines.
 const LINE_START: &[u8] = br#"{"v":"#;
 
-/// The file, open.
+/// The open file.
 #[derive(Debug)]
 pub struct LedgerFile {
     file: File,
     path: PathBuf,
-    /// Devices and pipes have no end that could be looked at.
+    /// Devices and pipes have no end to examine.
     is_regular: bool,
 }
 
-/// What came of appending.
+/// The result of appending.
 #[derive(Debug)]
 pub struct Appended {
-    /// Lines that are in the file.
+    /// Number of lines that are in the file.
     pub lines: usize,
-    /// Bytes of a torn record that were cut off before them.
+    /// Bytes of a torn record that were removed before them.
     pub cut_bytes: u64,
-    /// Why the rest is not.
+    /// Why the other lines are missing.
     pub error: Option<LedgerError>,
 }
 
 impl LedgerFile {
-    /// Opens the file, and makes it and its folder where they are missing, for the user alone.
+    /// Opens the file. Creates it and its folder if needed, private to the user.
     ///
     /// # Errors
-    /// When it cannot be opened, or holds something else than a ledger.
+    /// If it cannot be opened, or is not a ledger.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         let failed = |error| LedgerError::Io(path.to_owned(), error);
         let file = match open(path) {
@@ -72,8 +72,7 @@ impl LedgerFile {
         Ok(opened)
     }
 
-    /// Appends lines, each with its end, in one `write` each. Stops at the first that cannot be
-    /// written.
+    /// Appends lines, each with its newline, in one `write` each. Stops at the first that fails.
     pub fn append(&mut self, lines: &[Vec<u8>]) -> Appended {
         let has_lock = self.is_regular && self.lock();
         let mut appended = Appended { lines: 0, cut_bytes: 0, error: None };
@@ -81,16 +80,16 @@ impl LedgerFile {
             appended.error = Some(LedgerError::Io(self.path.clone(), error));
         }
         if has_lock {
-            // Closing the file would let go of it too.
+            // Closing the file would release it too.
             let _ = self.file.unlock();
         }
         appended
     }
 
-    /// Brings what was appended onto the disk itself.
+    /// Flushes the appended lines to the disk.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// If the disk fails.
     pub fn sync(&self) -> Result<(), LedgerError> {
         if !self.is_regular {
             return Ok(());
@@ -109,7 +108,7 @@ impl LedgerFile {
         }
         for line in lines {
             let before = if has_lock { Some(self.file.metadata()?.len()) } else { None };
-            // A write that is cut short by a full disk is tried to its end, which tells the cause.
+            // After a short write on a full disk, `write_all` tries again and returns the cause.
             if let Err(error) = self.file.write_all(line) {
                 if let Some(before) = before {
                     self.file.set_len(before)?;
@@ -121,8 +120,8 @@ impl LedgerFile {
         Ok(())
     }
 
-    /// Cuts a torn record off the end, or closes its line where it must not be cut; tells how much
-    /// was cut.
+    /// Removes a torn record from the end, or ends its line if it must not be removed. Returns the
+    /// number of removed bytes.
     fn mend(&mut self, has_lock: bool) -> io::Result<u64> {
         let length = self.file.metadata()?.len();
         let start = length.saturating_sub(TORN_BYTES_MAX as u64);
@@ -150,7 +149,7 @@ impl LedgerFile {
         }
     }
 
-    /// Tells whether the file is empty or a ledger, so that no other file is ever added to, or cut.
+    /// Returns true if the file is empty or a ledger, so that no other file is ever changed.
     fn is_ledger(&self) -> io::Result<bool> {
         let mut head = vec![0; HEAD_BYTES];
         let read = self.read_at(&mut head, 0)?;
@@ -200,8 +199,8 @@ fn make_folder(path: &Path) -> io::Result<()> {
     folder.map_or(Ok(()), |folder| jaato_places::make_missing(folder).map_err(io::Error::from))
 }
 
-/// Tells whether a file without a whole line is the beginning of a ledger: a first record that was
-/// torn, or the zeros that some file systems leave after a power cut.
+/// Returns true if a file without a whole line is the beginning of a ledger: a torn first record,
+/// or the zeros that some file systems leave after a power failure.
 fn is_torn_start(head: &[u8]) -> bool {
     let length = head.len().min(LINE_START.len());
     !head.contains(&b'\n')

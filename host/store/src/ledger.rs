@@ -1,4 +1,4 @@
-//! The ledger of a process: takes records from any thread and never makes it wait.
+//! The ledger of a process. Accepts records from any thread without blocking it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,22 +12,21 @@ use crate::error::LedgerError;
 use crate::record::{Record, Stage};
 use crate::writer::{Written, write_all};
 
-/// Most records that wait for a slow disk; what comes then is lost, counted and told.
+/// Maximum number of records queued for a slow disk. Further ones are lost, counted and reported.
 pub const RECORDS_WAITING_MAX: usize = 4096;
 
-/// How long the end of a process waits for records that are not written yet. A write takes
-/// microseconds; a disk that needs longer is told of.
+/// How long the end of a process waits for queued records. A write takes microseconds. A slower
+/// disk is reported.
 const WRITES_WAIT: Duration = Duration::from_secs(1);
 
-/// How long the end of a process waits for the disk to have it all: only a power cut within the
-/// next half minute would tell the difference.
+/// How long the end of a process waits for the disk to flush. Without the flush, only a power
+/// failure within half a minute would lose data.
 const SYNC_WAIT: Duration = Duration::from_millis(50);
 
-/// Takes what is worth a line in the host's log.
+/// Receives lines for the host's log.
 pub type Log = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The ledger. Clones are the same. Its thread starts with the first record; the file is opened
-/// there.
+/// The ledger. Clones share it. The first record starts its thread, which opens the file.
 #[derive(Clone)]
 pub struct Ledger(Arc<Inner>);
 
@@ -43,18 +42,18 @@ enum Thread {
     Ended,
 }
 
-/// What waits for the thread.
+/// An item in the thread's queue.
 pub(crate) enum Waiting {
     /// A record's line.
     Line(Vec<u8>),
-    /// A turn has ended: what was written must reach the disk.
+    /// A turn has ended, so flush the written records to the disk.
     Sync,
 }
 
-/// What the thread and its ledger both see.
+/// The state that the thread shares with its ledger.
 pub(crate) struct Shared {
     lost: AtomicU64,
-    /// Records that were taken and are neither written nor lost.
+    /// Number of accepted records that are neither written nor lost.
     open: Mutex<usize>,
     all_written: Condvar,
     has_notice: AtomicBool,
@@ -64,13 +63,13 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 struct Trouble {
-    /// What went wrong first; all else follows from it.
+    /// The first error, which causes all later ones.
     text: Option<String>,
     is_told: bool,
 }
 
 impl Ledger {
-    /// Makes a ledger; touches nothing yet. Without a path, the text says why there is none.
+    /// Creates a ledger without touching the file. Without a path, the text says why there is none.
     pub fn new(path: Result<PathBuf, String>, log: Log) -> Self {
         let shared = Shared {
             lost: AtomicU64::new(0),
@@ -84,7 +83,7 @@ impl Ledger {
         Self(Arc::new(Inner { target: path, thread, shared: Arc::new(shared) }))
     }
 
-    /// Takes a record. Returns at once: what finds no place is lost and counted.
+    /// Accepts a record. Returns at once. A record that does not fit is lost and counted.
     pub fn record(&self, record: &Record) {
         let line = match record.line() {
             Ok(line) => line,
@@ -100,7 +99,7 @@ impl Ledger {
         }
     }
 
-    /// Returns what a person must be told at this moment, once: the ledger cannot be written.
+    /// Returns the notice for the user, once, if the ledger cannot be written.
     pub fn notice(&self) -> Option<String> {
         let shared = &self.0.shared;
         if !shared.has_notice.swap(false, Ordering::AcqRel) {
@@ -111,15 +110,15 @@ impl Ledger {
         trouble.text.as_ref().map(|text| format!("{text}; {REMEDY}"))
     }
 
-    /// Waits shortly until everything is written, and ends the ledger. Returns what a person must
-    /// be told about it in the end: what was not told before, and how much is lost. Blocks.
+    /// Waits briefly until everything is written, and ends the ledger. Returns the final lines for
+    /// the user: errors not yet reported, and the number of lost records. Blocks.
     pub fn finish(&self) -> Vec<String> {
         let thread = std::mem::replace(&mut *self.thread(), Thread::Ended);
         if let Thread::Runs { waiting, written } = thread {
             drop(waiting);
             let late = self.0.shared.wait_for_writes();
             if late == 0 {
-                // What is written survives everything but a power cut.
+                // Written data survives everything except a power failure.
                 let _ = written.recv_timeout(SYNC_WAIT);
             } else {
                 self.lose_to_slow_disk(late);
@@ -149,7 +148,7 @@ impl Ledger {
         };
         match taken {
             Ok(()) => {}
-            // The next turn's end brings this one's records to the disk too.
+            // The end of the next turn flushes these records too.
             Err(_) if !is_line => {}
             Err(TrySendError::Full(_)) => {
                 self.0.shared.settle(1);
@@ -182,11 +181,11 @@ impl Ledger {
     }
 }
 
-/// What to do about a ledger that cannot be written.
-const REMEDY: &str = "the session goes on without it; `LEDGER_PATH` may name another file";
+/// The advice if a ledger cannot be written.
+const REMEDY: &str = "the session continues without it; `LEDGER_PATH` may name another file";
 
 impl Shared {
-    /// Counts records that are lost, and remembers why.
+    /// Counts lost records, and remembers why.
     pub(crate) fn lose(&self, records: usize, error: &LedgerError) {
         self.count_lost(records);
         let text = error.to_string();
@@ -206,7 +205,7 @@ impl Shared {
         self.lost.fetch_add(records as u64, Ordering::AcqRel);
     }
 
-    /// Notes that so many records are written or lost.
+    /// Marks records as written or lost.
     pub(crate) fn settle(&self, records: usize) {
         let mut open = self.open();
         *open = open.saturating_sub(records);
@@ -215,7 +214,8 @@ impl Shared {
         }
     }
 
-    /// Waits until every record is written or lost; returns how many are not in time.
+    /// Waits until every record is written or lost. Returns the number of records that are still
+    /// open.
     fn wait_for_writes(&self) -> usize {
         let mut open = self.open();
         self.all_written.wait_while_for(&mut open, |open| *open > 0, WRITES_WAIT);

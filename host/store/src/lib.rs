@@ -1,14 +1,14 @@
-//! What a host keeps on disk beyond one process: the ledger of requests, tool calls and decisions.
+//! The host's data on disk beyond one process: the ledger of requests, tool calls and decisions.
 //!
-//! Not the session: this crate reads the stream of events and knows nothing of whoever makes it. A
-//! [`Recorder`] turns events into [`Record`]s and is pure; a [`Ledger`] writes them on a thread of
-//! its own; [`Summary`] reads them again.
+//! This crate reads a session's event stream and knows nothing of the session itself. A
+//! [`Recorder`] turns events into [`Record`]s and is pure. A [`Ledger`] writes them on its own
+//! thread. A [`Summary`] reads them again.
 //!
 //! Invariants:
-//! - Nothing that a person, a model or a tool said stands in a record: names, counts, kinds,
+//! - A record contains nothing that a user, a model or a tool said, only names, counts, kinds and
 //!   digests.
-//! - A session never waits for the ledger, and a record that is lost is counted and told.
-//! - Processes share a file without mixing lines; what one of them left torn is cut by the next.
+//! - A session never waits for the ledger, and lost records are counted and reported.
+//! - Processes share a file without mixing lines, and remove each other's torn records.
 
 mod digest;
 mod error;

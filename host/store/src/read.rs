@@ -1,4 +1,4 @@
-//! Reads a ledger line by line, however large it is and whatever stands in it.
+//! Reads a ledger line by line, whatever its size and content.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::record::Record;
 
-/// Longest line that can be a record, in bytes; what is longer is skipped without being held.
+/// Longest possible record, in bytes. Longer lines are skipped without storing them.
 pub const LINE_BYTES_MAX: usize = 256 * 1024;
 
 /// A line of a ledger.
@@ -15,9 +15,9 @@ pub const LINE_BYTES_MAX: usize = 256 * 1024;
 pub enum Line {
     /// A record.
     Record(Box<Record>),
-    /// No record: torn, or written by something else.
+    /// An invalid line: torn, or written by another program.
     Bad {
-        /// Counts from 1.
+        /// The line number, counted from 1.
         number: u64,
     },
 }
@@ -34,9 +34,9 @@ impl Reader {
     /// Opens a ledger.
     ///
     /// # Errors
-    /// `NotFound` where there is none yet.
+    /// `NotFound` if there is none yet.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // Opening it would block until another process writes to it.
+        // Opening a pipe would block until another process writes to it.
         if path.metadata().is_ok_and(|found| found.file_type().is_fifo()) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe"));
         }
@@ -49,15 +49,15 @@ impl Reader {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads from anything.
+    /// Reads from any source.
     pub fn new(from: R) -> Self {
         Self { from, number: 0, buffer: Vec::new() }
     }
 
-    /// Reads the next line that is not empty.
+    /// Reads the next non-empty line.
     ///
     /// # Errors
-    /// When the file cannot be read further.
+    /// If the file cannot be read further.
     pub fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
             self.buffer.clear();

@@ -1,20 +1,20 @@
-//! The shape of a record: one line of the ledger.
+//! The format of a record: one line of the ledger.
 
 use jaato_types::{CallId, ErrorKind, FinishReason, GcReason, Outcome, SessionId, ToolName};
 use serde::{Deserialize, Serialize};
 
-/// One record. Keys are only ever added; a reader ignores those that it does not know.
+/// One record. Keys are only ever added, and readers ignore unknown ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Version of this shape.
+    /// Version of this format.
     pub v: u32,
-    /// When it was made: RFC 3339 in UTC, with milliseconds.
+    /// The time of the record: RFC 3339 in UTC, with milliseconds.
     pub ts: String,
     /// The session.
     pub session: SessionId,
-    /// Counts from 1 within the session; 0 outside a turn.
+    /// The turn, counted from 1 within the session, or 0 outside of turns.
     pub turn: u64,
-    /// Counts a session's records from 1 without gaps: a gap is a record that was lost.
+    /// Counts a session's records from 1 without gaps. A gap is a lost record.
     pub event_index: u64,
     /// What happened.
     #[serde(flatten)]
@@ -25,7 +25,7 @@ impl Record {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 
-    /// Writes the record as its line, with the line's end.
+    /// Returns the record as its line, including the newline.
     ///
     /// # Errors
     /// Only by a bug: every record can be written as JSON.
@@ -36,19 +36,20 @@ impl Record {
     }
 }
 
-/// What happened. The names of the stages are those of the original where it has them.
+/// What happened. The stages have the names of the original if it has them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "kebab-case")]
 pub enum Stage {
-    /// A request was answered, or cancelled while it was.
+    /// A request was answered, or cancelled during the answer.
     Response {
         /// `provider/model`.
         model: String,
-        /// Counts from 1 within the turn.
+        /// The step, counted from 1 within the turn.
         step: u32,
-        /// Counts the attempts of this request from 1.
+        /// The attempt of this request, counted from 1.
         attempt: u32,
-        /// Tokens of the request; this and the next three are absent where the provider told none.
+        /// Tokens of the request. This field and the next three are `None` if the provider reported
+        /// nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt_tokens: Option<u64>,
         /// Tokens of the answer.
@@ -57,65 +58,65 @@ pub enum Stage {
         /// Their sum.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         total_tokens: Option<u64>,
-        /// Tokens of the request that a cache gave.
+        /// Tokens of the request that came from a cache.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cached_tokens: Option<u64>,
-        /// What it cost, in millionths of a US dollar; absent where nobody knows.
+        /// The cost in millionths of a US dollar, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_micro_usd: Option<u64>,
-        /// Whether that was worked out from the model's price; the server said it otherwise.
+        /// Whether the cost was computed from the model's price instead of reported by the server.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cost_is_estimate: bool,
         /// Why the model stopped.
         finish_reason: FinishReason,
-        /// How long it took with everything that was tried before, in milliseconds.
+        /// The duration including earlier attempts, in milliseconds.
         duration_ms: u64,
     },
-    /// A plugin asked a model something beside the conversation.
+    /// A plugin asked a model for a completion outside of the conversation.
     Completion {
         /// The plugin.
         by: String,
         /// `provider/model`.
         model: String,
-        /// Tokens of the request; where nobody tells it, estimated.
+        /// Tokens of the request, estimated if not reported.
         prompt_tokens: u64,
-        /// Tokens of the answer, likewise.
+        /// Tokens of the answer, estimated if not reported.
         output_tokens: u64,
-        /// Tokens of the request that a cache gave.
+        /// Tokens of the request that came from a cache.
         cached_tokens: u64,
-        /// What it cost, in millionths of a US dollar; absent where nobody knows.
+        /// The cost in millionths of a US dollar, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_micro_usd: Option<u64>,
-        /// Whether that was worked out from the model's price; the server said it otherwise.
+        /// Whether the cost was computed from the model's price instead of reported by the server.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cost_is_estimate: bool,
         /// Whether there is an answer.
         ok: bool,
-        /// What went wrong.
+        /// The kind of error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_kind: Option<ErrorKind>,
-        /// How long it took, in milliseconds.
+        /// The duration in milliseconds.
         duration_ms: u64,
     },
     /// An attempt of a request failed.
     ApiError {
         /// `provider/model`.
         model: String,
-        /// Counts from 1 within the turn.
+        /// The step, counted from 1 within the turn.
         step: u32,
-        /// Counts the attempts of this request from 1.
+        /// The attempt of this request, counted from 1.
         attempt: u32,
-        /// What went wrong.
+        /// The kind of error.
         error_kind: ErrorKind,
-        /// Whether it is tried again.
+        /// Whether the request will be retried.
         transient: bool,
-        /// How long it is waited before that, in milliseconds.
+        /// The wait before the retry, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_delay_ms: Option<u64>,
     },
     /// A tool call has its result.
     ToolCall {
-        /// The step whose answer made it; 0 for a call that a person typed.
+        /// The step whose answer made the call, or 0 for a call that a user typed.
         step: u32,
         /// The call.
         call_id: CallId,
@@ -123,102 +124,102 @@ pub enum Stage {
         tool: ToolName,
         /// The plugin's name without its kind, or `host`.
         source: String,
-        /// Bytes of the arguments as JSON.
+        /// Size of the arguments as JSON, in bytes.
         arguments_bytes: u64,
-        /// Keyed digest of the arguments: the same within a session only for the same arguments.
+        /// Keyed digest of the arguments. Within a session, equal digests mean equal arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments_digest: Option<String>,
-        /// Bytes of the result as JSON.
+        /// Size of the result as JSON, in bytes.
         result_bytes: u64,
-        /// Whether it is no error.
+        /// Whether the result is not an error.
         ok: bool,
-        /// What went wrong.
+        /// The kind of error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_kind: Option<ErrorKind>,
-        /// How long it took, in milliseconds.
+        /// The duration in milliseconds.
         duration_ms: u64,
-        /// The call of the plugin that made it, where a plugin did.
+        /// The plugin call that made this call, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<CallId>,
-        /// The plugin that made it; none where the model or a person did.
+        /// The plugin that made the call, or `None` if the model or a user did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A tool call goes on as a task.
+    /// A tool call continues as a background task.
     AutoBackground {
         /// The task.
         task_id: String,
-        /// The call that it was.
+        /// The call that started it.
         call_id: CallId,
         /// The tool.
         tool: ToolName,
         /// The plugin's name without its kind.
         source: String,
     },
-    /// A task has its outcome.
+    /// A background task has its outcome.
     Task {
         /// The task.
         task_id: String,
-        /// The call that it was.
+        /// The call that started it.
         call_id: CallId,
         /// The tool.
         tool: ToolName,
         /// The plugin's name without its kind.
         source: String,
-        /// Bytes of the outcome as JSON.
+        /// Size of the outcome as JSON, in bytes.
         result_bytes: u64,
-        /// Whether it is no error.
+        /// Whether the outcome is not an error.
         ok: bool,
-        /// What went wrong.
+        /// The kind of error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_kind: Option<ErrorKind>,
-        /// How long it took since the call began, in milliseconds.
+        /// The duration since the call began, in milliseconds.
         duration_ms: u64,
     },
-    /// Somebody is asked whether a call may run.
+    /// A permission prompt was shown.
     PermissionRequest {
         /// The call.
         call_id: CallId,
         /// The tool.
         tool: ToolName,
-        /// The rule that says so.
+        /// The rule that requires the prompt.
         rule: String,
-        /// Where that rule is written, as `FILE:LINE`.
+        /// The place of that rule, as `FILE:LINE`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<String>,
         /// The kind of the agent that makes the call: `main`, `subagent`.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         agent_type: String,
-        /// What people see that agent called; empty for the main one.
+        /// The displayed name of that agent, empty for the main one.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         agent_name: String,
     },
-    /// It was decided whether a call may run.
+    /// A permission decision was made.
     PermissionCheck {
         /// The call.
         call_id: CallId,
         /// The tool.
         tool: ToolName,
-        /// Whether it may.
+        /// Whether the call may run.
         allowed: bool,
         /// The rule that decided.
         rule: String,
-        /// Where that rule is written, as `FILE:LINE`.
+        /// The place of that rule, as `FILE:LINE`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<String>,
-        /// The way on which somebody answered; empty where a rule decided.
+        /// The channel of the user's answer, empty if a rule decided.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         answered_by: String,
-        /// How long the answer holds; empty where a rule decided.
+        /// How long the answer holds, empty if a rule decided.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         scope: String,
-        /// The kind of the pattern for which it holds; empty where nothing is remembered.
+        /// The kind of the remembered pattern, empty if nothing is remembered.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pattern: String,
         /// The kind of the agent that makes the call: `main`, `subagent`.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         agent_type: String,
-        /// What people see that agent called; empty for the main one.
+        /// The displayed name of that agent, empty for the main one.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         agent_name: String,
     },
@@ -228,7 +229,7 @@ pub enum Stage {
         reason: GcReason,
         /// The gc's name without its kind, or `host`.
         source: String,
-        /// Messages that are sent no more.
+        /// Messages that are no longer sent.
         messages_removed: u64,
         /// Messages that are sent as head and tail.
         messages_cut: u64,
@@ -240,27 +241,27 @@ pub enum Stage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_kind: Option<ErrorKind>,
     },
-    /// A command that a person gave has its answer.
+    /// A user's command has its answer.
     Command {
         /// The command.
         command: String,
         /// The plugin's name without its kind, or `host`.
         source: String,
-        /// Bytes of the arguments as JSON.
+        /// Size of the arguments as JSON, in bytes.
         arguments_bytes: u64,
-        /// As that of a tool call.
+        /// As for a tool call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments_digest: Option<String>,
-        /// Bytes of the answer as JSON.
+        /// Size of the answer as JSON, in bytes.
         result_bytes: u64,
-        /// Whether it is no error.
+        /// Whether the answer is not an error.
         ok: bool,
-        /// What went wrong.
+        /// The kind of error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_kind: Option<ErrorKind>,
-        /// Whether the model is shown the answer.
+        /// Whether the model sees the answer.
         shared: bool,
-        /// How long it took, in milliseconds.
+        /// The duration in milliseconds.
         duration_ms: u64,
     },
     /// A turn is over.
@@ -269,15 +270,15 @@ pub enum Stage {
         model: String,
         /// How it ended.
         outcome: Outcome,
-        /// What went wrong.
+        /// The kind of error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_kind: Option<ErrorKind>,
-        /// Its steps.
+        /// Number of steps.
         steps: u32,
-        /// How long it took, in milliseconds.
+        /// The duration in milliseconds.
         duration_ms: u64,
     },
-    /// A stage that this side does not know.
+    /// An unknown stage.
     #[serde(other)]
     Unknown,
 }

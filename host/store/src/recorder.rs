@@ -1,4 +1,4 @@
-//! Turns a session's events into records. Pure: time is handed in, nothing is written.
+//! Turns a session's events into records. Pure: the time is an argument, and nothing is written.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::digest::{ArgumentsMark, DigestKey, json_bytes};
 use crate::record::{Record, Stage};
 
-/// The moment of an event.
+/// The time of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     /// Milliseconds since 1970.
@@ -25,17 +25,17 @@ pub struct Recorder {
     key: Option<DigestKey>,
     model: String,
     records: u64,
-    /// Turns so far, and whether the last one is open.
+    /// Number of turns, including an open one.
     turns: u64,
     turn: Option<OpenTurn>,
-    /// Arguments of the calls and commands that began and have not ended.
+    /// Arguments of the calls and commands in progress.
     open_calls: HashMap<CallId, OpenCall>,
 }
 
-/// What is kept of a call until it has ended.
+/// The data of a call in progress.
 struct OpenCall {
     mark: ArgumentsMark,
-    /// The call for which a plugin makes it.
+    /// The call for which a plugin makes this one.
     parent: Option<CallId>,
     /// That plugin.
     by: Option<String>,
@@ -47,13 +47,12 @@ struct OpenTurn {
     step_started_ms: u64,
     attempts: u32,
     usage: Option<Usage>,
-    /// A request failed for good; the turn's end tells why.
+    /// Whether a request failed for good. The end of the turn gives the reason.
     failed: bool,
 }
 
 impl Recorder {
-    /// Starts with a session's first event. Without a key, arguments are marked by their size
-    /// alone.
+    /// Starts with a session's first event. Without a key, arguments are marked only by their size.
     pub fn new(key: Option<DigestKey>) -> Self {
         Self {
             key,
@@ -65,7 +64,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the next event; gives the records that it makes, in order.
+    /// Takes the next event and returns its records, in order.
     pub fn take(&mut self, envelope: &Envelope, now: Now) -> Vec<Record> {
         let stages = self.stages(&envelope.event, now);
         stages.into_iter().map(|stage| self.record(&envelope.session, stage, now)).collect()
@@ -92,7 +91,7 @@ impl Recorder {
         match event {
             Event::SessionStarted { model, .. } => self.model.clone_from(model),
             Event::ModelChanged { model, error, .. } => {
-                // The request goes on with another model.
+                // The request continues with another model.
                 let failed = error.as_ref().map(|error| self.attempt_failed(error, None));
                 self.model.clone_from(model);
                 return failed.unwrap_or_default();
@@ -128,7 +127,7 @@ impl Recorder {
         Vec::new()
     }
 
-    /// The stages of calls and commands that have ended.
+    /// Returns the stage of a call or command that has ended.
     fn outcome(&mut self, event: &Event) -> Option<Stage> {
         Some(match event {
             Event::ToolCallFinished { call_id, name, source, result, is_error, duration_ms } => {
@@ -174,7 +173,7 @@ impl Recorder {
         })
     }
 
-    /// The stage of an event that needs nothing but itself.
+    /// Returns the stage of an event that needs no other event.
     fn stage(event: &Event) -> Option<Stage> {
         Some(match event {
             Event::TaskStarted { task_id, call_id, name, source, .. } => Stage::AutoBackground {
@@ -240,7 +239,7 @@ impl Recorder {
     /// Lists the events without a stage of their own.
     fn passed_over(event: &Event) -> Option<Stage> {
         match event {
-            // What is shown while it happens, and what was said: neither belongs into a ledger.
+            // Temporary output and conversation content do not belong in a ledger.
             Event::TextDelta { .. }
             | Event::ThoughtDelta { .. }
             | Event::Notice { .. }
@@ -264,7 +263,7 @@ impl Recorder {
             | Event::TerminalAsked { .. }
             | Event::TerminalAnswered { .. }
             | Event::Unknown => None,
-            // Taken before.
+            // Handled before.
             Event::SessionStarted { .. }
             | Event::ModelChanged { .. }
             | Event::TurnStarted { .. }
@@ -308,8 +307,8 @@ impl Recorder {
         }
     }
 
-    /// Notes an attempt that failed, and is followed by another: after so long where it is the same
-    /// model's.
+    /// Records a failed attempt that is followed by another. The delay is set if the same model is
+    /// retried.
     fn attempt_failed(&mut self, error: &Error, retry_delay_ms: Option<u64>) -> Vec<Stage> {
         let Some(turn) = &mut self.turn else { return Vec::new() };
         let attempt = turn.attempts;
@@ -369,8 +368,8 @@ impl Recorder {
     }
 }
 
-/// What is asked and decided about a call: names of rules and their places, and nothing of the
-/// call's arguments, of a comment, or of the words of a pattern.
+/// Returns the stage of a permission prompt or decision. Contains names of rules and their places,
+/// but none of the call's arguments, comments, or pattern texts.
 fn permission(event: &Event) -> Option<Stage> {
     match event {
         Event::PermissionAsked(prompt) => Some(Stage::PermissionRequest {
@@ -409,14 +408,14 @@ fn permission(event: &Event) -> Option<Stage> {
     }
 }
 
-/// Writes a moment as people and programs sort it: `2026-11-21T19:40:03.123Z`.
+/// Formats a time so that texts sort by time: `2026-11-21T19:40:03.123Z`.
 pub fn rfc3339(wall_ms: u64) -> String {
     let moment = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    // A clock past the year 9999 is wrong whatever is written.
+    // A clock past the year 9999 is wrong in any case.
     format!("{:.3}", moment.unwrap_or(Timestamp::MAX))
 }
 
-/// Reads a moment, in milliseconds since 1970. One without an offset is in UTC.
+/// Parses a time, in milliseconds since 1970. A time without an offset is in UTC.
 pub fn read_moment(text: &str) -> Option<i64> {
     let moment = text.trim().parse::<Timestamp>().ok();
     let in_utc = || {
@@ -426,7 +425,7 @@ pub fn read_moment(text: &str) -> Option<i64> {
     Some(moment.or_else(in_utc)?.as_millisecond())
 }
 
-/// Reads the kind out of a failed call's result.
+/// Returns the error kind from a failed call's result.
 fn error_kind(result: &Map<String, Value>) -> ErrorKind {
     let kind = result.get("error").and_then(|error| error.get("kind"));
     let kind = kind.and_then(|kind| serde_json::from_value(kind.clone()).ok());

@@ -1,5 +1,5 @@
-//! Adds a ledger up: one row a turn, and what all of it comes to. Streaming: of a ledger of any
-//! size only the last rows are held.
+//! Summarizes a ledger: one row per turn, and the totals. Streaming: only the last rows are in
+//! memory, whatever the ledger's size.
 
 use std::collections::VecDeque;
 
@@ -9,25 +9,25 @@ use serde::Serialize;
 use crate::read::Line;
 use crate::record::{Record, Stage};
 
-/// Turns of other sessions that may begin while one goes on and still find it again.
+/// Maximum number of other turns that may begin while a turn runs and still finds its row.
 const TURNS_BETWEEN_MAX: usize = 1024;
 
-/// What a turn, or what was done outside of turns in a session, came to.
+/// The totals of a turn, or of a session's work outside of turns.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TurnRow {
     /// The session.
     pub session: SessionId,
-    /// The turn; 0 for what was outside of turns.
+    /// The turn, or 0 for work outside of turns.
     pub turn: u64,
-    /// When its first record was made.
+    /// The time of its first record.
     pub started: String,
-    /// The model, where one was asked.
+    /// The model, if one was used.
     pub model: Option<String>,
-    /// How it ended; absent while it goes on, or where its process died.
+    /// How it ended, or `None` if it still runs or its process died.
     pub outcome: Option<Outcome>,
-    /// What went wrong.
+    /// The kind of error.
     pub error_kind: Option<ErrorKind>,
-    /// What it came to.
+    /// Its totals.
     #[serde(flatten)]
     pub totals: Totals,
 }
@@ -35,54 +35,54 @@ pub struct TurnRow {
 /// Sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Requests to a provider, each attempt counted.
+    /// Requests to a provider, including each attempt.
     pub requests: u64,
-    /// Those of them that failed.
+    /// Failed requests.
     pub failed_requests: u64,
-    /// Tokens of the requests, each counted as often as it was sent.
+    /// Tokens of the requests, counted each time they were sent.
     pub prompt_tokens: u64,
-    /// Those of them that a cache gave.
+    /// Prompt tokens that came from a cache.
     pub cached_tokens: u64,
     /// Tokens of the answers.
     pub output_tokens: u64,
-    /// What they cost, in millionths of a US dollar, where that is known.
+    /// The known cost, in millionths of a US dollar.
     pub cost_micro_usd: u64,
-    /// Answers of which nobody knows what they cost.
+    /// Answers with unknown cost.
     pub answers_without_cost: u64,
     /// Tool calls that have a result.
     pub tool_calls: u64,
-    /// Those of them that failed, the denied ones too.
+    /// Failed tool calls, including denied ones.
     pub failed_tool_calls: u64,
-    /// Calls that were denied.
+    /// Denied calls.
     pub denied: u64,
-    /// Commands that a person gave.
+    /// Commands of the user.
     pub commands: u64,
-    /// How often the context was made smaller.
+    /// Number of times the context was made smaller.
     pub gcs: u64,
 }
 
-/// What a ledger comes to.
+/// The summary of a ledger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// The last turns, the oldest first.
     pub turns: VecDeque<TurnRow>,
-    /// Turns that were read, whether or not they are listed.
+    /// Number of turns read, whether or not they are listed.
     pub turns_read: u64,
-    /// Of everything that was read.
+    /// The totals of everything read.
     pub totals: Totals,
-    /// Lines that are no records.
+    /// Number of invalid lines.
     pub bad_lines: u64,
-    /// The first of them.
+    /// The first invalid line.
     pub first_bad_line: Option<u64>,
     #[serde(skip)]
     rows_max: usize,
-    /// Only sessions whose id begins so.
+    /// The prefix of the session ids to include.
     #[serde(skip)]
     session: Option<String>,
 }
 
 impl Summary {
-    /// Starts with nothing. Lists the last `rows_max` turns of sessions whose id begins with
+    /// Creates an empty summary. Lists the last `rows_max` turns of sessions whose id begins with
     /// `session`.
     pub fn new(rows_max: usize, session: Option<String>) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Summary {
         }
     }
 
-    /// Ends with the rows that were asked for.
+    /// Finishes with the requested number of rows.
     #[must_use]
     pub fn finish(mut self) -> Self {
         let surplus = self.turns.len().saturating_sub(self.rows_max);
@@ -145,7 +145,7 @@ impl Summary {
         }
     }
 
-    /// Finds the record's row, which is among the last ones, or begins it.
+    /// Finds the record's row among the last ones, or adds it.
     fn row(&mut self, record: &Record) -> &mut TurnRow {
         let is_its = |row: &TurnRow| row.session == record.session && row.turn == record.turn;
         let at = match self.turns.iter().rposition(is_its) {

@@ -8,10 +8,10 @@ use crate::error::LedgerError;
 use crate::file::LedgerFile;
 use crate::ledger::{Shared, Waiting};
 
-/// Most records that are written in one go, under one lock.
+/// Maximum number of records to write at once, under one lock.
 const BATCH_RECORDS_MAX: usize = 64;
 
-/// Writes what comes until nobody is left who could send.
+/// Writes items until all senders are gone.
 pub(crate) fn write_all(
     target: Result<PathBuf, String>,
     waiting: &Receiver<Waiting>,
@@ -32,11 +32,11 @@ pub(crate) fn write_all(
             shared.lose(0, &error);
         }
     }
-    // Nobody waits for it unless the process ends.
+    // Only the end of the process waits for this.
     let _ = written.send(Written);
 }
 
-/// Everything is in the file.
+/// Signals that everything is in the file.
 pub(crate) struct Written;
 
 struct Batch {
@@ -57,7 +57,7 @@ impl Batch {
     }
 }
 
-/// Opens the file where it is not open yet: a disk that was full may have room again.
+/// Opens the file if it is not open, because a full disk may have space again.
 fn write(
     target: &Result<PathBuf, String>,
     file: &mut Option<LedgerFile>,
@@ -81,7 +81,7 @@ fn write(
     }
     if let Some(error) = appended.error {
         shared.lose(lines.len() - appended.lines, &error);
-        // Opened anew next time: the file may have been on a disk that is gone.
+        // Open the file again next time, because its disk may be gone.
         *file = None;
     }
 }

@@ -1,4 +1,4 @@
-//! The ledger on disk: whole lines whatever happens, and a session that never waits.
+//! Tests the ledger on disk: it always has whole lines, and a session never waits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -46,7 +46,7 @@ fn a_torn_tail_is_cut_and_the_rest_stays() {
     let torn = &two[..two.len() / 2];
     check_cut(&[&one[..], torn].concat(), torn.len() as u64, &[1, 9]);
     check_cut(&one, 0, &[1, 9]);
-    // A last line without its end may be whole by chance: nobody can know.
+    // A last line without a newline may be complete by chance, but that cannot be known.
     check_cut(&[&one[..], &two[..two.len() - 1]].concat(), two.len() as u64 - 1, &[1, 9]);
     check_cut(&[&one[..], &[0; 700]].concat(), 700, &[1, 9]);
 }
@@ -87,7 +87,7 @@ fn a_file_that_is_no_ledger_is_left_as_it_is() {
 fn writers_in_several_processes_lose_and_mix_nothing() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("ledger.jsonl");
-    // Torn from the start: all of them find it, and only one may cut it.
+    // Torn from the start. All writers detect it, and only one may remove it.
     fs::write(&path, &line(7)[..30]).unwrap();
     let writers: Vec<_> = (0..4).map(|_| Writer::start(&path, 300)).collect();
     for writer in writers {
@@ -115,13 +115,13 @@ fn a_killed_writer_leaves_a_file_that_the_next_one_goes_on_with() {
 fn a_record_that_a_full_disk_cuts_short_is_taken_back() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("ledger.jsonl");
-    // The system's limit on a file's size tears a write just as a full disk does.
+    // The system's limit on file size tears a write like a full disk does.
     let error = Writer::start_with_limit(&path, 1000).fails();
     assert!(error.contains("File too large"), "{error}");
     let written = records_of(&path).len();
     let left = 8192 - fs::metadata(&path).unwrap().len();
     assert!(written > 0 && left < line(1000).len() as u64, "the limit was reached: {left}");
-    // With room again the file goes on, without a line between.
+    // With space again the file continues, without a line in between.
     let appended = LedgerFile::open(&path).unwrap().append(&[line(1)]);
     assert_eq!((appended.lines, appended.cut_bytes), (1, 0));
     assert_eq!(records_of(&path).len(), written + 1);
@@ -175,7 +175,7 @@ fn a_ledger_that_cannot_be_written_says_why_once_and_counts_what_is_lost() {
     check_trouble(Path::new("/proc/nothing/ledger.jsonl"), "No such file");
     let file = root.path().join("file");
     fs::write(&file, "text").unwrap();
-    check_trouble(&file, "is no ledger");
+    check_trouble(&file, "is not a ledger");
     check_trouble(&file.join("ledger.jsonl"), "Not a directory");
     let nowhere = Ledger::new(Err("no home".into()), Box::new(|_| {}));
     nowhere.record(&record(1));
@@ -190,10 +190,10 @@ fn trouble_that_was_told_while_it_happened_is_told_as_a_count_in_the_end() {
     let ledger = Ledger::new(Ok("/dev/full".into()), Box::new(log));
     ledger.record(&record(1));
     assert!(heard.recv().unwrap().starts_with("cannot write the ledger `/dev/full`"));
-    // The log is written a moment before the notice is there.
+    // The log is written a moment before the notice is available.
     let notice = std::iter::repeat_with(|| ledger.notice()).flatten().next().unwrap();
     assert!(
-        notice.ends_with("the session goes on without it; `LEDGER_PATH` may name another file")
+        notice.ends_with("the session continues without it; `LEDGER_PATH` may name another file")
     );
     ledger.record(&record(2));
     assert_eq!(ledger.finish(), ["2 records of this run are not in the ledger"]);
@@ -205,7 +205,7 @@ fn a_disk_that_stands_still_holds_up_nobody_and_what_is_lost_is_counted() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    // A pipe that nobody reads: it holds 64 KiB, then every write waits.
+    // A pipe without a reader: it holds 64 KiB, then every write blocks.
     let ledger = ledger(&path);
     let count = RECORDS_WAITING_MAX as u64 + 3000;
     for index in 1..=count {

@@ -1,4 +1,4 @@
-//! The ledger: what is written, how, and what is read back.
+//! Tests the ledger: what is written, how, and what is read back.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod ledger;

@@ -1,4 +1,4 @@
-//! What events become in the ledger, and what must never get there.
+//! Tests which records events produce, and what must never be recorded.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// 2026-11-21T19:40:03.123Z.
 const START_MS: u64 = 1_795_290_003_123;
 
-/// Feeds events, ten milliseconds apart; gives the records.
+/// Feeds events at intervals of ten milliseconds, and returns the records.
 fn records(events: Vec<Event>) -> Vec<Record> {
     let mut recorder = Recorder::new(Some(DigestKey::new([7; 32])));
     let mut made = Vec::new();

@@ -1,4 +1,4 @@
-//! What `jaato ledger show` adds up, and what it skips.
+//! Tests the totals of `jaato ledger show`, and what it skips.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::Cursor;

@@ -9,17 +9,17 @@ use crate::name::NAME_BYTES_MAX;
 /// Why a plugin's crate cannot be written.
 #[derive(Debug)]
 pub enum TemplateError {
-    /// Not a plugin's name.
+    /// Not a valid plugin name.
     Name(String),
-    /// A name that means something else where it is used.
+    /// A name that already has another meaning.
     NameTaken(String),
-    /// The folder is there.
+    /// The folder exists.
     Exists(PathBuf),
-    /// The executable, which may be found anywhere, has no sdk beside it.
+    /// The executable has no sdk next to it.
     NoSdk(PathBuf),
-    /// What was named as an sdk is none.
+    /// The path given as an sdk is not one.
     NotAnSdk(PathBuf),
-    /// The sdk's path is no text, as paths in a manifest must be.
+    /// The sdk's path is not UTF-8, as paths in a manifest must be.
     SdkPath(PathBuf),
     /// A file cannot be written.
     Write(PathBuf, io::Error),
@@ -32,17 +32,19 @@ impl fmt::Display for TemplateError {
             Self::NameTaken(name) => {
                 write!(
                     f,
-                    "`{name}` cannot be a plugin's name: in its code that means something else"
+                    "`{name}` cannot be a plugin's name: it has another meaning in Rust or the sdk"
                 )
             }
             Self::Exists(path) => write!(f, "`{}` exists already", path.display()),
-            Self::NoSdk(path) => write!(
-                f,
-                "`{}` has no sdk beside it: there is no `share/jaato/sdk` in the folder above its own",
-                path.display()
-            ),
+            Self::NoSdk(path) => {
+                write!(f, "`{}` has no sdk: its folder has no `../share/jaato/sdk`", path.display())
+            }
             Self::NotAnSdk(path) => {
-                write!(f, "`{}` holds no sdk of jaato, as `share/jaato/sdk` does", path.display())
+                write!(
+                    f,
+                    "`{}` does not contain jaato's sdk, as `share/jaato/sdk` does",
+                    path.display()
+                )
             }
             Self::SdkPath(path) => {
                 write!(f, "a manifest cannot name `{}`: the path is not UTF-8", path.display())
@@ -55,14 +57,14 @@ impl fmt::Display for TemplateError {
 impl std::error::Error for TemplateError {}
 
 impl TemplateError {
-    /// Returns what to do about it, where there is something.
+    /// Returns what to do about it, if anything.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Name(_) => Some(format!(
-                "small letters, digits and single `-`, a letter first, at most {NAME_BYTES_MAX}"
+                "lower-case letters, digits and single `-`, a letter first, at most {NAME_BYTES_MAX}"
             )),
-            Self::NameTaken(_) => Some("say what it is about, as `tool-moon-phase`".to_owned()),
-            Self::Exists(_) => Some("take it away, or name another with `--path`".to_owned()),
+            Self::NameTaken(_) => Some("name its subject, as in `tool-moon-phase`".to_owned()),
+            Self::Exists(_) => Some("remove it, or name another folder with `--path`".to_owned()),
             Self::NoSdk(_) => Some(
                 "unpack the whole archive of jaato, or name an sdk or a checkout with `--sdk`"
                     .to_owned(),

@@ -3,7 +3,7 @@
 use crate::name::{crate_name, library_name, short_name, type_name};
 use crate::{Sdk, TemplateKind};
 
-/// What the templates call the plugin; valid Rust, so that they can be read as such.
+/// The plugin's name in the templates. Valid Rust, so that the templates can be parsed.
 const TEMPLATE_TYPE: &str = "TemplateName";
 const TEMPLATE_NAME: &str = "template-name";
 const TEMPLATE_CRATE: &str = "template_name";
@@ -12,7 +12,7 @@ const TEMPLATE_KIND: &str = "template-kind";
 const TEMPLATE_LIBRARY: &str = "template-library";
 const TEMPLATE_OFFERS: &str = "template-offers";
 
-/// Every file by its path below the crate.
+/// Returns every file with its path inside the crate.
 pub(crate) fn files(name: &str, kind: TemplateKind, sdk: &Sdk) -> Vec<(&'static str, String)> {
     let source = match kind {
         TemplateKind::Tool => include_str!("../templates/tool.rs"),
@@ -53,7 +53,7 @@ fn filled(template: &str, name: &str, kind: TemplateKind) -> String {
         .replace(TEMPLATE_KIND, kind.word())
 }
 
-/// The crates of the sdk that a kind's sources name, besides `sdk` itself.
+/// Returns the sdk's crates that a kind's sources use, besides `sdk` itself.
 fn crates(kind: TemplateKind) -> &'static [&'static str] {
     match kind {
         TemplateKind::Tool | TemplateKind::Gc | TemplateKind::Provider => &[],
@@ -61,7 +61,7 @@ fn crates(kind: TemplateKind) -> &'static [&'static str] {
     }
 }
 
-/// The README shows the dependencies of a copy of the sdk.
+/// Adds the dependencies of a copied sdk to the README.
 fn with_crates(readme: &str, kind: TemplateKind) -> String {
     let own = "jaato-plugin-sdk = { path = \"jaato-sdk/plugin-api/sdk\" }\n";
     let others = crates(kind).iter();

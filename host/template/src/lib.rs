@@ -1,8 +1,7 @@
 //! Writes the crate of a new plugin: sources that build, a conformance test, a README and a CI
 //! file.
 //!
-//! Knows files and names alone, and nothing of a host; the binary and `cargo xtask` both write with
-//! it.
+//! Knows only files and names, and nothing of a host. Used by the binary and by `cargo xtask`.
 
 mod error;
 mod files;
@@ -18,7 +17,7 @@ pub use name::{NAME_BYTES_MAX, check_name, library_name};
 pub use sdk::Sdk;
 pub use shell::shell_word;
 
-/// What the plugin is to be.
+/// The kind of plugin to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateKind {
     /// Offers tools.
@@ -27,7 +26,7 @@ pub enum TemplateKind {
     Gc,
     /// Answers requests.
     Provider,
-    /// Is where files lie and commands run.
+    /// Provides files and runs commands.
     Environment,
 }
 
@@ -35,7 +34,7 @@ impl TemplateKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Gc, Self::Provider, Self::Environment];
 
-    /// Returns the word for it.
+    /// Returns the kind's name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -46,10 +45,10 @@ impl TemplateKind {
     }
 }
 
-/// Writes the crate of a plugin into a folder that is not there yet.
+/// Writes a plugin's crate into a new folder.
 ///
 /// # Errors
-/// When the name cannot be one, the folder is there, or it cannot be written.
+/// If the name is invalid, the folder exists, or it cannot be written.
 pub fn write_crate(
     folder: &Path,
     name: &str,
@@ -71,15 +70,15 @@ pub fn write_crate(
     Ok(())
 }
 
-/// The commands that come after writing, one a line; `jaato` is how the host is called.
+/// Returns the commands to run next, one per line. `jaato` is the name of the host's executable.
 pub fn next_steps(folder: &Path, name: &str, jaato: &str) -> String {
-    // Where cargo builds, unless a configuration of its own says something else.
+    // Cargo's build folder, unless its configuration says otherwise.
     let target = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
     let target = target.map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let built = target.join("release").join(library_name(name));
     let (built, jaato) = (shell_word(&built.to_string_lossy()), shell_word(jaato));
     let folder = folder.to_string_lossy();
-    // `cd` would take it for an option.
+    // `cd` would treat it as an option.
     let here = if folder.starts_with('-') { "./" } else { "" };
     format!(
         "  cd {}\n  cargo test\n  cargo build --release\n  {jaato} plugin check {built}\n  \

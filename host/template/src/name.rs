@@ -1,12 +1,12 @@
-//! Names of plugins, and what they become in Rust and in files.
+//! Names of plugins, and the names derived from them in Rust and in files.
 
 use crate::TemplateKind;
 use crate::error::TemplateError;
 
-/// Longest name: it is part of file names, and of a tool's name, for which providers have limits.
+/// Longest name. It is part of file names and of a tool's name, for which providers have limits.
 pub const NAME_BYTES_MAX: usize = 48;
 
-/// What the sources name otherwise, or Rust does, as a type or as a crate.
+/// Type and crate names that the sources or Rust already use.
 const TAKEN: &[&str] = &[
     "Abstract",
     "Alloc",
@@ -94,7 +94,7 @@ const TAKEN: &[&str] = &[
 /// Checks that a plugin can have this name.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// The problem with the name.
 pub fn check_name(name: &str) -> Result<(), TemplateError> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let good = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -105,7 +105,7 @@ pub fn check_name(name: &str) -> Result<(), TemplateError> {
     if !good {
         return Err(TemplateError::Name(name.to_owned()));
     }
-    // The sdk's own crates cannot be dependencies of one of their name.
+    // The sdk's own crates cannot be dependencies of a crate with the same name.
     let is_ours = name.starts_with("jaato-plugin-") || name == "jaato-types";
     if is_ours || TAKEN.contains(&type_name(name).as_str()) {
         return Err(TemplateError::NameTaken(name.to_owned()));
@@ -119,12 +119,12 @@ pub fn library_name(plugin: &str) -> String {
     format!("{DLL_PREFIX}{}{DLL_SUFFIX}", crate_name(plugin))
 }
 
-/// The name of the crate in Rust.
+/// Returns the name of the crate in Rust.
 pub(crate) fn crate_name(plugin: &str) -> String {
     plugin.replace('-', "_")
 }
 
-/// The name without its kind, which is what people and models call it.
+/// Returns the name without its kind, which users and models see.
 pub(crate) fn short_name(name: &str) -> &str {
     let kinds = TemplateKind::ALL.iter();
     let short = kinds
@@ -133,7 +133,8 @@ pub(crate) fn short_name(name: &str) -> &str {
     short.unwrap_or(name)
 }
 
-/// `tool-moon-phase` is `MoonPhase` in Rust, from which the tool's name `moon_phase` is made.
+/// Returns the Rust type: `tool-moon-phase` becomes `MoonPhase`, which determines the tool's name
+/// `moon_phase`.
 pub(crate) fn type_name(name: &str) -> String {
     let capital = |word: &str| {
         let mut letters = word.chars();

@@ -1,17 +1,17 @@
-//! Where the sources of the sdk lie that a new crate names.
+//! Finds the sources of the sdk for a new crate.
 
 use std::fs;
 use std::path::Path;
 
 use crate::error::TemplateError;
 
-/// The crates that a plugin's own manifest names; each must be there.
+/// The crates that a plugin's own manifest names. Each must exist.
 const NAMED: [&str; 2] = ["sdk", "testkit"];
 
 /// The folder of the crates, in an sdk as in a checkout.
 const CRATES: &str = "plugin-api";
 
-/// Where an installation has the sdk, below the folder above the binary's.
+/// The folder of the sdk in an installation, relative to the parent of the binary's folder.
 const INSTALLED: &str = "share/jaato/sdk";
 
 /// The sources of the sdk: found, complete, and with a path that a manifest can hold.
@@ -21,11 +21,11 @@ pub struct Sdk {
 }
 
 impl Sdk {
-    /// Finds the sdk of the installation that an executable belongs to, else the crates of the
-    /// checkout that it was built in.
+    /// Finds the sdk of the executable's installation, otherwise the crates of the checkout in
+    /// which it was built.
     ///
     /// # Errors
-    /// When there is neither: a binary alone has no sdk.
+    /// If there is neither, because a binary alone has no sdk.
     pub fn beside(executable: &Path) -> Result<Self, TemplateError> {
         let missing = || TemplateError::NoSdk(executable.to_owned());
         let real = fs::canonicalize(executable).map_err(|_| missing())?;
@@ -36,11 +36,11 @@ impl Sdk {
         Self::new(&crates.ok_or_else(missing)?)
     }
 
-    /// Takes the sdk that a person names: its folder, a checkout, an unpacked archive of jaato, or
+    /// Uses the sdk that the user names: its folder, a checkout, an unpacked archive of jaato, or
     /// the crates' own folder.
     ///
     /// # Errors
-    /// When it is none of these, or its path is no text.
+    /// If it is none of these, or its path is not UTF-8.
     pub fn at(folder: &Path) -> Result<Self, TemplateError> {
         let missing = || TemplateError::NotAnSdk(folder.to_owned());
         let real = fs::canonicalize(folder).map_err(|_| missing())?;
@@ -53,12 +53,12 @@ impl Sdk {
         Ok(Self { crates: text.to_owned() })
     }
 
-    /// The folder that holds the crates.
+    /// Returns the folder that holds the crates.
     pub fn folder(&self) -> &Path {
         Path::new(&self.crates)
     }
 
-    /// A path to one of the crates, as TOML has it.
+    /// Returns the path to one of the crates as a TOML string.
     pub(crate) fn toml_path(&self, name: &str) -> String {
         let path = format!("{}/{name}", self.crates);
         let mut text = String::from("\"");
@@ -72,7 +72,7 @@ impl Sdk {
         text + "\""
     }
 
-    /// The versions that the sources are tested with.
+    /// Returns the lock file with the versions that the sources are tested with.
     pub(crate) fn lock(&self) -> Option<String> {
         fs::read_to_string(self.folder().parent()?.join("Cargo.lock")).ok()
     }

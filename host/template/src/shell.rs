@@ -1,10 +1,9 @@
-//! Words of a command line that a person copies.
+//! Words of a command line that the user copies.
 
-/// Quotes a text so that a shell takes it as one word, whatever stands in it; what needs no quotes
-/// stays as it is.
+/// Quotes a text so that a shell reads it as one word. A text that needs no quotes stays unchanged.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:@%,=".contains(c);
-    // A `~` or `=` at the beginning means something to some shells.
+    // A leading `~` or `=` has a special meaning in some shells.
     let starts_plain = !text.starts_with(['~', '=']) && !text.is_empty();
     if starts_plain && text.chars().all(is_plain) {
         text.to_owned()

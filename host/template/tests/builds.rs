@@ -1,4 +1,5 @@
-//! A new plugin of each kind builds and passes its tests outside the workspace, without a network.
+//! Tests that a new plugin of each kind builds and passes its tests outside the workspace, without
+//! a network.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -27,18 +28,18 @@ fn said(command: &mut Command) -> (String, String) {
     (text, errors)
 }
 
-/// A folder whose name a careless shell line or manifest breaks on. The same from run to run, so
-/// that what was built before is built no more.
+/// Returns a folder whose name breaks careless shell lines and manifests. The same in each run, so
+/// that nothing is built again.
 fn odd_folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("it's a \"folder\" & more");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
-    // The checkout's own is looked for no further.
+    // Keeps rustfmt from searching for the checkout's configuration.
     fs::write(folder.join("rustfmt.toml"), "").unwrap();
     folder
 }
 
-/// One crate a kind, built where the fixtures are: they stand on the same crates.
+/// One crate per kind, built in the folder of the fixtures, because they use the same crates.
 #[test]
 fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace() {
     let outside = odd_folder();
@@ -55,7 +56,7 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
         let mut tests = cargo(&folder);
         tests.args(["test", "--offline", "--quiet", "--target-dir"]).arg(&target);
         tests.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        // Taken, not passed on: whoever counts tests must not count these.
+        // Captured and not passed on, because programs that count tests must not count these.
         let (said_by_tests, warnings) = said(&mut tests);
         assert!(!warnings.contains("warning"), "{warnings}");
         let passed = said_by_tests.lines().filter(|line| line.starts_with("test result: ok."));
@@ -94,7 +95,7 @@ fn the_sdk_may_lie_in_any_folder_and_the_steps_lead_to_the_crate() {
         let script = format!("{first} && pwd");
         let (place, _) = said(Command::new("sh").args(["-c", &script]).current_dir(&outside));
         assert_eq!(Path::new(place.trim_end()), folder.canonicalize().unwrap());
-        // Where cargo is told to build elsewhere, the steps lead there.
+        // If cargo builds in another folder, the steps refer to it.
         let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
         let install = r"'/it'\''s/jaato' plugin install";
         assert!(rest.ends_with(&format!("{install} {target}/release/libmoon.so")), "{rest}");

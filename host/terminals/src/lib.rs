@@ -1,13 +1,12 @@
-//! Terminals that people see and join: what plugins show of them, who looks, and what people type
-//! there.
+//! Terminals that users see and join: their screens, their watchers, and the users' input.
 //!
-//! Not the terminals themselves: those are the execution environment's, and what is on a screen is
-//! the plugin's to draw. The newest screen of each stands on a board; events tell it to those who
-//! follow the session, a socket to those who join from another terminal ([`find_terminals`]).
+//! The terminals themselves belong to the execution environment, and the plugin draws their
+//! screens. A board holds the newest screen of each. Events show it to those who follow the
+//! session, and a socket to those who join from another terminal ([`find_terminals`]).
 //!
-//! Invariants: a plugin shows and asks for its own terminals alone; of what people type nothing is
-//! kept, told or logged but how much it was where the terminal shows it, which the model is not
-//! told; who looks slowly gets the newest screen, and holds nobody up.
+//! Invariants: a plugin can show and ask only for its own terminals. The user's input is never
+//! stored, reported or logged. Only its length is reported, if the terminal shows the input, and
+//! never to the model. A slow watcher gets the newest screen and delays no one.
 
 mod board;
 mod join;

@@ -1,5 +1,4 @@
-//! The board and its socket, without an environment: hands that note what is typed, time that is
-//! moved.
+//! Tests the board and its socket without an environment, with fake terminals and a paused clock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use crate::board::shown::{SCREEN_EVERY, TYPED_EVERY};
 use crate::board::{Audience, SessionTerminals, TYPE_MAX, Terminals};
 use crate::join::{Door, Reply, find_terminals, join_terminal};
 
-/// What somebody who follows a session has seen.
+/// The events that a session's follower has seen.
 #[derive(Default)]
 struct Seen(Mutex<Vec<Event>>);
 
@@ -31,7 +30,7 @@ impl EventSink for Seen {
 }
 
 impl Seen {
-    /// Screens by their first lines, and how much was typed.
+    /// Returns screens by their first lines, and the amounts of input.
     fn take(&self) -> Vec<String> {
         let events = std::mem::take(&mut *self.0.lock());
         let told = |event| match event {
@@ -63,8 +62,7 @@ impl PermissionAsker for Nobody {
     }
 }
 
-/// Notes what is typed, as a terminal that has room for so much, shows it, or does not, and says
-/// how much it took, or does not.
+/// A terminal that records its input. Its space, echo and answers are configurable.
 struct Noted {
     answers: Mutex<bool>,
     bytes: Mutex<Vec<u8>>,
@@ -160,7 +158,7 @@ async fn screens_are_told_ten_times_a_second_and_the_last_is_never_lost() {
     let told = bench.seen.take();
     assert!((10..=12).contains(&told.len()), "{told:?}");
     assert_eq!((told[0].as_str(), told.last().unwrap().as_str()), ("0", "100"));
-    // The same again is no news.
+    // An unchanged screen is not an event.
     bench.show("100");
     tokio::time::sleep(SCREEN_EVERY * 2).await;
     assert_eq!(bench.seen.take(), Vec::<String>::new());
@@ -220,7 +218,7 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     bench.show("a");
     let shown = bench.board.find(&bench.session, 1).unwrap();
     let first = bench.board.look(Arc::clone(&shown), false);
-    // Who comes late is told who is there already.
+    // A late reader learns who is already there.
     let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
     let mut next = async || {
         let frame = news.next().await.unwrap().unwrap();
@@ -232,13 +230,13 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     assert!(shown.has_typers());
     drop(second);
     assert!(!shown.has_typers());
-    // No queue: of each thing the newest, or the sum.
+    // There is no queue, only the newest value or the sum of each.
     for bytes in [b"ab".as_slice(), b"c"] {
         bench.board.type_into(&shown, bytes.to_vec(), TYPE_MAX).await.unwrap();
     }
     assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 1 });
     assert_eq!(next().await, TerminalNews::Typed { terminal: 1, bytes: 3 });
-    // That somebody types is known before the program has it.
+    // The reader learns that a user types before the program has the input.
     *bench.noted.answers.lock() = false;
     let typing = bench.board.type_into(&shown, b"d".to_vec(), TYPE_MAX);
     assert!(typing.now_or_never().is_none());
@@ -294,7 +292,7 @@ async fn what_a_program_does_not_read_is_an_error_and_what_it_reads_is_counted()
     let shown = bench.board.find(&bench.session, 1).unwrap();
     *bench.noted.room.lock() = 3;
     let error = bench.board.type_into(&shown, b"four".to_vec(), TYPE_MAX).await.unwrap_err();
-    assert_eq!(error.message, "the program does not read what is typed");
+    assert_eq!(error.message, "the program does not read its input");
     assert!(bench.board.type_into(&shown, b"more".to_vec(), TYPE_MAX).await.is_err());
     assert!(bench.board.write(&bench.session, 1, b"secret".to_vec()).await.is_err());
     assert_eq!(bench.seen.take(), ["a", "typed 3"]);

@@ -1,5 +1,5 @@
-//! What holds of every example, whoever adds one: it runs in a worker while it is not trusted, and
-//! inside jaato once it is.
+//! Checks every example: it runs in a worker while it is untrusted, and inside jaato once it is
+//! trusted.
 
 use std::fs;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{has_sandbox, library, names};
 use crate::support::{House, Output, library_name};
 
-/// Kinds of errors which say that a plugin did not come to give an answer.
+/// Error kinds which mean that a plugin returned no answer.
 const NO_ANSWER: [&str; 6] =
     ["plugin_crashed", "plugin_panicked", "plugin_misbehaved", "host_bug", "timeout", "other"];
 
-/// The entry of a plugin in `plugin list --json`.
+/// Returns a plugin's entry in `plugin list --json`.
 #[track_caller]
 fn listed(house: &House, name: &str) -> Value {
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
@@ -21,12 +21,12 @@ fn listed(house: &House, name: &str) -> Value {
     found.unwrap_or_else(|| panic!("`{name}` is not listed: {list:#}")).clone()
 }
 
-/// Where a plugin runs, without the reason.
+/// Returns where a plugin runs, without the reason.
 fn runs(entry: &Value) -> &str {
     entry["runs"].as_str().and_then(|text| text.split(", ").next()).unwrap_or_default()
 }
 
-/// Every example of every tool of a plugin as a line of a batch.
+/// Returns every example of a plugin's tools as lines of a batch.
 fn calls(house: &House, plugin: &str) -> Vec<Value> {
     let tools = house.run(&["tool", "list", "--json"]).code(0).json();
     let own = tools.as_array().unwrap().iter().filter(|tool| tool["plugin"] == plugin);
@@ -41,7 +41,7 @@ fn calls(house: &House, plugin: &str) -> Vec<Value> {
     own.flat_map(of_tool).collect()
 }
 
-/// Uses everything that a plugin offers. A tool may answer with an error, but with one of its own.
+/// Uses everything that a plugin offers. A tool may return an error, but only one of its own.
 #[track_caller]
 fn use_all(house: &House, name: &str) {
     let calls = calls(house, name);

@@ -1,5 +1,5 @@
-//! Examples that use what a session lends: the store, other tools, models, wakes, child sessions.
-//! Inside jaato, and dropped in by a person, in a worker with what was granted.
+//! Tests examples that use session services: the store, other tools, models, wakes, child sessions.
+//! Each runs inside jaato, and as a user's plugin in a worker with grants.
 
 use serde_json::{Value, json};
 
@@ -13,11 +13,11 @@ const PLACES: [Place; 2] = [Place::Shipped, Place::Granted];
 enum Place {
     /// Inside jaato.
     Shipped,
-    /// In a worker, not trusted, with all grants that it asks for.
+    /// In a worker, untrusted, with all grants that it asks for.
     Granted,
 }
 
-/// A house with an example, the tool that runs commands, and where it runs them.
+/// Returns an installation with an example, the command tool, and its execution environment.
 #[track_caller]
 fn house_with(example: &str, place: Place) -> Option<House> {
     let house = House::new()?;
@@ -48,7 +48,7 @@ fn expecting(expect: Value, mut answer: Value) -> Value {
     answer
 }
 
-/// Gives the house a second provider with a script of its own.
+/// Adds a second provider with its own script.
 fn add_provider(house: &House, name: &str, answers: Value) {
     let script = house.write(&format!("{name}.json"), &json!({ "answers": answers }).to_string());
     house.configure_more(&format!(
@@ -62,7 +62,7 @@ fn events(house: &House, words: &[&str]) -> Vec<Value> {
     house.run(&run).code(0).json_lines()
 }
 
-/// What came of the first call of a tool.
+/// Returns the result of a tool's first call.
 #[track_caller]
 fn result_of(events: &[Value], tool: &str) -> Value {
     let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;
@@ -109,7 +109,7 @@ fn another_model_looks_at_a_change_and_each_refusal_says_what_is_missing() {
         };
         let unset = error(&["--yes", "go"]);
         assert_eq!(unset["message"], "no model is set for second opinions", "{place:?}");
-        // Of a plugin that is not trusted no variable fills a setting: there the file says it.
+        // Variables fill no settings of an untrusted plugin, so the file sets it.
         let settings = "[plugins.tool-second-opinion]\nmodel = \"other/moon\"\n";
         if place == Place::Granted {
             house.configure_more(settings);
@@ -122,7 +122,7 @@ fn another_model_looks_at_a_change_and_each_refusal_says_what_is_missing() {
             "model": "other/moon", "opinion": "It is near.", "saw_the_beginning_only": false,
         });
         assert_eq!(result, expected, "{place:?}");
-        // The person's rules hold for the command too: nobody allows it here.
+        // The user's rules apply to the command too, and no rule allows it here.
         if place == Place::Shipped {
             house.configure_more(settings);
         }
@@ -180,7 +180,7 @@ fn work_is_done_by_a_child_with_few_tools_and_its_answer_comes_back() {
         let is_shown =
             |label: &str| events.iter().any(|it| it["event"] == "progress" && it["label"] == label);
         assert!(is_shown("the delegate calls cli_based_tool"), "{place:?}: {events:#?}");
-        // The person allows one request: the child is stopped before it has read what echo said.
+        // The user allows one request, so the child is stopped before it has read echo's answer.
         house.configure_more("steps_max = 1\n");
         let events = self::events(&house, &["--yes", "go"]);
         assert_eq!(result_of(&events, "delegate")["outcome"], "limit", "{place:?}: {events:#?}");

@@ -1,7 +1,7 @@
-//! The example plugins of `docs/examples`, built, tested, installed and used as by a stranger.
+//! The example plugins of `docs/examples`: built, tested, installed and used as a new user would.
 //!
-//! They are one workspace with the fixtures of tests, with one lock file, and nothing of it is
-//! fetched. An example in C has no manifest: it is compiled alone.
+//! They form one workspace with the test fixtures and share its lock file, and nothing is
+//! downloaded. An example in C has no manifest and is compiled alone.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -23,7 +23,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").canonicalize().unwrap()
 }
 
-/// Every example, by name.
+/// Lists every example by name.
 fn names() -> Vec<String> {
     let entries = fs::read_dir(examples()).unwrap().map(Result::unwrap);
     let folders = entries.filter(|entry| entry.path().join("README.md").is_file());
@@ -48,7 +48,7 @@ fn cargo(words: &[&str]) -> Result<String, String> {
     if is_clean { Ok(out) } else { Err(format!("{words:?}: {out}{err}")) }
 }
 
-/// Tests all of them once, in one go.
+/// Tests all of them once, in one run.
 #[track_caller]
 fn check_all() {
     static CHECKED: OnceLock<Result<(), String>> = OnceLock::new();
@@ -58,7 +58,7 @@ fn check_all() {
             names.iter().map(String::as_str).filter(|name| has_manifest(name)).collect();
         let packages = in_rust.iter().flat_map(|name| ["--package", name]);
         let words: Vec<&str> = ["test", "--all-targets"].into_iter().chain(packages).collect();
-        // Taken, not passed on: whoever counts tests must not count these.
+        // Captured and not passed on, because programs that count tests must not count these.
         let tested = cargo(&words)?;
         let passed = tested.lines().filter(|line| line.starts_with("test result: ok.")).count();
         if passed < 2 * in_rust.len() {
@@ -78,7 +78,7 @@ fn has_manifest(example: &str) -> bool {
     examples().join(example).join("Cargo.toml").is_file()
 }
 
-/// The built plugin; none, with a line that says why, where there is no compiler for one in C.
+/// Returns the built plugin, or `None` after printing the reason if there is no C compiler for it.
 #[track_caller]
 fn library(example: &str) -> Option<PathBuf> {
     let name = example.replace('-', "_");
@@ -90,7 +90,7 @@ fn library(example: &str) -> Option<PathBuf> {
     moon::compile(env!("CARGO_MANIFEST_DIR"), &source, None)
 }
 
-/// A house in which the example is installed, after its own tests and the check have passed.
+/// Returns an installation with the example, after its own tests and the check have passed.
 #[track_caller]
 fn installed(example: &str) -> Option<House> {
     let house = House::new()?;
@@ -127,7 +127,7 @@ fn the_to_do_list_is_kept_through_a_session_and_no_longer_than_the_person_lets_i
             { "number": 2, "text": "test", "done": false },
         ] })
     );
-    // Another session has a list of its own.
+    // Another session has its own list.
     let shown = house.run(&["command", "todo"]).code(0);
     assert_eq!(shown.json(), json!({ "result": "nothing is on the list" }));
     house.configure("[plugins.tool-checklist]\nitem_max = 2\n");
@@ -164,7 +164,7 @@ fn a_large_result_of_an_old_turn_is_left_out_and_the_turn_stays() {
     house.nothing_lives();
 }
 
-/// Lines of a stream.
+/// Returns a streamed answer with these lines.
 fn stream(lines: &[Value]) -> Answer {
     let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
     Answer::status(200).header("content-type", "application/x-ndjson").body(&body).torn()
@@ -208,7 +208,7 @@ fn a_run_is_answered_by_a_server_that_speaks_in_lines() {
     house.nothing_lives();
 }
 
-/// Tells whether somebody may make sandboxes here.
+/// Returns true if sandboxes can be created here.
 fn has_sandbox() -> bool {
     let mut bwrap = Command::new("bwrap");
     bwrap.args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);

@@ -1,4 +1,4 @@
-//! Examples in a session: the person answers, the model calls, in a worker and inside jaato.
+//! Tests examples in a session: the user answers and the model calls, in a worker and inside jaato.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::support::{House, fixtures, library_name};
 /// An untrusted plugin runs in a worker, a trusted one inside jaato.
 const PLACES: [&str; 2] = ["in a worker", "inside jaato"];
 
-/// A house with the example, which runs in that place.
+/// Returns an installation with the example, which runs in that place.
 #[track_caller]
 fn house_with(example: &str, place: &str) -> Option<House> {
     let house = installed(example)?;
@@ -26,13 +26,13 @@ fn house_with(example: &str, place: &str) -> Option<House> {
     Some(house)
 }
 
-/// A model that calls a tool, and then is done.
+/// Scripts a model that calls a tool and then finishes.
 fn script(house: &House, tool: &str, arguments: &Value) {
     let call = json!({ "call": { "name": tool, "arguments": arguments } });
     house.script(&json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "done" }] }] }));
 }
 
-/// How the first call of a tool ended.
+/// Returns how the first call of a tool ended.
 #[track_caller]
 fn finished(lines: &[Value], tool: &str) -> Value {
     let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;
@@ -79,7 +79,7 @@ fn the_person_chooses_a_die_and_the_throws_are_kept() {
 fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
     for place in PLACES {
         let Some(house) = house_with("tool-recipes", place) else { return };
-        // Whose files it reads.
+        // The example reads this environment's files.
         let Some(built) = fixtures::house() else { return };
         house.ship(&built.join("plugins").join(library_name("environment_local")));
         let folder = house.workspace().join("recipes");
@@ -90,7 +90,7 @@ fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
             )
         };
         fs::write(folder.join("a.recipe.toml"), recipe("greet")).unwrap();
-        // jaato has a tool of that name: it costs that recipe alone.
+        // jaato has a tool with that name, so only that recipe is refused.
         fs::write(folder.join("b.recipe.toml"), recipe("list_tools")).unwrap();
         script(&house, "greet", &json!({ "who": "Ada" }));
         let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);

@@ -1,4 +1,4 @@
-//! What a person or a program can answer to a question about a call, and for how long it holds.
+//! Tests the possible answers to a permission prompt, and how long they hold.
 
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ fn questions_reach_the_terminal_where_standard_input_is_a_pipe() {
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("done"), "{output}");
     assert_eq!(made(&house), "one\n");
-    // In the background nobody reads from the terminal: the call is denied, and nothing hangs.
+    // In the background no one reads from the terminal, so the call is denied, and nothing hangs.
     house.script(&json!({ "answers": [
         run("echo two >> made"),
         told("no user can be asked", says("done")),
@@ -197,14 +197,14 @@ fn a_program_is_offered_answers_and_no_others_count() {
             "No",
         ]
     );
-    // What was not offered is no answer: the prompt still waits.
+    // An answer that was not offered is ignored, and the prompt still waits.
     let call_id = &asked["call_id"];
     let mut wide = json!({ "call_id": call_id, "decision": "allow_in_session", "pattern": 99 });
     write(&mut running, &wide);
     running.wait_for_error("does not allow this answer");
     wide["pattern"] = json!(1);
     write(&mut running, &wide);
-    // The third call is answered by nobody.
+    // No one answers the third call.
     let output = running.wait_with_open_input().code(6);
     assert_eq!(output.stdout.matches("\"permission_asked\"").count(), 2, "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
@@ -258,8 +258,8 @@ fn a_line_typed_at_the_prompt_of_a_shell_is_a_command_line() {
         call("shell_spawn", json!({ "command": "sh", "timeout": 30 })),
         told("session_0", input("echo moon\n")),
         told("moon", input("touch made; echo sun\n")),
-        told("needs a permission", input("cat\n")),
-        told("needs a permission", says("done")),
+        told("needs permission", input("cat\n")),
+        told("needs permission", says("done")),
     ] }));
     let output = house.run(&["run", "--allow", "shell_spawn", "go"]).code(6);
     assert!(output.stderr.contains("moon"), "{output}");

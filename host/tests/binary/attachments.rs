@@ -1,4 +1,4 @@
-//! What tools attach: in files for a person who called one.
+//! Tests the attachments of tools, written to files for a user who called a tool.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixture, is_isolated};
 
-/// A house with the fixture: shipped, or, where plugins run in workers, dropped in by a person and
-/// not trusted.
+/// Returns an installation with the fixture: shipped or, if plugins run in workers, as an untrusted
+/// plugin of the user.
 fn furnish() -> Option<House> {
     let house = House::without_plugins()?;
     match is_isolated() {
@@ -72,7 +72,7 @@ fn what_is_wrong_is_told_and_the_session_goes_on() {
     assert_eq!(answers[0]["error"]["message"], lie);
     let path = "the session has no blob `../../../../etc/passwd`";
     assert_eq!(answers[3]["error"]["message"], path);
-    // What the first call left unfinished went with it.
+    // The first call's unfinished upload is gone with it.
     for answer in &answers[4..6] {
         assert_eq!(answer["result"]["begun"], 16, "{output}");
     }

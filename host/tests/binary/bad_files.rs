@@ -1,5 +1,4 @@
-//! Bad files among the plugins: each costs one clear line, and the good ones are there all the
-//! same.
+//! Tests bad files among the plugins: each causes one clear line, and the good plugins still work.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,8 +9,8 @@ use crate::house;
 use crate::support::elf::{self, Elf};
 use crate::support::{House, NOBODY, can_start_as_nobody, fixture, is_root, set_mode, skip};
 
-/// Lists a house with bad files in its given folder: everything but a line for each must be as
-/// without.
+/// Lists an installation with bad files in its given folder. Apart from one line for each, the
+/// output must be the same as without them.
 #[track_caller]
 fn check(house: &House, expected: Expect) {
     let folder = house.given_folder().display().to_string();
@@ -20,9 +19,9 @@ fn check(house: &House, expected: Expect) {
     let output = house.run(&words).code(0);
     assert_eq!(output.stdout, good.stdout, "{output}");
     expected.assert_eq(&house.clean(&output.stderr));
-    // What the cache keeps tells the same.
+    // The second run uses the cache and must print the same.
     assert_eq!(house.run(&words).code(0).to_string(), output.to_string());
-    // And a good tool can be called beside them.
+    // A good tool can still be called.
     let called = house.run(&["--plugin-dir", &folder, "call", "get_environment"]);
     assert_eq!(called.code, 0, "{called}");
 }
@@ -47,7 +46,7 @@ fn files_that_are_no_plugins_for_this_machine() {
     house.give("empty.so", b"");
     house.give("foreign.so", &elf::of_machine(&probe(), elf::foreign_machine()));
     house.give("huge.so", &elf::with_manifest(huge));
-    // Programs of today are position-independent, and so look like libraries.
+    // Modern programs are position-independent, and so look like libraries.
     house.give("program.so", &fs::read("/bin/sh").unwrap());
     house.give("text.so", b"I am a plugin, honestly.\n");
     house.give("windows.so", &windows);
@@ -57,7 +56,7 @@ fn files_that_are_no_plugins_for_this_machine() {
         note: cannot use `$HOUSE/given/empty.so` as a plugin: it is not a dynamic library
         note: cannot use `$HOUSE/given/foreign.so` as a plugin: it is built for aarch64, this machine is x86_64
         hint: build the plugin for this machine, or take the author's build for it
-        note: cannot use `$HOUSE/given/huge.so` as a plugin: its manifest has 20080 bytes, at most 16384 are allowed
+        note: cannot use `$HOUSE/given/huge.so` as a plugin: its manifest has 20080 bytes, but the limit is 16384
         note: cannot use `$HOUSE/given/program.so` as a plugin: it is a library without a jaato manifest
         hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
         note: cannot use `$HOUSE/given/text.so` as a plugin: it is not a dynamic library
@@ -145,7 +144,7 @@ fn headers_that_lie() {
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
         bytes
     };
-    // Where the section table stands, and where the manifest does and how long it is.
+    // The positions of the section table and the manifest, and the manifest's length.
     house.give("sections.so", &lie(40, u64::MAX - 8));
     let table = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
     house.give("start.so", &lie(table + 64 + 24, u64::MAX - 8));
@@ -154,7 +153,7 @@ fn headers_that_lie() {
     check(
         &house,
         expect![[r#"
-        note: cannot use `$HOUSE/given/endless.so` as a plugin: its manifest has 18446744073709551615 bytes, at most 16384 are allowed
+        note: cannot use `$HOUSE/given/endless.so` as a plugin: its manifest has 18446744073709551615 bytes, but the limit is 16384
         note: cannot use `$HOUSE/given/length.so` as a plugin: it is truncated or damaged: Invalid ELF section size or offset
         hint: copy or build the file again
         note: cannot use `$HOUSE/given/sections.so` as a plugin: it is truncated or damaged: its headers are incomplete
@@ -191,7 +190,7 @@ fn a_manifest_that_is_none() {
         note: cannot use `$HOUSE/given/f-api.so` as a plugin: its manifest has the plugin-api version `one`, not `1.2.3`
         note: cannot use `$HOUSE/given/g-utf8.so` as a plugin: its manifest cannot be read: invalid unicode code point at line 1 column 16
         note: cannot use `$HOUSE/given/h-deep.so` as a plugin: its manifest cannot be read: invalid type: sequence, expected u32 at line 1 column 1
-        note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host knows none of the kinds that it offers
+        note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host knows none of its kinds
         hint: update jaato
     "#]],
     );
@@ -236,7 +235,7 @@ fn a_directory_and_links_that_lead_nowhere_or_in_a_circle() {
 fn pipes_sockets_and_devices_are_not_opened() {
     let house = house!();
     let folder = house.given_folder();
-    // Opening a pipe that nobody writes to would wait for ever.
+    // Opening a pipe without a writer would block forever.
     let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.so")).status();
     assert!(made.unwrap().success());
     symlink("/dev/zero", folder.join("zero.so")).unwrap();
@@ -260,7 +259,7 @@ fn an_unreadable_file() {
     if !is_root() {
         return check(&house, UNREADABLE);
     }
-    // Root reads everything; somebody else must look.
+    // Root can read everything, so another user must do it.
     let folder = house.given_folder().display().to_string();
     for path in [house.home(), house.path().join("run"), house.path().to_owned()] {
         std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -284,7 +283,7 @@ fn a_manifest_alone_is_no_library() {
     let file = house.give("moon.so", &elf::with_manifest(manifest("")));
     let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);
     assert_eq!(output.stdout, "manifest     ok: moon 1.0.0, plugin-api 1.0.0\n");
-    // What follows are the words of the system's linker.
+    // The rest is the message of the system's linker.
     let expected =
         "error: cannot use `$HOUSE/given/moon.so` as a plugin: the system's linker refused it: ";
     assert!(house.clean(&output.stderr).starts_with(expected), "{output}");
@@ -307,6 +306,6 @@ fn a_check_names_what_is_wrong() {
         exit 4
         --- stderr
         error: cannot use `$HOUSE/given/sun.so` as a plugin: it cannot be read: No such file or directory (os error 2)
-        hint: a file is wanted; `jaato plugin list` and `show` tell where a plugin's lies
+        hint: name a file; `jaato plugin list` and `show` print the file of each plugin
     "#]].assert_eq(&output.to_string());
 }

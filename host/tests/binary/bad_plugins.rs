@@ -1,12 +1,12 @@
-//! Plugins that fail when they are opened or described: a line each, and the good ones are there
-//! all the same.
+//! Tests plugins that fail when they are opened or described: each causes a line, and the good
+//! plugins still work.
 
 use expect_test::{Expect, expect};
 
 use crate::house;
 use crate::support::fixture;
 
-/// Lists a house with one fixture that fails when it is opened or described.
+/// Lists an installation with one fixture that fails when it is opened or described.
 #[track_caller]
 fn check_failing(name: &str, expected: Expect) {
     let house = house!();
@@ -70,7 +70,7 @@ fn a_plugin_without_tools() {
             tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
             fixture-vanished ($HOUSE/plugins/libfixture_vanished.so): the plugin exports tools but has none
-              add `tool!(…)` beside each tool's `impl`
+              add `tool!(…)` next to each tool's `impl`
         "#]],
     );
 }

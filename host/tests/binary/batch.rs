@@ -1,11 +1,11 @@
-//! `jaato call --batch`: one session, a line in, a line out, at once.
+//! Tests `jaato call --batch`: one session, with one output line per input line, at once.
 
 use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::support::{House, fixture};
 
-/// What a frame can carry, and so the longest line.
+/// The size limit of a frame, and so the longest line.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 fn with_probe() -> Option<House> {
@@ -50,9 +50,9 @@ fn good_and_bad_lines_are_answered_in_order_with_their_ids() {
         {"id":"two","tool":"count","result":{"count":2}}
         {"tool":null,"error":{"kind":"invalid_arguments","message":"the line is not JSON: key must be a string at line 1 column 2","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
         {"id":{"a":[3]},"tool":"coutn","error":{"kind":"unknown_tool","message":"there is no tool `coutn`","hint":"did you mean `count`?"}}
-        {"id":4,"tool":null,"error":{"kind":"invalid_arguments","message":"the line has no text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
-        {"tool":null,"error":{"kind":"invalid_arguments","message":"the line is no JSON object","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
-        {"id":5,"tool":null,"error":{"kind":"invalid_arguments","message":"the line has no text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
+        {"id":4,"tool":null,"error":{"kind":"invalid_arguments","message":"the line needs a text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
+        {"tool":null,"error":{"kind":"invalid_arguments","message":"the line is not a JSON object","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
+        {"id":5,"tool":null,"error":{"kind":"invalid_arguments","message":"the line needs a text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
         {"id":null,"tool":"echo","error":{"kind":"invalid_arguments","message":"the arguments of `echo` do not match its schema: the required property `text` is missing","hint":"its properties are `text` (required), `line`"}}
         {"tool":"echo","error":{"kind":"invalid_arguments","message":"the arguments of `echo` must be a JSON object, not the string `\"text\"`","hint":"its properties are `text` (required), `line`"}}
         {"tool":"panic","error":{"kind":"plugin_panicked","message":"panicked at probe/src/panics.rs:LINE: boom now","hint":null}}
@@ -137,7 +137,7 @@ fn a_line_may_be_as_long_as_a_frame_and_no_longer() {
 #[test]
 fn arguments_too_big_for_a_frame_are_refused() {
     let Some(house) = with_probe() else { return };
-    // As a line it fits; written anew for the plugin it is longer by what is escaped.
+    // It fits as a line. Serialized again for the plugin, escapes make it longer.
     let text = "\u{1}".repeat(LINE_BYTES_MAX / 6 - 20);
     let raw = json!({ "tool": "echo", "args": { "text": text } }).to_string();
     assert!(raw.len() < LINE_BYTES_MAX);
@@ -152,7 +152,7 @@ fn ctrl_c_ends_a_waiting_batch() {
     running.write(b"{\"tool\": \"count\"}\n");
     running.line();
     running.signal("INT");
-    // Standard input is still open: only the signal can have ended it.
+    // Standard input is still open, so only the signal can have ended it.
     let output = running.wait_with_open_input().code(130);
     assert_eq!(output.json_lines().len(), 1);
     house.nothing_lives();

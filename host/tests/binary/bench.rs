@@ -1,4 +1,4 @@
-//! `jaato bench cli-vs-mcp`: both sides run, and what each cost is written down.
+//! Tests `jaato bench cli-vs-mcp`: both sides run, and their costs are recorded.
 
 use std::fs;
 use std::process::Command as Program;
@@ -9,7 +9,7 @@ use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name, skip};
 
-/// A house with both sides; the server of the MCP side has this name and mode.
+/// Returns an installation with both sides. The MCP side's server has this name and mode.
 fn with_both_sides(server: &str, mode: &str) -> Option<House> {
     let house = House::new()?;
     for library in ["environment_local", "tool_cli", "tool_mcp"] {
@@ -21,7 +21,7 @@ fn with_both_sides(server: &str, mode: &str) -> Option<House> {
     Some(house)
 }
 
-/// Makes a repository with one commit and a file that is not tracked.
+/// Creates a repository with one commit and an untracked file.
 fn with_repository(house: &House) -> Option<String> {
     let place = house.workspace().join("moon");
     house.write("workspace/moon/phase.txt", "full\n");
@@ -47,7 +47,7 @@ fn read(house: &House, place: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(house.workspace().join(place)).unwrap()).unwrap()
 }
 
-/// The folder of the only call.
+/// Returns the folder of the only call.
 fn traces(house: &House, domain: &str) -> String {
     let folder = "cli_vs_mcp/traces";
     let entries = fs::read_dir(house.workspace().join(folder)).unwrap();

@@ -1,5 +1,5 @@
-//! The cache of descriptions: a second start describes and opens nothing, and a damaged cache costs
-//! nothing.
+//! Tests the cache of descriptions: a second start describes and opens nothing, and a damaged cache
+//! does no harm.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,7 +11,7 @@ use crate::house;
 use crate::support::answers::says;
 use crate::support::{Command, House, fixture, fixtures, library_name, set_mode, skip};
 
-/// A describe that hangs takes its deadline of 5 s: what is faster has not described it.
+/// A describe that hangs takes its deadline of 5 s, so a faster run has not described it.
 const TOO_FAST_FOR_A_DESCRIBE: Duration = Duration::from_secs(4);
 
 #[test]
@@ -24,11 +24,11 @@ fn a_second_start_describes_nothing() {
     assert!(started.elapsed() < TOO_FAST_FOR_A_DESCRIBE, "{second}");
     assert_eq!(first.to_string(), second.to_string());
     let after = fs::metadata(house.descriptions()).unwrap();
-    // A write would have put another file in its place.
+    // A write would have replaced the file with another one.
     assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()));
 }
 
-/// Lists the plugins that a command opens: the dynamic linker of glibc names each library.
+/// Lists the plugins that a command opens. The dynamic linker of glibc logs each library.
 fn opened_by(house: &House, words: &[&str]) -> Vec<String> {
     let output = house.command(words).variable("LD_DEBUG", "files").run().code(0);
     let shipped = house.shipped().display().to_string();
@@ -131,7 +131,9 @@ fn a_cache_that_is_a_folder_costs_one_line_and_its_hint() {
     assert!(output.stdout.contains("get_environment"), "{output}");
     assert_eq!(output.stderr.lines().count(), 2, "{output}");
     assert!(
-        output.stderr.contains("descriptions.json` is not used: it is no regular file\nhint: move"),
+        output
+            .stderr
+            .contains("descriptions.json` is not used: it is not a regular file\nhint: move"),
         "{output}"
     );
 }
@@ -141,7 +143,7 @@ fn a_full_disk_costs_one_line_and_no_tool() {
     let house = house!();
     fs::create_dir_all(house.cache()).unwrap();
     let cache = house.cache().display().to_string();
-    // A disk of one page, in a mount namespace of the command's own.
+    // A disk of one page, in the command's own mount namespace.
     let script = format!(
         "mount -t tmpfs -o size=4k none '{cache}' && head -c 4096 /dev/zero > '{cache}/full' && exec \"$@\""
     );

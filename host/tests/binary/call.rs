@@ -1,11 +1,11 @@
-//! `jaato call`: one tool, called by a person.
+//! Tests `jaato call`: a user calls one tool.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
 
 use crate::house;
 
-/// Checks that each of these is refused with this code; what is told stands in one text.
+/// Checks that each of these calls is refused with this code. The snapshot contains all messages.
 #[track_caller]
 fn refused(code: i32, calls: &[&[&str]], expected: Expect) {
     let house = house!();
@@ -161,7 +161,7 @@ fn what_a_tool_shows_goes_to_standard_error() {
 #[test]
 fn a_call_that_a_person_types_is_not_asked() {
     let house = house!(ships "probe");
-    // It promises nothing, so a model's call would have to ask.
+    // The tool promises nothing, so a model's call would need a prompt.
     assert_eq!(house.run(&["call", "count"]).silent().json(), json!({ "count": 1 }));
 }
 

@@ -1,11 +1,11 @@
-//! Caps on what a session uses up, and what the ledger says of its cost.
+//! Tests limits on a session's usage, and the cost in the ledger.
 
 use serde_json::json;
 
 use crate::house;
 use crate::support::House;
 
-/// A call, then the answer; each request has 20 tokens, each answer 5.
+/// Scripts a call and then the answer. Each request has 20 tokens, each answer 5.
 fn script(house: &House) {
     let usage = json!({ "prompt_tokens": 20, "output_tokens": 5 });
     let call = json!({ "id": "c1", "name": "get_environment", "arguments": { "aspect": "os" } });
@@ -15,7 +15,7 @@ fn script(house: &House) {
     ] }));
 }
 
-/// Says what the scripted model costs: 0.0001 dollars a token.
+/// Sets the scripted model's price: 0.0001 dollars per token.
 fn price(house: &House) {
     let line = "price = { input = 100, output = 100 }";
     house.configure_more(&format!("[models.\"scripted/test\"]\n{line}\n"));
@@ -50,7 +50,7 @@ fn a_cap_may_stand_in_the_configuration_and_the_command_line_wins() {
 fn a_price_that_nobody_knows_cannot_be_capped_and_is_said() {
     let house = house!(script);
     let output = house.run(&["run", "--max-cost", "1", "hello"]).code(3);
-    assert!(output.stderr.contains("nobody knows what `scripted/test` costs"), "{output}");
+    assert!(output.stderr.contains("the price of `scripted/test` is unknown"), "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
     assert!(ledger.stdout.contains("$0 where a price is known"), "{ledger}");
 }

@@ -1,4 +1,5 @@
-//! Plugins whose tools change while they run: what is taken, what is refused, and when it is there.
+//! Tests plugins whose tools change while they run: which changes are accepted, which are refused,
+//! and when they take effect.
 
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ fn text(text: &str) -> Value {
     json!({ "steps": [{ "text": text }] })
 }
 
-/// The results of the calls of a run, in order.
+/// Returns the results of a run's calls, in order.
 fn results(house: &House) -> Vec<Value> {
     let events = house.run(&["run", "--output", "json", "go"]).json_lines();
     let finished = events.into_iter().filter(|it| it["event"] == "tool_call_finished");
@@ -42,7 +43,8 @@ fn ten_thousand_tools_are_a_thousand_and_a_hundred_changes_in_a_row_are_one() {
     let Some(house) = house_with(&answers) else { return };
     let [fast] = results(&house).try_into().unwrap();
     let taken = fast["taken"].as_u64().unwrap();
-    // How long a hundred take is the machine's: one a second is taken, and hardly more.
+    // A hundred changes take as long as the machine needs. One per second is accepted, and hardly
+    // more.
     assert!((1..=20).contains(&taken), "{fast:#}");
     assert_eq!(fast["refused"], "a plugin sets its tools at most once a second");
     house.nothing_lives();
@@ -66,7 +68,7 @@ fn a_tool_that_cannot_be_offered_costs_itself_alone_and_the_plugin_is_told_why()
 fn tools_commands_and_instructions_are_there_with_the_next_step_and_strangers_promises_never_count()
 {
     let answers = json!([
-        // The model is told of them at once, and may call them in the turn that sets them.
+        // The model learns of them at once, and may call them in the same turn.
         change("some"),
         { "expect": { "data": "own is mine, theirs is not" },
           "steps": [{ "call": { "name": "own", "arguments": {} } }] },
@@ -77,7 +79,7 @@ fn tools_commands_and_instructions_are_there_with_the_next_step_and_strangers_pr
     let chat = house.command(&["chat"]).input("one\ntwo\n/late\n").run();
     let errors = &chat.stderr;
     assert_eq!(errors.matches("✓ ran own").count(), 2, "{errors}");
-    // Its schema is held to, its promises are not.
+    // Its schema is enforced, but its promises do not count.
     assert!(errors.contains("extra"), "{errors}");
     assert!(errors.contains("the call of `theirs` is denied"), "{errors}");
     assert!(errors.contains("it is gone by now"), "{errors}");

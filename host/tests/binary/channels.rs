@@ -1,4 +1,4 @@
-//! Questions that are asked through files of a folder, on the real binary.
+//! Tests permission prompts through files in a folder, on the real binary.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use crate::support::answers::{call, says};
 use crate::support::cli::with_cli;
 use crate::support::{House, Output};
 
-/// Runs a command that is asked about in a folder, and answers with `response`, completed by the
-/// number of the request.
+/// Runs a command with a prompt in a folder, and answers with `response`, completed with the
+/// request's number.
 fn answered(house: &House, mut response: Value) -> Output {
     let gate = house.path().join("gate");
     let _ = fs::remove_dir_all(&gate);
@@ -36,7 +36,7 @@ fn answered(house: &House, mut response: Value) -> Output {
     };
     let asked: Value = serde_json::from_slice(&fs::read(&request).unwrap()).unwrap();
     response["request_id"] = asked["request_id"].clone();
-    // Written under another name first: half an answer is none.
+    // Written under another name first, because half an answer is not an answer.
     let responses = gate.join("responses");
     let whole = responses.join("whole");
     fs::write(&whole, response.to_string()).unwrap();
@@ -50,7 +50,7 @@ fn an_answer_in_a_folder_counts_until_it_expires() {
     let made = house.workspace().join("made");
     for expires_at in ["2001-01-01T00:00:00Z", "2001-01-01", "soon"] {
         let output = answered(&house, json!({ "decision": "allow", "expires_at": expires_at }));
-        // A denial by the answer, not the lack of one.
+        // The answer denied the call, not its absence.
         let events = output.code(0).json_lines();
         let decided = events.iter().find(|event| event["event"] == "permission_decided").unwrap();
         assert_eq!(decided["allowed"], false, "{expires_at}: {decided}");

@@ -1,4 +1,4 @@
-//! `jaato chat`: one conversation, message by message, from a pipe and on a terminal.
+//! Tests `jaato chat`: one conversation, message by message, from a pipe and on a terminal.
 
 use expect_test::expect;
 use serde_json::json;
@@ -36,7 +36,7 @@ fn the_exit_code_of_piped_lines_is_that_of_the_worst() {
     let house = house!();
     house.script(&json!({ "answers": [says("one"), says("two")] }));
     house.command(&["chat"]).input("a\n/moon\nb\n").run().code(2);
-    // What is sent again and works has not failed; what failed before that has.
+    // A message that succeeds on the second attempt has not failed, but an earlier failed one has.
     let house = house!();
     house.script(&json!({ "answers": [fails(), fails(), says("well")] }));
     house.command(&["chat"]).input("a\nb\n/again\n").run().code(5);
@@ -136,7 +136,7 @@ fn a_command_that_fails_costs_the_conversation_nothing() {
     let house = house!(ships "commands");
     house.script(&json!({ "answers": [says("one")] }));
     let input = "/note 0 x\n/panic\n/count x\n/note 1 x\na\n";
-    // Lines that are piped in end with the worst code, that of the panic.
+    // Piped lines end with the worst exit code, which is that of the panic.
     let output = house.command(&["chat"]).input(input).run().code(4);
     expect![[r#"
         exit 4
@@ -176,7 +176,7 @@ fn a_conversation_that_nobody_reads_ends_quietly() {
     ] {
         house.script(&json!({ "answers": answers }));
         let command = house.command(&["chat", "hello"]).input(next);
-        // The first answer with the end of its line.
+        // The first answer including its newline.
         let output = command.run_into_closed_output(11).code(code);
         assert_eq!(output.stderr, "", "{output}");
         house.nothing_lives();
@@ -207,7 +207,7 @@ fn an_answer_that_is_stopped_at_the_terminal_is_gone_on_from_in_the_next_message
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
     running.wait_for_text("/help lists");
     running.wait_for_text("> ");
-    // The arrow key is the editor's: the line is `tell me`.
+    // The editor handles the arrow key, so the line is `tell me`.
     running.write(b"tel me\x1b[D\x1b[D\x1b[Dl\r");
     running.wait_for_text("half said");
     running.write(b"\x03");
@@ -241,7 +241,7 @@ fn after_ctrl_c_at_a_question_what_is_typed_next_arrives_whole() {
         running.write(b"\x03");
         running.wait_for_text("cancelled");
         running.wait_for_text("> ");
-        // As fingers do it.
+        // Key by key, as a user types.
         for key in next.as_bytes() {
             running.write(&[*key]);
         }
@@ -290,7 +290,7 @@ fn ctrl_c_at_the_prompt_drops_the_line_and_a_killed_chat_leaves_nothing() {
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
     running.wait_for_text("> ");
     running.write(b"not this\x03");
-    // The prompt of an idle conversation, and not that which the editor has drawn over the first.
+    // The prompt of an idle conversation, not the one that the editor has drawn over the first.
     running.wait_for_text("\u{1b}[?2004h> ");
     running.write(b"hi\r");
     running.wait_for_text("hello");

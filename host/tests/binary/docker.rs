@@ -1,5 +1,5 @@
-//! A session in a container: a repository is mended there, the container dies in mid-turn, and that
-//! is what is told.
+//! Tests a session in a container: a repository is repaired there, and the death of the container
+//! in mid-turn is reported.
 
 use std::path::Path;
 use std::process::{Command as Program, Stdio};
@@ -11,16 +11,16 @@ use crate::support::cli::with_cli;
 use crate::support::shells::{Calls, output, reason};
 use crate::support::{Command, House, fixture, fixtures, library_name, skip};
 
-/// The image of these tests: this machine's busybox, and nothing else.
+/// The image of these tests, with only this machine's busybox.
 const IMAGE: &str = "jaato-test:host";
 
-/// What names the containers of a session by their workspace.
+/// The workspace path, by which a session's containers are found.
 const WORKSPACE: &str = "/workspace";
 
-/// A house whose sessions can work in containers; or says loudly why there is none.
+/// Returns an installation whose sessions can work in containers, or prints why there is none.
 pub fn furnish() -> Option<House> {
     let house = with_cli()?;
-    // Once: each import of the same name leaves a nameless image on the engine.
+    // Once, because each import of the same name leaves an unnamed image in the engine.
     static IMPORTED: OnceLock<Result<(), String>> = OnceLock::new();
     if let Err(reason) = IMPORTED.get_or_init(|| import(&house)) {
         skip(reason);
@@ -37,7 +37,7 @@ fn docker(words: &[&str]) -> Result<String, String> {
     if ran.status.success() { Ok(text(&ran.stdout)) } else { Err(text(&ran.stderr)) }
 }
 
-/// Makes the image out of busybox, without any registry.
+/// Creates the image from busybox, without any registry.
 fn import(house: &House) -> Result<(), String> {
     docker(&["info", "--format", "{{.ID}}"]).map_err(|error| format!("no engine: {error}"))?;
     let busybox =
@@ -65,7 +65,7 @@ fn in_docker(house: &House, words: &[&str]) -> Command {
     }
 }
 
-/// Runs the words `run --yes …` in a container of the image of these tests.
+/// Runs the words `run --yes …` in a container of the test image.
 pub fn in_image(house: &House, words: &[&str]) -> Command {
     in_docker(house, &[words, &["--image", IMAGE]].concat())
 }
@@ -74,7 +74,7 @@ fn shell(command: &str) -> Value {
     json!({ "call": { "name": "cli_based_tool", "arguments": { "command": command } } })
 }
 
-/// The containers that have this workspace.
+/// Returns the containers with this workspace.
 fn containers(house: &House) -> Vec<String> {
     let filter = format!("volume={}", house.workspace().display());
     let listed = docker(&["ps", "--all", "--quiet", "--filter", &filter]).unwrap();
@@ -189,12 +189,12 @@ fn files_are_searched_with_the_containers_paths_and_no_program_in_it() {
     house.nothing_lives();
 }
 
-/// A container that somebody has brought, and that goes when the test ends.
+/// A user's own container, which is removed when the test ends.
 struct Brought(String);
 
 impl Drop for Brought {
     fn drop(&mut self) {
-        // Nobody is there to be told.
+        // No one could act on an error.
         let _ = docker(&["rm", "--force", &self.0]);
     }
 }
@@ -213,7 +213,7 @@ fn work_is_done_in_a_container_that_was_brought_and_goes_on_without_us() {
     assert_eq!(std::fs::read_to_string(house.workspace().join("made")).unwrap(), "moon\n");
     let state = docker(&["inspect", "--format", "{{.State.Running}}", &brought.0]);
     assert_eq!(state.as_deref(), Ok("true"), "it is the user's");
-    // The same by configuration, where one is not named on the command line.
+    // The same by configuration instead of the command line.
     house
         .configure_more(&format!("[plugins.environment-docker]\ncontainer_id = {:?}\n", brought.0));
     let words = ["environment", "exec", "--environment", "docker", "--", "cat", "/src/made"];
@@ -249,7 +249,7 @@ fn interactive_programs_are_driven_in_a_container_and_answers_come_before_a_sile
         assert_eq!((output(&answer), reason(&answer)), (shown, "prompt"), "{answer}");
     }
     assert_eq!(calls.input(&session, "test a = b\n")["command_exit_code"], 1);
-    // What the shell starts marks nothing: the onlooker tells that it waits.
+    // Programs started by the shell emit no marks, so the onlooker detects the wait.
     let cat = calls.input(&session, "cat\n");
     assert_eq!((reason(&cat), &cat["expects"]), ("waiting", &json!("line")), "{cat}");
     assert_eq!(output(&calls.input(&session, "moon\n")), "moon\n");
@@ -276,7 +276,7 @@ fn a_long_output_in_a_container_is_in_a_file_that_its_programs_can_read() {
     let find = calls.input(&session, &format!("sed -n '/^2345$/p' {file}\n"));
     // The typed line is longer than a row of the terminal, so its echo may be part of the output.
     assert!(output(&find).ends_with("2345\n$ "), "{find}");
-    // What runs in the background is told, and ended with the session.
+    // Background processes are reported, and ended with the session.
     calls.input(&session, "sleep 300 &\n");
     let exit = calls.input(&session, "exit\n");
     assert_eq!(exit["left_running"][0]["name"], "sleep", "{exit}");

@@ -1,4 +1,5 @@
-//! `jaato doctor` promises no task that could not run: it asks the server of the configured model.
+//! Tests that `jaato doctor` promises no task that could not run, because it asks the configured
+//! model's server.
 
 use crate::cli::cli_house;
 use crate::house;
@@ -21,7 +22,7 @@ fn a_server_that_offers_the_model_is_ready() {
     let output = asked_of(&house, &server).code(0);
     assert!(output.stdout.contains("openai/test (default)"), "{output}");
     assert!(output.stdout.contains("\nready: jaato run"), "{output}");
-    // Ollama's list has the tag that people leave out.
+    // Ollama's list has the tag that users omit.
     server.set_models(Answer::status(200).body(r#"{"data":[{"id":"test:latest"}]}"#));
     let output = asked_of(&house, &server).code(0);
     assert!(output.stdout.contains("openai/test (default)"), "{output}");

@@ -1,5 +1,5 @@
-//! jaato inside another program: the runtime in this process, over the house's real plugins, with
-//! the house's binary as the guardian and as the worker.
+//! Tests jaato inside another program: the runtime in this process, with the real plugins, and the
+//! installed binary as guardian and worker.
 
 use std::fs;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ const SAID: &str = "in blue, please";
 
 type Reaction = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// Keeps all events, and does at each what the test wants done.
+/// Stores all events, and runs the test's reaction to each.
 #[derive(Default)]
 pub struct Watching {
     seen: Mutex<Vec<Event>>,
@@ -40,7 +40,7 @@ impl Watching {
         assert!(self.reaction.set(Box::new(reaction)).is_ok(), "it has a reaction already");
     }
 
-    /// Tells which event was the first of its kind.
+    /// Returns the position of the first event of a kind.
     #[track_caller]
     fn place(&self, what: &str, is: impl Fn(&Event) -> bool) -> usize {
         let seen = self.seen.lock();
@@ -52,7 +52,7 @@ fn is_joined(event: &Event) -> bool {
     *event == Event::MessageJoined { text: SAID.to_owned() }
 }
 
-/// What a turn has left: how it ended, its text, and the history with the parts as JSON.
+/// The result of a turn: its outcome, its text, and the history with its parts as JSON.
 struct Told {
     outcome: Outcome,
     text: String,
@@ -94,14 +94,15 @@ fn turn(
     told
 }
 
-/// Says it into a running turn.
+/// Sends a message into a running turn.
 #[track_caller]
 fn say(inbox: &Inbox) {
     inbox.send(SAID).unwrap();
     assert_eq!(inbox.waiting(), 1, "it waits for the next step");
 }
 
-/// A message that comes while a tool runs stands behind the tool's result in the next request.
+/// Checks that a message that arrives while a tool runs follows the tool's result in the next
+/// request.
 #[track_caller]
 fn a_message_joins_the_results(house: &House, in_worker: bool) {
     let go = house.path().join("go");
@@ -110,7 +111,7 @@ fn a_message_joins_the_results(house: &House, in_worker: bool) {
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "job", "arguments": arguments } }] },
         {
-            // The end of the last message: nothing stands behind what was said.
+            // The end of the last message. Nothing follows the sent text.
             "expect": { "messages": 3, "tool_result": heard.trim_start_matches('[') },
             "steps": [{ "text": "as you say" }],
         },

@@ -1,5 +1,5 @@
-//! Execution environments: files, programs that outlive a call, and their end, as tools and people
-//! have them.
+//! Tests execution environments for tools and users: files, programs that outlive a call, and their
+//! end.
 
 use std::time::Instant;
 
@@ -11,14 +11,14 @@ use crate::support::{
     House, NOBODY, can_start_as_nobody, fixture, fixtures, is_root, library_name, skip,
 };
 
-/// A house with the environment, and tools that ask it.
+/// Returns an installation with the environment, and tools that use it.
 fn furnish() -> Option<House> {
     let house = with_cli()?;
     house.ship(&fixture("asks"));
     Some(house)
 }
 
-/// One line of a batch that asks a service.
+/// Returns a batch line that calls a service.
 fn ask(operation: &str, request: Value) -> String {
     line("ask_service", json!({ "operation": operation, "request": request }))
 }
@@ -165,7 +165,7 @@ fn a_program_outlives_its_call_and_ends_with_the_session() {
 #[test]
 fn what_a_program_that_outlives_its_call_printed_reaches_a_later_call() {
     let Some(house) = furnish() else { return };
-    // One pipe for both lines: of two pipes either may be read first.
+    // One pipe for both lines, because of two pipes either may be read first.
     let begin = json!({ "line": "exec >&2; echo begun; read line; echo got $line; exit 3" });
     let look = json!({ "number": 1, "input": "moon\n", "from": 2 });
     let told = batch(&house, &[line("start_program", begin), line("read_program", look)]);
@@ -192,7 +192,7 @@ fn a_tool_that_needs_a_shell_is_not_offered_where_there_is_none() {
     let Some(house) = with_cli() else { return };
     house.script(&json!({ "answers": [offered(&["cli_based_tool", "get_environment"])] }));
     house.run(&["run", "--yes", "go"]).code(0);
-    // An environment with nothing but itself.
+    // An environment without any optional parts.
     house.ship(&fixture("rooms"));
     house.script(&json!({ "answers": [offered(&["found_at_start", "get_environment"])] }));
     house.run(&["run", "--environment", "rooms", "--yes", "go"]).code(0);
@@ -222,7 +222,7 @@ fn a_temporary_folder_that_cannot_be_removed_is_told() {
         "[plugins.environment-local]\ntmp_base_dir = {:?}\n",
         base.display().to_string()
     ));
-    // What is in a folder that may not be written is kept, but from root.
+    // Files in a read-only folder are kept, except for root.
     let lock = "cd tmp/jaato-environment-*; mkdir kept; touch kept/file; chmod 500 kept";
     let command = house.command(&["call", "cli_based_tool", &shell(lock)]);
     let command = if is_root() {
@@ -325,7 +325,7 @@ fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
     let words = [&["environment", "show", "--json"][..], &options].concat();
     let shown = house.run(&words).code(0).json();
     assert!(shown.get("temporary_directory").is_none_or(Value::is_null), "{shown}");
-    // A setting that no workspace may give, for a person who calls a tool and for one who runs.
+    // A setting that no workspace may set, for a user who calls a tool and for one who uses `run`.
     let path = house.workspace().join("sub");
     std::fs::create_dir(&path).unwrap();
     let arguments = shell("pwd");
@@ -348,7 +348,7 @@ fn options_that_there_are_not_are_told_before_anything_runs() {
     let expected = "error: the environment `local` has no option `shell_timeot`\n\
                     hint: did you mean `shell_timeout`?\n";
     assert_eq!(refused("shell_timeot=3", 3), expected);
-    let wrong = "error: the option `shell_timeout` of the environment `local` is wrong: ";
+    let wrong = "error: the option `shell_timeout` of the environment `local` is invalid: ";
     let told = refused("shell_timeout=soon", 3);
     assert_eq!(told, format!("{wrong}\"soon\" is not of type \"number\"\n"));
     assert!(refused("shell_timeout=0", 3).starts_with(wrong));

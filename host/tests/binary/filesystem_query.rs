@@ -1,4 +1,4 @@
-//! `glob_files` and `grep_content` in the real binary.
+//! Tests `glob_files` and `grep_content` in the real binary.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixtures, library_name};
 
-/// A house with the tools and an environment with files.
+/// Returns an installation with the tools and an environment with files.
 pub fn with_query() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
     house.ship(&plugins.join(library_name("tool_filesystem_query")));
     house.ship(&plugins.join(library_name("environment_local")));
-    // A result of many matches shall be seen whole.
+    // Results with many matches must not be truncated.
     house.configure_more("[session]\noutput_bytes_max = 1048576\n");
     Some(house)
 }
@@ -31,7 +31,7 @@ fn grep(house: &House, arguments: Value) -> Value {
     call(house, &[], "grep_content", &arguments)
 }
 
-/// `file:lines` of each file with matches.
+/// Returns `file:lines` for each file with matches.
 fn matches(told: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let place = |it: &Value| format!("{}:{}", text(&it["file"]), text(&it["lines"]));
@@ -94,7 +94,7 @@ fn from_a_folder_below_the_whole_workspace_is_reached() {
 
 #[test]
 fn a_search_that_is_interrupted_ends_at_once_and_was_seen_so_far() {
-    /// Read from a hole in the disk, at the speed of memory: a search of it takes many seconds.
+    /// Read from a sparse file at the speed of memory. A search of it takes many seconds.
     const BYTES: u64 = 64 << 30;
     const LINE_BYTES: u64 = 8 << 20;
 

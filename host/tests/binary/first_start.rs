@@ -1,4 +1,4 @@
-//! The first start: which model answers is asked, and nothing is downloaded without a yes.
+//! Tests the first start: jaato asks which model to use, and downloads nothing without consent.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::support::{House, fixtures, library_name};
 
 const SIZE: Size = Size { rows: 24, columns: 120 };
 
-/// A house without a configuration, with the local model's provider and a vendor's.
+/// Returns an installation without a configuration, with the local model's provider and a vendor's.
 fn fresh() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -20,7 +20,7 @@ fn fresh() -> Option<House> {
 #[test]
 fn a_key_that_is_found_is_offered_and_the_answer_is_kept() {
     let Some(house) = fresh() else { return };
-    // The server of the tests is not there, which is told at once.
+    // The test server does not exist, which is reported at once.
     let config = "version = 1\n[plugins.provider-anthropic]\nbase_url = \"http://127.0.0.1:9\"\n";
     house.write("home/.config/jaato/config.toml", config);
     let key = ("ANTHROPIC_API_KEY", "not-a-key");
@@ -37,7 +37,7 @@ fn a_key_that_is_found_is_offered_and_the_answer_is_kept() {
     assert!(ended.contains("the model is saved in"), "{ended}");
     let config = fs::read_to_string(house.home().join(".config/jaato/config.toml")).unwrap();
     assert!(config.contains("model = \"anthropic/claude-sonnet-5\"\n"), "{config}");
-    // It is not asked again.
+    // The question is not asked again.
     let Some(scene) = Scene::begin(&house, "run hi", SIZE, Some(key)) else { return };
     let ended = scene.end();
     assert!(!ended.contains("Which model"), "{ended}");
@@ -49,7 +49,7 @@ fn nothing_is_downloaded_without_a_yes() {
     let refused = house.command(&["run", "hi"]).run().code(5);
     assert!(refused.stderr.contains("is not downloaded"), "{refused}");
     assert!(refused.stderr.contains("jaato model pull"), "{refused}");
-    // The name alone starts a chat.
+    // Running `jaato` without a command starts a chat.
     let Some(mut scene) = Scene::begin(&house, "", SIZE, None) else { return };
     scene.until("║ >");
     scene.write(b"2");

@@ -1,5 +1,5 @@
-//! Forms of plugins at the terminal: answered field by field, declined, taken back, and never
-//! something else than what they are.
+//! Tests plugins' forms at the terminal: answered field by field, declined, withdrawn, and never
+//! disguised as something else.
 
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ fn as_it_is(command: Command) -> Command {
     command
 }
 
-/// A house with the plugin that talks, inside jaato.
+/// Returns an installation with the plugin `talks` inside jaato.
 pub fn with_talks() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("talks"));
     Some(house)
 }
 
-/// A house with the plugin that talks in a worker, with all that it asks for.
+/// Returns an installation with the plugin `talks` in a worker, with all its grants.
 pub fn with_talks_in_a_worker() -> Option<House> {
     let house = House::new()?;
     house.drop_in(&fixture("talks"));
@@ -36,7 +36,7 @@ fn form(fields: Value) -> Value {
     json!({ "title": "A form", "fields": fields })
 }
 
-/// All kinds of fields.
+/// Returns a form with all kinds of fields.
 fn whole_form() -> Value {
     let options = json!([
         { "value": "red" },
@@ -51,7 +51,7 @@ fn whole_form() -> Value {
     ]))
 }
 
-/// Runs `call ask_person` where a person sits.
+/// Runs `call ask_person` at a user's terminal.
 fn asking(house: &House, arguments: &Value, size: &str) -> Option<Running> {
     let arguments = arguments.to_string().replace('\'', "'\\''");
     let binary = house.binary().display().to_string();
@@ -64,7 +64,7 @@ fn answer(running: &mut Running, line: &str) {
     running.write(line.as_bytes());
 }
 
-/// The JSON that a call has printed below everything else.
+/// Returns the JSON that a call has printed after everything else.
 #[track_caller]
 fn result(output: &Output) -> Value {
     let begin = output.stdout.find("{\r\n").unwrap_or_else(|| panic!("no result: {output}"));
@@ -85,12 +85,12 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
         let size = format!("rows 24 cols {columns}");
         let Some(mut running) = asking(&house, &arguments, &size) else { return };
         running.wait_for_text("1 of 4");
-        // One that is not there, then one by its number.
+        // First a choice that does not exist, then one by its number.
         answer(&mut running, "7\n");
         running.wait_for_text("not in the list");
         answer(&mut running, "2\n");
         answer(&mut running, "3, 1\n");
-        // Back, where Enter keeps the answer.
+        // Back, and Enter keeps the answer.
         answer(&mut running, "<\n");
         answer(&mut running, "\n");
         answer(&mut running, "\n");
@@ -101,7 +101,7 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
         });
         assert_eq!(result(&output), answered(values), "{output}");
         let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
-        // What is answered folds to a row that names who asked.
+        // An answered question folds to a row that names the asking plugin.
         let is_question = |row: &&str| !row.is_empty() && !row.starts_with("fixture-talks: ");
         let rows: Vec<&str> = shown.split("\r\n").filter(is_question).collect();
         let is_marked = |row: &&str| row.starts_with("║ ") && row.chars().count() < columns;
@@ -155,14 +155,14 @@ fn a_form_that_says_anything_poses_as_nothing() {
         answer(&mut running, "\n");
         let output = running.wait_with_open_input().code(0);
         let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
-        // What is answered folds to a row that names who asked.
+        // An answered question folds to a row that names the asking plugin.
         let is_question = |row: &&str| !row.is_empty() && !row.starts_with("fixture-talks: ");
         let rows: Vec<&str> = shown.split("\r\n").filter(is_question).collect();
         assert!(rows.iter().all(|row| row.starts_with("║ ")), "{columns}: {rows:#?}");
         assert!(rows.iter().all(|row| row.chars().count() < columns), "{columns}: {rows:#?}");
         assert_eq!(shown.matches("║ Run").count(), 0, "{output}");
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
-        // What it says is after a bar.
+        // The plugin's text follows a bar.
         let posing = rows.iter().skip(1).filter(|row| row.contains("1 Yes"));
         assert!(posing.clone().count() > 0 || columns < 40, "{rows:#?}");
         for row in posing {
@@ -199,7 +199,7 @@ fn a_secret_of_a_form_is_nowhere_but_with_the_plugin() {
     for output in ["json", "text"] {
         let words = format!("run --yes --output {output} go");
         let Some(mut running) = on_terminal(&house, &words, as_it_is) else { return };
-        // Nothing is no answer.
+        // An empty input is not an answer.
         answer(&mut running, "\r");
         answer(&mut running, &format!("{SECRET}\r"));
         let output = running.wait_with_open_input().code(0);
@@ -233,7 +233,7 @@ fn a_form_that_cannot_be_shown_is_refused_and_a_small_terminal_is_nobody() {
     let fields = |count: usize| (0..count).map(|number| text(&format!("f{number}"))).collect();
     let arguments = json!({ "form": form(Value::Array(fields(21))) }).to_string();
     let output = house.run(&["call", "ask_person", &arguments]).code(2);
-    assert!(output.stderr.contains("a form has 1 to 20 fields, this has 21"), "{output}");
+    assert!(output.stderr.contains("a form needs 1 to 20 fields, but this one has 21"), "{output}");
     let arguments = json!({ "form": form(Value::Array(fields(1))) });
     let Some(running) = asking(&house, &arguments, "rows 3 cols 80") else { return };
     let output = running.wait_with_open_input().code(0);

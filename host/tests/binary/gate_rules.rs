@@ -1,5 +1,5 @@
-//! The ways round the gate that were tried, with a person's rules in place: what a rule allows is
-//! what it says and nothing that looks like it.
+//! Tests known ways around the gate with a user's rules in place: a rule allows exactly what it
+//! says, and nothing that only looks like it.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::house;
 use crate::support::cli::with_cli;
 use crate::support::{House, fixture};
 
-/// Rules as a person has them who allows much.
+/// Rules of a user who allows much.
 const RULES: &str = r#"version = 1
 
 [[rules]]
@@ -40,12 +40,12 @@ decision = "deny"
 command = "git push"
 "#;
 
-/// Puts a person's rules in place.
+/// Installs the user's rules.
 pub fn rules_in_place(house: &House) {
     house.write("home/.config/jaato/permissions.toml", RULES);
 }
 
-/// Names that are not the tool's, or are.
+/// Names that match the tool's name, or do not.
 const NAMES: [&str; 12] = [
     "cli_based_tool",
     " cli_based_tool",
@@ -61,7 +61,7 @@ const NAMES: [&str; 12] = [
     "",
 ];
 
-/// Arguments that would make a file called `ran`, or would be let through for what they hold.
+/// Returns arguments that would create a file `ran`, or would be allowed because of their content.
 fn forms() -> Vec<Value> {
     vec![
         json!({ "command": "touch ran" }),
@@ -85,7 +85,7 @@ fn forms() -> Vec<Value> {
     ]
 }
 
-/// Answers with a few calls each, then words.
+/// Returns answers with a few calls each, followed by text.
 fn answers(calls: &[Value]) -> Value {
     let steps = |calls: &[Value]| json!({ "steps": calls });
     let mut answers: Vec<Value> = calls.chunks(12).map(steps).collect();
@@ -117,7 +117,7 @@ fn no_name_form_or_id_of_a_call_passes_for_one_that_a_rule_allows() {
     let finished = lines.iter().filter(|line| line["event"] == "tool_call_finished");
     let (failed, well): (Vec<_>, Vec<_>) = finished.partition(|line| line["is_error"] == true);
     assert_eq!((failed.len(), well.len()), (216, 0), "{output}");
-    // What a rule allows does run, so that the rules are known to be in place.
+    // An allowed command runs, which proves that the rules are in place.
     let listing =
         json!({ "call": { "name": "cli_based_tool", "arguments": { "command": "ls -a" } } });
     house.script(&answers(&[listing]));
@@ -131,7 +131,7 @@ fn no_name_form_or_id_of_a_call_passes_for_one_that_a_rule_allows() {
 fn a_strangers_tool_is_what_no_rule_means_by_its_name_or_its_promise() {
     let house = house!();
     rules_in_place(&house);
-    // `echo` promises to read only, and two rules would allow it if it were a shipped one.
+    // `echo` promises to be read-only, and two rules would allow it if it were shipped.
     house.drop_in(&fixture("probe"));
     let call = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
     house.script(&answers(std::slice::from_ref(&call)));
@@ -157,14 +157,14 @@ fn a_session_changes_no_rule() {
         &["permission", "remove", "1"],
     ] {
         let refused = house.command(words).variable("JAATO_SESSION_ID", "s1").run().code(3);
-        assert!(refused.stderr.contains("only a person"), "{refused}");
+        assert!(refused.stderr.contains("only a user can trust"), "{refused}");
     }
-    // Nor does the model's own shell, with the person's `--yes`.
+    // Neither can the model's own shell, even with the user's `--yes`.
     let line = format!("'{}' permission allow --command rm", house.binary().display());
     let call = json!({ "call": { "name": "cli_based_tool", "arguments": { "command": line } } });
     house.script(&answers(&[call]));
     let output = house.run(&["run", "--yes", "go"]).code(0);
-    assert!(output.stderr.contains("only a person"), "{output}");
+    assert!(output.stderr.contains("only a user can trust"), "{output}");
     let after = std::fs::read(house.path().join("home/.config/jaato/permissions.toml")).unwrap();
     assert_eq!(before, after);
     assert!(!house.path().join("workspace/.jaato/permissions.toml").exists());

@@ -1,4 +1,4 @@
-//! A context that gets full: what the gc leaves out, what is sent as head and tail, and gcs that
+//! Tests a context that fills up: what the gc removes, what is sent as head and tail, and gcs that
 //! fail.
 
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn ship_gc(house: &House) {
     house.ship(&built);
 }
 
-/// An answer to a request of so many messages, which told the tokens so far.
+/// Returns an answer to a request with this many messages, reporting the tokens so far.
 fn says(text: &str, messages: usize, tokens: u64) -> Value {
     json!({
         "expect": { "messages": messages },
@@ -35,7 +35,7 @@ fn chat(house: &House, lines: &str) -> Output {
     house.command(&["chat"]).input(lines).run()
 }
 
-/// The lines of the gc on standard error.
+/// Returns the gc's lines on standard error.
 fn told(output: &Output) -> Vec<&str> {
     output.stderr.lines().filter(|line| line.starts_with("gc ")).collect()
 }
@@ -111,7 +111,7 @@ fn a_megabyte_of_task_is_sent_as_head_and_tail() {
     house.nothing_lives();
 }
 
-/// The file that an event of a gc names.
+/// Returns the file that a gc event names.
 #[track_caller]
 fn file_of(event: &str) -> String {
     let event: Value = serde_json::from_str(event).unwrap();
@@ -184,7 +184,7 @@ fn without_its_plugin_a_session_goes_on_and_says_so_once() {
     house.configure_more(SMALL_WINDOW);
     let output = chat(&house, "a\nb\nc\nd\n").code(0);
     let line = "gc gc-truncate: no plugin `gc-truncate`, which `[gc] plugin` names, was found hint: \
-                no gc plugin is there: `jaato doctor` tells where plugins are looked for";
+                no gc plugin was found: `jaato doctor` shows the plugin folders";
     assert_eq!(told(&output), [line], "{output}");
 }
 
@@ -201,12 +201,12 @@ fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
     };
     check(
         "[plugins]\ndisabled = [\"gc-truncate\"]\n",
-        "gc truncate: the gc `gc-truncate` cannot be used: `[plugins] disabled` names it hint: \
-         jaato plugin enable gc-truncate",
+        "gc truncate: the gc `gc-truncate` cannot be used: it is disabled by \
+         `[plugins] disabled` hint: jaato plugin enable gc-truncate",
     );
     check(
         "[gc]\nplugin = \"tool-environment\"\n",
-        "gc environment: plugin `tool-environment`, which `[gc] plugin` names, is no gc hint: \
+        "gc environment: plugin `tool-environment`, which `[gc] plugin` names, is not a gc hint: \
          known gcs are: gc-truncate",
     );
 }
@@ -232,7 +232,7 @@ fn a_gc_that_panics_hangs_blocks_or_lies_costs_the_collection_alone() {
     check("gc: block", "the gc took longer than 1 s for its plan");
     check(
         "gc: all",
-        "the gc's plan is refused: it drops message 2, which belongs to the last turn",
+        "the gc's plan is not valid: it drops message 2, which belongs to the last turn",
     );
     check("gc: fail", "the count is 1");
 }

@@ -1,4 +1,4 @@
-//! Runs against GitHub Models as it was documented, and as it is: no more.
+//! Tests GitHub Models as documented and as it really works.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn serve(vendor: &Arc<GitHub>) -> Server {
     vendors::serve(move |asked| vendor.answer(asked))
 }
 
-/// Begins a command line that is led to a server, with a token.
+/// Builds a command that uses a server, with a token.
 fn at(house: &House, server: &Server, words: &[&str]) -> Command {
     house
         .command(words)

@@ -1,5 +1,4 @@
-//! Runs against a server that speaks Google's generateContent: a strict fake, which refuses what
-//! the vendor refuses.
+//! Tests Google's generateContent with a strict fake, which refuses what the vendor refuses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,12 +15,12 @@ use crate::vendors;
 const RUN: [&str; 4] = ["run", "--model", "google/gemini-4-argon", "hello"];
 const CHAT: [&str; 3] = ["chat", "--model", "google/gemini-4-argon"];
 
-/// Ships the plugin, and lets nothing wait for long.
+/// Ships the plugin with short waits.
 fn furnish(house: &House) {
     crate::support::provider(house, "provider_google_genai");
 }
 
-/// A server that answers as the vendor does.
+/// Starts a server that answers like the vendor.
 fn serve(vendor: &Arc<Google>) -> Server {
     let vendor = Arc::clone(vendor);
     vendors::serve(move |asked| vendor.answer(asked))
@@ -51,7 +50,8 @@ fn a_project_may_stand_in_the_variables_of_a_trusted_workspace() {
     assert!(wrong.stderr.contains("`GOOGLE_GENAI_USE_VERTEXAI` wants true or false"), "{wrong}");
 }
 
-/// What `gcloud auth application-default login` leaves, of a person whose tokens a server gives.
+/// Returns the file that `gcloud auth application-default login` writes, for a user whose tokens
+/// come from a server.
 fn login(tokens: &Server) -> String {
     json!({ "type": "authorized_user", "client_id": "id", "client_secret": SECRET,
         "refresh_token": "1//refresh", "quota_project_id": "billed",
@@ -59,7 +59,7 @@ fn login(tokens: &Server) -> String {
     .to_string()
 }
 
-/// A server that gives a token of another number each time.
+/// Starts a server that returns a token with another number each time.
 fn serve_tokens() -> Server {
     let given = AtomicU32::new(0);
     Server::answering(move |_| {
@@ -120,7 +120,7 @@ fn a_file_of_credentials_may_be_named_in_a_workspace_and_one_that_is_not_there_i
     house.run(&["trust"]).code(0);
     let output = at(&RUN).run().code(3);
     assert!(output.stderr.contains("none.json") && output.stderr.contains("cannot be read"));
-    // Nobody named one: the machine is not asked beyond loopback in tests.
+    // The user named none. In tests the machine is asked only on loopback.
     house.write("workspace/.env", "PROJECT_ID=theirs\n");
     house.run(&["trust"]).code(0);
     let output = at(&RUN).variable("GCE_METADATA_HOST", "127.0.0.1:9").run();

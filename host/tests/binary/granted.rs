@@ -1,4 +1,4 @@
-//! Grants: what a plugin may do in the person's name, and who decides that.
+//! Tests grants: what a plugin may do in the user's name, and who decides that.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::{House, Output, fixture, set_mode};
 
-/// Asks a service by the fixture.
+/// Calls a service through the fixture.
 fn ask(house: &House, operation: &str, request: &Value) -> Output {
     let arguments = json!({ "operation": operation, "request": request, "bytes": "moonlight" });
     house.run(&["call", "ask_wanted", &arguments.to_string()])
@@ -45,7 +45,7 @@ fn a_plugin_does_without_until_the_person_grants_it() {
     expect![[r#"
         exit 0
         --- stdout
-        plugin `fixture-wants` may from here on:
+        plugin `fixture-wants` may now:
           host_process     run programs on this machine, outside of the session's environment
           secret           keep secrets of its own in your system's key store
         this holds for this content of its file, sha256 DIGEST; to take it back:
@@ -61,7 +61,7 @@ fn a_plugin_does_without_until_the_person_grants_it() {
     expect![[r#"
         exit 0
         --- stdout
-        plugin `fixture-wants` may from here on no more:
+        plugin `fixture-wants` may no longer:
           secret           keep secrets of its own in your system's key store
     "#]]
     .assert_eq(&revoked.to_string());
@@ -132,7 +132,7 @@ fn a_replaced_file_has_nothing_until_it_is_granted_or_trusted() {
         exit 0
         --- stdout
         plugin `fixture-wants` is trusted with this content: DIGEST
-        as its earlier file was granted, it may:
+        it keeps the grants of its earlier file and may:
           host_process     run programs on this machine, outside of the session's environment
           secret           keep secrets of its own in your system's key store
         to take that back:
@@ -140,7 +140,7 @@ fn a_replaced_file_has_nothing_until_it_is_granted_or_trusted() {
     "#]]
     .assert_eq(&trusted.to_string());
     set_secret(&house).silent();
-    // Taken back from every file of the name: the first one has nothing either.
+    // Revoked for every file of that name, including the first one.
     house.run(&["plugin", "revoke", "fixture-wants"]).silent();
     fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
     set_secret(&house).code(6);
@@ -174,7 +174,7 @@ fn a_session_cannot_grant() {
     house.drop_in(&fixture("wants"));
     for words in [["plugin", "grant", "fixture-wants"], ["plugin", "revoke", "fixture-wants"]] {
         let refused = house.command(&words).variable("JAATO_SESSION_ID", "s1").run().code(3);
-        assert!(refused.stderr.contains("only a person can trust"), "{refused}");
+        assert!(refused.stderr.contains("only a user can trust"), "{refused}");
     }
     assert!(!record(&house).exists());
 }
@@ -187,7 +187,7 @@ fn a_damaged_record_grants_nothing_and_is_left_as_it_is() {
     let nothing_is_granted = |why: &str| {
         let denied = set_secret(&house).code(6);
         assert!(denied.stderr.contains(why), "{denied}");
-        assert!(denied.stderr.contains("nothing is granted meanwhile"), "{denied}");
+        assert!(denied.stderr.contains("nothing is granted until this is fixed"), "{denied}");
         let list = house.run(&["plugin", "list"]).code(0);
         assert!(list.stderr.contains(why), "{list}");
         let before = fs::read(record(&house)).unwrap();

@@ -1,4 +1,4 @@
-//! What `--help` says, and what a wrong command line is told.
+//! Tests the output of `--help`, and the errors for a wrong command line.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,8 @@ use expect_test::{Expect, expect, expect_file};
 use crate::house;
 use crate::support::House;
 
-/// The words of every command that `--help` lists, the groups included, in the order of the help.
-/// The first is jaato itself, which has none.
+/// Returns the words of every command in `--help`, including groups, in the order of the help. The
+/// first is jaato itself, without words.
 fn commands(house: &House) -> Vec<Vec<String>> {
     let mut commands = vec![vec![]];
     let mut next = 0;
@@ -198,7 +198,7 @@ fn the_document_of_commands_names_every_command() {
     let document = include_str!("../../../docs/commands.md");
     for words in commands(&house) {
         let Some((name, group)) = words.split_last() else { continue };
-        // A row names a group once; its further commands follow alone.
+        // A row names a group once, and its further commands follow without it.
         let row = format!("`jaato {}", words.first().unwrap());
         let rows = document.lines().filter(|line| line.starts_with("| ") && line.contains(&row));
         let named = [

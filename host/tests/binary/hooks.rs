@@ -1,4 +1,4 @@
-//! Plugins that are asked beside their own calls, by the real binary, well behaved and not.
+//! Tests hook plugins in the real binary, well behaved and not.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ fn keeps() -> Value {
     json!({ "steps": [{ "call": { "name": "keep_text", "arguments": { "text": "t" } } }] })
 }
 
-/// The script of a model that calls once, and is to be given this result.
+/// Returns the script of a model that makes one call and must get this result.
 fn calls_once(result: &str) -> Value {
     let told = json!({ "expect": { "tool_result": result }, "steps": [{ "text": "done" }] });
     json!({ "answers": [keeps(), told] })
 }
 
-/// A house with the plugin that is asked everything, and what it does.
+/// Returns an installation with a plugin that has every hook, configured by settings.
 fn with_hooks(settings: &str, script: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("hooks"));
@@ -68,8 +68,8 @@ fn a_guard_that_fails_in_whatever_way_denies_the_call_and_is_named() {
             "its arguments cannot be used: the arguments of `keep_text` do not match its schema",
         ),
         ("huge", ""),
-        ("write", "`files.write` cannot be asked here"),
-        ("fetch", "`http.request` cannot be asked here"),
+        ("write", "`files.write` is not available in a hook"),
+        ("fetch", "`http.request` is not available in a hook"),
     ];
     for (way, why) in ways {
         check_call(&format!("before_tool = \"{way}\""), &format!("{named}{why}"));
@@ -89,8 +89,8 @@ fn a_guard_whose_worker_died_is_asked_again() {
     let Some(house) = with_hooks("before_tool = \"once-exit\"", &script) else { return };
     house.isolate("*");
     let output = house.run(&["run", "--yes", "go"]).code(0);
-    // Each worker forgets that it was asked before.
-    assert_eq!(output.stderr.matches("denies the call, as it failed").count(), 2, "{output}");
+    // Each new worker has forgotten the earlier questions.
+    assert_eq!(output.stderr.matches("denies the call, because it failed").count(), 2, "{output}");
     let script = json!({ "answers": [
         keeps(),
         { "expect": { "tool_result": "is denied" }, "steps": keeps()["steps"] },
@@ -161,9 +161,9 @@ fn a_person_is_asked_where_a_guard_wants_it_and_sees_what_the_call_would_change(
 #[test]
 fn a_preview_that_hangs_lies_or_is_huge_does_not_keep_the_question_away() {
     for (settings, row) in [
-        ("preview = \"hang\"", "there is no preview of `keep_text`"),
-        ("preview = \"panic\"", "there is no preview of `keep_text`"),
-        ("preview = \"write\"", "there is no preview of `keep_text`"),
+        ("preview = \"hang\"", "cannot preview the call of `keep_text`"),
+        ("preview = \"panic\"", "cannot preview the call of `keep_text`"),
+        ("preview = \"write\"", "cannot preview the call of `keep_text`"),
         ("preview = \"huge\"", "more lines"),
     ] {
         let script = calls_once("\"kept\":\"t\"");
@@ -212,7 +212,7 @@ fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the
         let has = |colour: &str, text: &str| output.stdout.contains(&format!("{colour}{text}"));
         assert_eq!(has(GREEN, "10 + t"), has_colours, "{output}");
         assert_eq!(has(RED, "10 - <U+2551> old"), has_colours, "{output}");
-        // What was shown once is told in a line afterwards.
+        // A change that was shown once is then summarized in one line.
         let (question, after) = output.stdout.rsplit_once("✓ allowed: ").unwrap();
         assert!(question.contains("row 40"), "{output}");
         assert!(after.contains("fixture-hooks: changed notes/moon.txt (+1 -1)"), "{output}");
@@ -270,7 +270,7 @@ fn who_fails_before_a_prompt_a_request_or_after_a_call_is_passed_over() {
         let output = house.run(&["run", "--yes", "go"]).code(0);
         assert_eq!(output.stdout, "done\n", "{way} {output}");
         for hook in ["before_prompt", "before_request", "after_tool"] {
-            let told = format!("plugin `fixture-hooks` is passed over: `{hook}`: ");
+            let told = format!("plugin `fixture-hooks` is skipped: `{hook}`: ");
             assert!(output.stderr.contains(&told), "{way} {hook}: {output}");
         }
     }
@@ -314,7 +314,7 @@ fn every_event_is_told_or_counted_and_the_turn_waits_for_none() {
         let counts = std::fs::read_to_string(heard).unwrap();
         let counts: Vec<usize> = counts.split(' ').map(|it| it.parse().unwrap()).collect();
         match way {
-            // The notice that some are left out may come when nothing is shown any more.
+            // The notice about dropped events may come after the last event.
             "" => {
                 let told = counts.iter().sum::<usize>();
                 assert!(told == all || told == all + 1, "{all} {counts:?}");
@@ -364,7 +364,7 @@ fn tab_offers_names_and_words_in_a_conversation() {
     running.wait_for_text("> ");
     running.write(b"/pick shopping \t\t");
     running.wait_for_text("shopping-list");
-    // Ctrl-U takes what is typed away.
+    // Ctrl-U deletes the typed text.
     running.write(b"\x15/quit\r");
     running.wait_with_open_input();
     house.nothing_lives();

@@ -1,6 +1,6 @@
-//! Plugins that break the rules while they are used: each costs its call and no more. The model is
-//! told why, the conversation stays whole, other plugins stay, and the run ends as the model ends
-//! it.
+//! Tests plugins that break the rules while they are used. Each affects only its call: the model
+//! learns why, the conversation stays valid, other plugins continue, and the run ends as the model
+//! ends it.
 
 use std::time::Instant;
 
@@ -11,10 +11,10 @@ use crate::house;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
 use crate::support::{House, fixture};
 
-/// In the request after the bad call: the prompt, the call, its one result.
+/// Messages in the request after the bad call: the prompt, the call, its one result.
 const MESSAGES: usize = 3;
 
-/// A house in which the model calls one tool, must be told that, then calls a good one and ends.
+/// Sets up a model that makes one call, must get that error, then makes a good call and finishes.
 #[track_caller]
 fn house_with(house: &House, plugin: &str, tool: &str, arguments: &Value, told: &str) {
     house.ship(&fixture(plugin));
@@ -27,7 +27,7 @@ fn house_with(house: &House, plugin: &str, tool: &str, arguments: &Value, told: 
     ] }));
 }
 
-/// Runs that; gives what a person is shown of the bad call.
+/// Runs that script, and returns the user's view of the bad call.
 #[track_caller]
 fn shown(house: &House) -> String {
     let output = house.run(&["run", "--yes", "try it"]).code(0);
@@ -40,8 +40,7 @@ fn shown(house: &House) -> String {
     bad.to_owned()
 }
 
-/// Checks what a person is shown of each of these tools, their arguments, and what the model is
-/// told.
+/// Checks the user's view of each of these tool calls, and the model's error.
 #[track_caller]
 fn check(plugin: &str, calls: &[(&str, Value, &str)], expected: Expect) {
     let all = calls.iter().map(|(tool, arguments, told)| {
@@ -125,7 +124,7 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
         { "expect": { "tool_result": "workspace", "messages": 11 }, "steps": [{ "text": "went on" }] },
     ] }));
     let running = house.command(&["run", "--yes", "try it"]).no_input().start();
-    // A thread that is written off is told once; then its call may end.
+    // A blocked thread is reported once. Its call may then end.
     for number in 1..3 {
         wait_for_misdeeds(&house, number);
         house.write(&format!("end-{number}"), "");
@@ -145,10 +144,10 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
         [fixture-probe] block how: sleep, until: $HOUSE/end-3
           fixture-probe │ blocking
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
-          fixture-probe │   hint: restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`
+          fixture-probe │   hint: restart jaato and tell the plugin's author; `[plugins] disabled` keeps the plugin out
         [fixture-probe] echo t
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
-          fixture-probe │   hint: restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`
+          fixture-probe │   hint: restart jaato and tell the plugin's author; `[plugins] disabled` keeps the plugin out
         [environment] get_environment cwd
           environment │ ✓ cwd $HOUSE/workspace
     "#]].assert_eq(&output.to_string());
@@ -157,7 +156,7 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
     house.nothing_lives();
 }
 
-/// Waits until the log tells of so many blocked threads.
+/// Waits until the log reports this many blocked threads.
 #[track_caller]
 fn wait_for_misdeeds(house: &House, count: usize) {
     let bound = Instant::now() + DEADLINE;
@@ -179,21 +178,21 @@ fn an_answer_an_error_and_an_event_that_are_none_cost_the_call() {
             ("short", json!({}), "too short"),
             ("bad_error", json!({}), "error cannot be read"),
             ("long", json!({}), "8388609"),
-            ("bad_emit", json!({}), "emitted what is no frame"),
+            ("bad_emit", json!({}), "emitted a malformed frame"),
         ],
         expect![[r#"
             [fixture-liar] not_json
               fixture-liar │ ✗ the plugin's answer is wrong: a frame's JSON cannot be read: key must be a string at line 1 column 2
             [fixture-liar] empty
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 0 bytes is too short: it needs 4
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is not a valid frame: a frame of 0 bytes is too short: it needs 4
             [fixture-liar] short
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 5 bytes is too short: it needs 204
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is not a valid frame: a frame of 5 bytes is too short: it needs 204
             [fixture-liar] bad_error
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its error cannot be read: a frame of 5 bytes is too short: it needs 204
             [fixture-liar] long
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 8388609 bytes is too large: at most 8388608 may cross
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is not a valid frame: a frame of 8388609 bytes is too large: at most 8388608 may cross
             [fixture-liar] bad_emit
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: it emitted what is no frame: a frame of 5 bytes is too short: it needs 204
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: it emitted a malformed frame: a frame of 5 bytes is too short: it needs 204
         "#]],
     );
 }
@@ -202,7 +201,8 @@ fn an_answer_an_error_and_an_event_that_are_none_cost_the_call() {
 fn a_panic_without_the_sdks_fence() {
     let house = house!();
     house_with(&house, "liar", "panic", &json!({}), "panicked");
-    // The plugin's own panic hook writes before it: where and in which thread is not ours.
+    // The plugin's own panic hook prints the place and the thread first, which jaato does not
+    // control.
     let shown = shown(&house);
     let last = "  fixture-liar │ ✗ the plugin `fixture-liar` panicked: FFI future panicked\n";
     assert!(shown.ends_with(last), "{shown}");

@@ -1,4 +1,4 @@
-//! Installing what lies on this machine, over what is there, and taking it away.
+//! Tests installing files from this machine, replacing installed ones, and uninstalling them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use crate::support::{Command, House, fixture, library_name};
 
 const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
 
-/// The name under which the echo is installed.
+/// Returns the path under which the echo is installed.
 fn echo_place(house: &House) -> PathBuf {
     house.user_plugins().join(library_name("fixture_echo"))
 }
@@ -21,7 +21,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Nothing but these stands in the person's folder.
+/// Checks that the user's folder contains only these files.
 #[track_caller]
 fn check_folder(house: &House, expected: &[&str]) {
     let entries = fs::read_dir(house.user_plugins()).into_iter().flatten().flatten();
@@ -30,7 +30,7 @@ fn check_folder(house: &House, expected: &[&str]) {
     assert_eq!(names, expected);
 }
 
-/// Packs files of the given folder as people do.
+/// Packs files of the given folder as users do.
 fn pack(house: &House, archive: &str, files: &[&str]) -> String {
     let archive = text(&house.path().join(archive));
     let mut tar = std::process::Command::new("tar");
@@ -69,7 +69,7 @@ fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
         --- stdout
         installed `fixture-echo` 0.1.0, in place of 0.1.0: tools count_bytes_echo
           $HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so
-        this content is trusted already: it runs inside jaato
+        this content is already trusted: it runs inside jaato
     "#]]
     .assert_eq(&again.to_string());
 }
@@ -80,7 +80,7 @@ fn what_is_there_gives_way_wherever_it_lies_and_is_never_written_to() {
     let old = house.user_plugins().join("old.so");
     fs::create_dir_all(house.user_plugins()).unwrap();
     fs::copy(fixture("echo"), &old).unwrap();
-    // A host that has it open keeps what it opened.
+    // A host that has the file open keeps its content.
     let mut open = fs::File::open(&old).unwrap();
     let mut newer = fs::read(fixture("echo")).unwrap();
     let before = newer.clone();
@@ -110,7 +110,7 @@ fn a_folder_and_an_archive_are_installed() {
         given("echo-1"),
         pack(&house, "flat.tar", &["flat"]),
         pack(&house, "many.tar.gz", &["echo-1"]),
-        // Its end says nothing: the content does.
+        // The content decides, not the extension.
         pack(&house, "file.tgz", &["flat/echo.so"]),
     ];
     for what in whats {
@@ -158,8 +158,8 @@ fn what_cannot_be_used_is_refused_with_the_line_of_check() {
         "https://example.org/moon.so",
         2,
         expect![[r#"
-        error: `https://example.org/moon.so` is an address; what is installed must lie on this machine
-        hint: download it, look at where it comes from, then `jaato plugin install FILE`
+        error: `https://example.org/moon.so` is an address; jaato installs only files of this machine
+        hint: download it, check its source, then run `jaato plugin install FILE`
     "#]],
     );
     house.give("crate/Cargo.toml", b"[package]");
@@ -194,7 +194,7 @@ fn the_name_of_a_shipped_plugin_and_a_strangers_place_are_not_taken() {
         4,
         expect![[r#"
             error: plugin `fixture-echo` is shipped with jaato: `$HOUSE/plugins/libfixture_echo.so` has the name
-            hint: give yours a name of its own
+            hint: give your plugin another name
         "#]],
     );
     let output = house.run(&["plugin", "remove", "fixture-echo"]).code(4);
@@ -208,7 +208,7 @@ fn the_name_of_a_shipped_plugin_and_a_strangers_place_are_not_taken() {
     fs::rename(&place, echo_place(&house)).unwrap();
     fs::remove_file(house.shipped().join(library_name("fixture_echo"))).unwrap();
     let output = house.run(&["plugin", "install", &text(&fixture("echo"))]).code(4);
-    assert!(output.stderr.contains("where something else lies"), "{output}");
+    assert!(output.stderr.contains("but something else is there"), "{output}");
     assert_eq!(fs::read(echo_place(&house)).unwrap(), fs::read(fixture("probe")).unwrap());
 }
 
@@ -232,7 +232,7 @@ fn only_what_lies_in_the_persons_folder_is_removed() {
     let given = house.give("echo.so", &fs::read(fixture("echo")).unwrap());
     let folder = text(&house.given_folder());
     let output = house.run(&["plugin", "remove", "fixture-echo", "--plugin-dir", &folder]).code(4);
-    assert!(output.stderr.contains("does not lie in your own plugins folder"), "{output}");
+    assert!(output.stderr.contains("is not in your own plugins folder"), "{output}");
     assert!(given.exists());
 }
 
@@ -252,12 +252,12 @@ fn parts_whose_names_are_refused_are_told_and_the_rest_is_installed() {
         it is not trusted: it runs in a worker, which is no sandbox, and is given no key. To have it run inside jaato:
           jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so' --sha256 DIGEST
     "#]].assert_eq(&output.to_string());
-    // The same file in another plugin's name would take its commands.
+    // The same file under another plugin's name would take its commands.
     let named = house.run(&["command"]).code(0);
     assert!(named.stdout.contains("note"), "{named}");
 }
 
-/// The echo under another plugin's name, with the same tool.
+/// Returns the echo under another plugin name, with the same tool.
 fn other_echo() -> Vec<u8> {
     crate::support::elf::patch(&fs::read(fixture("echo")).unwrap(), "fixture-echo", "another-echo")
 }
@@ -268,7 +268,7 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
     let first = house.give("first.so", &fs::read(fixture("echo")).unwrap());
     house.run(&["plugin", "install", &text(&first)]).silent();
     let second = house.give("second.so", &other_echo());
-    // By its file's name it would come before the other, and take the name from it.
+    // Its file name sorts before the other's, so it would take the name.
     let output = house.run(&["plugin", "install", &text(&second)]).code(4);
     expect![[r#"
         exit 4
@@ -278,7 +278,7 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
     "#]].assert_eq(&output.to_string());
     check_folder(&house, &["libfixture_echo.so"]);
 
-    // A trusted one keeps its name, whatever the newcomer's file is called.
+    // A trusted plugin keeps its name, whatever the new file is called.
     let place = text(&echo_place(&house));
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let plugins = list["plugins"].as_array().unwrap();

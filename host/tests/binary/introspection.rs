@@ -1,5 +1,4 @@
-//! Tools that stand in no request until a model looks for them; and calls that a model numbers
-//! twice.
+//! Tests tools that are in no request until a model looks for them, and calls with duplicate ids.
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ fn calls(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-/// Runs a task that plays its script to the end, and gives what the calls gave, in order.
+/// Runs a task that plays its script to the end, and returns the results of the calls, in order.
 #[track_caller]
 fn results(house: &House) -> Vec<Value> {
     let output = house.run(&["run", "--output", "json", "hello"]).code(0);
@@ -79,9 +78,9 @@ fn calls_of_one_id_are_both_answered() {
     let house = house!(ships "echo");
     let call = |id: &str, text: &str| json!({ "call": { "id": id, "name": "count_bytes_echo", "arguments": { "text": text } } });
     house.script(&json!({ "answers": [
-        // Twice in one answer, and without one.
+        // Twice in one answer, and once without an id.
         { "steps": [call("same", "a"), call("same", "bb"), call("", "ccc")] },
-        // Once more in the next.
+        // Once more in the next answer.
         { "expect": { "messages": 3, "tool_result": "\"bytes\":2" }, "steps": [call("same", "dddd")] },
         { "expect": { "messages": 5, "tool_result": "\"bytes\":4" }, "steps": [{ "text": "done" }] },
     ] }));

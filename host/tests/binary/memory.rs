@@ -1,4 +1,4 @@
-//! What a model remembers: kept in one session, named and found in another, changed by people.
+//! Tests a model's memories: stored in one session, listed and found in another, changed by users.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ fn fact(content: &str) -> Value {
     json!({ "content": content, "description": "how we publish", "tags": ["release", "ci"] })
 }
 
-/// Finds the workspace's file of memories below jaato's data folder.
+/// Finds the workspace's file of memories in jaato's data folder.
 fn file_of(house: &House) -> PathBuf {
     let mut folders = vec![house.home()];
     while let Some(folder) = folders.pop() {
@@ -116,11 +116,11 @@ fn a_damaged_file_is_named_and_left_and_the_session_goes_on() {
     fs::write(&path, &damaged).unwrap();
     let refused = house.run(&["call", "store_memory", &fact("y").to_string()]).code(1);
     assert!(refused.stderr.contains("are damaged"), "{refused}");
-    assert!(refused.stderr.contains("left as it is"), "{refused}");
+    assert!(refused.stderr.contains("stays unchanged"), "{refused}");
     script(&house, json!([says("well")]));
     let output = house.run(&["run", "do a release"]).code(0);
     assert_eq!(output.stdout, "well\n");
-    assert!(output.stderr.contains("plugin `tool-memory` is passed over"), "{output}");
+    assert!(output.stderr.contains("plugin `tool-memory` is skipped"), "{output}");
     assert_eq!(fs::read(&path).unwrap(), damaged);
     house.nothing_lives();
 }

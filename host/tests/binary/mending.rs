@@ -1,6 +1,6 @@
-//! A small repository is mended by the tools for files, on this machine and in a container:
-//! searched, read, edited in three steps of which one touches several files, tested, and one step
-//! taken back; with the host killed in the middle.
+//! Tests repairing a small repository with the file tools, locally and in a container: it is
+//! searched, read, edited in three steps (one of several files), tested, and one step is undone.
+//! The host is killed in the middle.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn shell(command: &str) -> Value {
     call("cli_based_tool", json!({ "command": command }))
 }
 
-/// What the model does until the host is killed.
+/// Returns the model's actions until the host is killed.
 fn first_half() -> Value {
     let renamed = |path: &str, old: &str| json!({ "action": "edit", "path": path, "old": old, "new": old.replace("greting", "greeting") });
     json!({ "answers": [
@@ -65,7 +65,7 @@ fn first_half() -> Value {
     ] })
 }
 
-/// What it does in a later session.
+/// Returns its actions in a later session.
 fn second_half() -> Value {
     json!({ "answers": [
         { "steps": [shell("sh test.sh")] },

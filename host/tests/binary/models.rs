@@ -1,5 +1,5 @@
-//! Which model answers: named without its provider, changed in mid-conversation, replaced where it
-//! fails for good.
+//! Tests which model answers: named without its provider, changed in mid-conversation, or replaced
+//! after a permanent failure.
 
 use jaato_vendors::google::{Google, Turn};
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use crate::support::openai::{SECRET, at};
 use crate::support::server::{Answer, Server};
 use crate::vendors;
 
-/// What the first seed says of Vertex AI, as people have it in a workspace.
+/// The first seed's lines about Vertex AI, as users have them in a workspace.
 const SEEDS_ENV: &str = "PROJECT_ID=my-project\nLOCATION=us-central1\nMODEL_NAME=gemini-2.5-flash\n\
                          GOOGLE_APPLICATION_CREDENTIALS=key.json\nAI_USE_CHAT_FUNCTIONS=1\n";
 
-/// A login, whose tokens a server gives.
+/// Returns a login whose tokens come from a server.
 fn login(tokens: &Server) -> String {
     json!({ "type": "authorized_user", "client_id": "id", "client_secret": "s",
         "refresh_token": "r", "token_uri": format!("{}/token", tokens.root_url()) })
@@ -55,10 +55,10 @@ fn the_seeds_variables_reach_vertex_ai_as_they_stand() {
 #[test]
 fn a_name_alone_goes_to_whom_it_is_of_or_whose_key_is_there() {
     let house = house!(furnish);
-    // By its family, whoever has a key.
+    // Chosen by its family, whichever provider has a key.
     let output = house.command(&["run", "--model", "claude-next", "x"]).run();
     assert!(output.stderr.contains("`ANTHROPIC_API_KEY` is not set"), "{output}");
-    // Nobody knows it, and one provider has a key.
+    // An unknown model, and one provider has a key.
     let server = Server::start([Answer::text(&["mine"])]);
     let output = at(&house, &server, &["run", "--model", "my-tuned-one", "x"]).run().code(0);
     assert_eq!(output.stdout, "mine\n");
@@ -70,7 +70,7 @@ fn a_name_alone_goes_to_whom_it_is_of_or_whose_key_is_there() {
     let said = "`my-tuned-one` may be a model of anthropic, openai: say which";
     assert!(both.stderr.contains(said), "{both}");
     let nobody = house.run(&["run", "--model", "my-tuned-one", "x"]).code(3);
-    assert!(nobody.stderr.contains("nobody knows whose model `my-tuned-one` is"), "{nobody}");
+    assert!(nobody.stderr.contains("the provider of model `my-tuned-one` is unknown"), "{nobody}");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_model_that_fails_for_good_is_replaced_by_the_next() {
     let command = at(&house, &server, &words).variable("JAATO_FALLBACK", "openai/next");
     let output = command.run().code(0);
     assert_eq!(output.stdout, "I am the next one\n");
-    let said = "`openai/next` is tried in its place";
+    let said = "trying `openai/next` instead";
     assert!(output.stderr.contains(said), "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
     assert!(ledger.stdout.contains("openai/next"), "{ledger}");
@@ -138,7 +138,7 @@ fn what_no_option_says_goes_in_the_vendors_words() {
     let wrong = at(&house, &server, &[&words[..], &["--extra-body", "[1]"]].concat()).run().code(2);
     assert!(wrong.stderr.contains("not a JSON object"), "{wrong}");
     let host = at(&house, &server, &[&words[..], &["--extra-header", "host=x"]].concat()).run();
-    assert!(host.stderr.contains("the header `host` is set by the host alone"), "{host}");
+    assert!(host.stderr.contains("the header `host` is set only by the host"), "{host}");
 }
 
 #[test]
@@ -149,5 +149,5 @@ fn what_a_server_says_of_its_limits_is_waited_for_before_it_refuses() {
         .header("x-ratelimit-reset-requests", "5500ms");
     let server = Server::start([used_up, Answer::text(&["done"])]);
     let output = at(&house, &server, &["run", "--model", "openai/m", "hello"]).run().code(0);
-    assert!(output.stderr.contains("has room for the next request in 6 s"), "{output}");
+    assert!(output.stderr.contains("accepts the next request in 6 s"), "{output}");
 }

@@ -1,5 +1,5 @@
-//! A name is taken once: who comes from a less trusted place, or later in the same one, is refused
-//! whole.
+//! Tests that a name is assigned once: a plugin from a less trusted place, or later in the same
+//! place, is refused completely.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use expect_test::expect;
 use crate::house;
 use crate::support::{elf, fixture, library_name};
 
-/// A fixture under another plugin name, so that only its tool's name is taken.
+/// Returns a fixture under another plugin name, so that only its tool's name is taken.
 fn renamed_echo(name: &str) -> Vec<u8> {
     let echo = fs::read(fixture("echo")).unwrap();
     elf::patch(&echo, r#""name":"fixture-echo""#, &format!(r#""name":"{name}""#))
@@ -30,7 +30,7 @@ fn a_plugin_name_is_held_by_the_more_trusted_place() {
 
         tool-environment ($HOUSE/given/another.so): the plugin name `tool-environment` is held by `$HOUSE/plugins/libtool_environment.so`
     "#]].assert_eq(&output.to_string());
-    // And the one that has the name works.
+    // The plugin that owns the name works.
     house.run(&["call", "get_environment", "--plugin-dir", &folder]).code(0);
 }
 

@@ -1,12 +1,12 @@
-//! Writing the crate of a plugin; that it builds is tested where the crate is made.
+//! Tests writing the crate of a plugin. The crate that writes it tests that it builds.
 
 use std::fs;
 
 use crate::house;
 use crate::support::{Command, House};
 
-/// Puts an sdk beside the executable: that of the checkout is found only where the target folder
-/// lies in it.
+/// Puts an sdk next to the executable. The checkout's sdk is found only if the target folder is
+/// inside it.
 fn give_sdk(house: &House) {
     for part in ["sdk", "testkit"] {
         house.write(&format!("share/jaato/sdk/plugin-api/{part}/Cargo.toml"), "");
@@ -46,7 +46,7 @@ fn a_crate_is_written_against_the_sources_beside_the_executable() {
 #[test]
 fn another_sdk_can_be_named_and_without_any_nothing_is_written() {
     let house = house!();
-    // Outside of the checkout, whose crates would be found.
+    // Outside of the checkout, whose crates would be found otherwise.
     let elsewhere = tempfile::tempdir().unwrap();
     let elsewhere = elsewhere.path().canonicalize().unwrap();
     let jaato = elsewhere.join("bin/jaato");
@@ -60,13 +60,13 @@ fn another_sdk_can_be_named_and_without_any_nothing_is_written() {
     assert_eq!(
         alone.stderr,
         format!(
-            "error: `{}` has no sdk beside it: there is no `share/jaato/sdk` in the folder above its own\n\
+            "error: `{}` has no sdk: its folder has no `../share/jaato/sdk`\n\
              hint: unpack the whole archive of jaato, or name an sdk or a checkout with `--sdk`\n",
             jaato.display()
         )
     );
     let wrong = run(&["--sdk", "nowhere"]).code(2);
-    assert!(wrong.stderr.contains("`nowhere` holds no sdk of jaato"), "{wrong}");
+    assert!(wrong.stderr.contains("`nowhere` does not contain jaato's sdk"), "{wrong}");
     assert!(!house.workspace().join("moon").exists());
 
     for part in ["sdk", "testkit"] {
@@ -80,7 +80,7 @@ fn another_sdk_can_be_named_and_without_any_nothing_is_written() {
     assert!(manifest.contains("its sdk/plugin-api/testkit\" }"), "{manifest}");
 }
 
-/// Nothing is written, and the error says this.
+/// Checks that nothing is written, and that the error contains this text.
 #[track_caller]
 fn check_refused(house: &House, words: &[&str], expected: &str) {
     let words: Vec<&str> = ["plugin", "new"].into_iter().chain(words.iter().copied()).collect();
@@ -96,6 +96,6 @@ fn what_is_there_and_what_is_no_name_is_refused() {
     check_refused(&house, &["moon"], "`moon` exists already\nhint: take it away");
     check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");
     check_refused(&house, &["Moon Phase"], "cannot be a plugin's name\nhint: small letters");
-    check_refused(&house, &["tool-fn"], "in its code that means something else");
+    check_refused(&house, &["tool-fn"], "it has another meaning in Rust or the sdk");
     check_refused(&house, &["a", "--kind", "modul"], "possible values: tool, gc, provider");
 }

@@ -1,4 +1,4 @@
-//! The object environment: filled by tools, seen by the model, by clients and by people.
+//! Tests the object environment: filled by tools, seen by the model, by clients and by users.
 
 use serde_json::{Value, json};
 

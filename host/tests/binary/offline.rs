@@ -1,4 +1,4 @@
-//! Without a network everything that needs none works, and no name is looked up.
+//! Tests that everything that needs no network works without one, and that no name is looked up.
 
 use serde_json::json;
 

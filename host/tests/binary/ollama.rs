@@ -1,5 +1,4 @@
-//! Runs against a server that speaks Ollama's own protocol: a strict fake, which refuses what the
-//! server refuses.
+//! Tests Ollama's own protocol with a strict fake, which refuses what the server refuses.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -14,12 +13,12 @@ use crate::vendors;
 
 const RUN: [&str; 4] = ["run", "--model", "ollama/qwen3:8b", "hello"];
 
-/// Ships the plugin, and lets nothing wait for long.
+/// Ships the plugin with short waits.
 fn furnish(house: &House) {
     crate::support::provider(house, "provider_ollama");
 }
 
-/// A server that answers as an Ollama does.
+/// Starts a server that answers like Ollama.
 fn serve(ollama: &Arc<Ollama>) -> Server {
     let ollama = Arc::clone(ollama);
     vendors::serve(move |asked| ollama.answer(asked))
@@ -29,8 +28,8 @@ fn ollama(turns: impl IntoIterator<Item = Turn>) -> Arc<Ollama> {
     Arc::new(Ollama::new(turns))
 }
 
-/// Begins a command line that is led to a server as people lead Ollama's own client: without a
-/// scheme.
+/// Builds a command that uses a server like Ollama's own client does, without a scheme in the
+/// variable.
 fn at(house: &House, server: &Server, words: &[&str]) -> Command {
     let root = server.root_url();
     house.command(words).variable("OLLAMA_HOST", root.strip_prefix("http://").unwrap())
@@ -48,7 +47,7 @@ fn a_long_conversation_is_never_cut_by_the_server() {
     let input: String = (0..6).map(line).collect();
     let output = at(&house, &server, &words).input(&*input).run().code(0);
     assert_eq!(ollama.accepted().len(), 6, "{output}");
-    // The window was asked for beside, so that room was made before the server refused.
+    // The host asked for the window separately, so the gc ran before the server refused.
     assert!(output.stderr.contains("old messages left out"), "{output}");
     assert!(output.stdout.contains("answer 5"), "{output}");
 }
@@ -71,7 +70,7 @@ fn list_and_pull(house: &House) {
     let words = ["run", "--model", "ollama/moon:1b", "hello"];
     let missing = at(house, &server, &words).run();
     assert!(missing.stderr.contains("model 'moon:1b' not found"), "{missing}");
-    assert!(missing.stderr.contains("hint: `jaato model pull ollama/moon:1b` fetches it"));
+    assert!(missing.stderr.contains("hint: download it with `jaato model pull ollama/moon:1b`"));
     let pulled = at(house, &server, &["model", "pull", "ollama/moon:1b"]).run().code(0);
     assert_eq!(pulled.stdout, "ollama/moon:1b is on its server\n", "{pulled}");
     assert!(pulled.stderr.contains("writing manifest"), "{pulled}");
@@ -88,17 +87,14 @@ fn what_cannot_be_pulled_is_told() {
     assert!(missing.stderr.contains("pull model manifest: file does not exist"), "{missing}");
     assert!(missing.stderr.contains("hint: https://ollama.com/search"), "{missing}");
     let wrong = pull("ollama/../x").code(2);
-    assert!(wrong.stderr.contains("`../x` is no name of a model"), "{wrong}");
+    assert!(wrong.stderr.contains("`../x` is not a valid model name"), "{wrong}");
     let unknown = pull("moon/nothing").code(2);
-    assert!(
-        unknown.stderr.contains("there are no weights to fetch for `moon/nothing`"),
-        "{unknown}"
-    );
-    // A provider that fetches nothing says so, and is asked by the same way.
+    assert!(unknown.stderr.contains("no weights to download for `moon/nothing`"), "{unknown}");
+    // A provider that downloads nothing says so, through the same command.
     let other = house!();
     crate::support::provider(&other, "provider_anthropic");
     let refused = other.run(&["model", "pull", "anthropic/claude"]).code(2);
-    assert!(refused.stderr.contains("no weights to fetch for `anthropic/claude`"), "{refused}");
+    assert!(refused.stderr.contains("no weights to download for `anthropic/claude`"), "{refused}");
 }
 
 #[test]
@@ -119,7 +115,7 @@ fn ctrl_c_ends_a_fetch_and_the_server_sees_it() {
 #[test]
 fn a_server_that_does_not_run_is_told_in_one_line_and_in_no_list() {
     let house = house!(furnish);
-    // Free, because it was bound a moment ago.
+    // The port is free, because it was bound a moment ago.
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let host = format!("0.0.0.0:{port}");
     let output = house.command(&RUN).variable("OLLAMA_HOST", &host).run().code(5);
@@ -144,7 +140,7 @@ fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
     let house = house!(furnish);
     let ollama = Arc::new(Ollama::new([Turn::text("hello")]).with_key(SECRET));
     let server = serve(&ollama);
-    // By the variable of Ollama's own client no key goes anywhere.
+    // With the variable of Ollama's own client, no key is sent anywhere.
     let refused = at(&house, &server, &RUN).variable("OLLAMA_API_KEY", SECRET).run().code(5);
     assert!(refused.stderr.contains("answered 401 (unauthorized)"), "{refused}");
     assert!(
@@ -171,7 +167,7 @@ fn a_server_of_a_name_of_its_own_is_asked_and_fetches_by_that_name() {
     let text =
         format!("[providers.box]\nplugin = \"ollama\"\nbase_url = \"{}\"\n", server.root_url());
     house.configure_more(&text);
-    // The variable is of the plugin's own name.
+    // The variable applies to the plugin's own name.
     let run = |words: &[&str]| house.command(words).variable("OLLAMA_HOST", "127.0.0.1:9").run();
     let pulled = run(&["model", "pull", &format!("box/{IN_LIBRARY}")]).code(0);
     assert_eq!(pulled.stdout, format!("box/{IN_LIBRARY} is on its server\n"), "{pulled}");

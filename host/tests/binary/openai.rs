@@ -1,5 +1,4 @@
-//! Runs against a server that speaks OpenAI's chat completions: what is sent, and what is made of
-//! answers.
+//! Tests OpenAI's chat completions: the requests, and the handling of answers.
 
 use serde_json::json;
 
@@ -8,12 +7,11 @@ use crate::support::fixture;
 use crate::support::openai::{RUN, at, furnish};
 use crate::support::server::{Answer, Server};
 
-/// What a server has read once it need not read again: nothing that was sent is ever sent
-/// otherwise.
+/// A server never has to read anything twice, because the host never changes what it has sent.
 #[test]
 fn each_request_of_a_conversation_begins_with_the_one_before() {
     let house = house!(furnish);
-    // Its tool stands in no request as long as nobody looks it up.
+    // Its tool is in no request until the model looks it up.
     house.ship(&fixture("echo"));
     let call = |aspect: &str| ("get_environment", json!({ "aspect": aspect }));
     let server = Server::start([
@@ -90,7 +88,7 @@ fn a_model_that_takes_no_tools_is_told_and_works_without() {
     ]);
     for _ in 0..2 {
         let output = at(&house, &server, &RUN).run().code(5);
-        let hint = "hint: `--tools none` runs without tools; or use a model that takes them\n";
+        let hint = "hint: run with `--tools none`, or use a model that supports tools\n";
         assert!(output.stderr.ends_with(hint), "{output}");
     }
     let words = ["run", "--model", "openai/test", "--tools", "none", "hello"];

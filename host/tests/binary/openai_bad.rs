@@ -1,4 +1,4 @@
-//! Servers that are down, busy, wrong, rude or silent: the line that says so, the exit code, and an
+//! Tests servers that are down, busy, wrong, rude or silent: the error line, the exit code, and an
 //! end.
 
 use std::net::TcpListener;
@@ -14,10 +14,10 @@ use crate::support::openai::{RUN, at, furnish};
 use crate::support::server::{Answer, Server, Step, choices};
 
 /// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for
-/// plugins to close; a busy machine gets the rest.
+/// closing plugins. The rest is for a busy machine.
 const END_WITHIN: Duration = DEADLINE;
 
-/// Runs against a server and gives what it printed, with the server's port replaced.
+/// Runs against a server and returns the output, with the server's port replaced.
 #[track_caller]
 fn told(house: &House, server: &Server, code: i32) -> String {
     let output = at(house, server, &RUN).run().code(code);
@@ -29,7 +29,7 @@ fn told(house: &House, server: &Server, code: i32) -> String {
 fn a_server_that_is_not_there_is_told_with_its_url() {
     let house = house!(furnish);
     house.configure_more("attempts_max = 2\n");
-    // Free, because it was bound a moment ago.
+    // The port is free, because it was bound a moment ago.
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let base = format!("http://127.0.0.1:{port}/v1");
     let command = house.command(&RUN).variable("OPENAI_BASE_URL", &base);
@@ -88,6 +88,6 @@ fn answers_without_end_are_ended() {
     let comments = Step::Endless(b": still thinking\n\n".to_vec());
     let server = Server::start([Answer::stream(vec![comments])]);
     let told_of = told(&house, &server, 5);
-    assert!(told_of.contains("kept the request open for 1 s and said nothing"), "{told_of}");
+    assert!(told_of.contains("kept the request open for 1 s without an answer"), "{told_of}");
     server.wait_until_gone();
 }

@@ -1,4 +1,4 @@
-//! Keys: where they come from, where they go, and that nothing ever shows one.
+//! Tests keys: where they come from, where they go, and that nothing ever shows one.
 
 use expect_test::expect;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::support::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
 use crate::support::server::{Answer, Server, Step, choices, end};
 use crate::support::{House, Output};
 
-/// Checks that a run asked nobody, and that nothing it left behind holds the key.
+/// Checks that a run contacted no server, and that no file it left contains the key.
 #[track_caller]
 fn kept_to_itself(house: &House, output: &Output, server: &Server) {
     assert!(server.asked().is_empty(), "the server was asked: {output}");
@@ -90,7 +90,7 @@ fn a_workspace_leads_ones_own_key_nowhere() {
     "#]]
     .assert_eq(&output.to_string().replace(origin, "http://SERVER"));
     kept_to_itself(&house, &output, &server);
-    // The same url by one's own word.
+    // The same URL set by the user.
     let output = command().variable("OPENAI_BASE_URL", &base).run().code(0);
     assert_eq!(output.stdout, "gotcha\n");
 }
@@ -114,7 +114,7 @@ fn a_workspaces_key_goes_to_the_workspaces_server() {
 fn a_key_leaves_the_machine_encrypted_or_not_at_all() {
     let house = house!(furnish);
     let server = Server::start([]);
-    // A name that is no loopback's; the proxy is where it would go.
+    // A name that is not on loopback. The request would go to the proxy.
     let proxy = server.base_url();
     let command = house
         .command(&RUN)
@@ -177,7 +177,7 @@ fn a_key_in_an_error_is_not_shown_whatever_the_status_and_the_spelling() {
     no_file_holds_the_key(&house);
 }
 
-/// A stream with one tool call.
+/// Returns a stream with one tool call.
 fn call(id: &str, name: &str) -> Answer {
     let call = json!([{ "index": 0, "id": id, "function": { "name": name, "arguments": "{}" } }]);
     let events = [

@@ -1,5 +1,4 @@
-//! Runs against a server that speaks OpenAI's Responses: a strict fake, which refuses what the
-//! vendor refuses.
+//! Tests OpenAI's Responses with a strict fake, which refuses what the vendor refuses.
 
 use std::sync::Arc;
 
@@ -13,10 +12,10 @@ use crate::vendors;
 
 const RUN: [&str; 4] = ["run", "--model", "openai/gpt-5.2", "hello"];
 
-/// A server of one's own is asked by chat completions unless it is said to have more.
+/// The user's own server gets chat completions unless it is configured otherwise.
 const RESPONSES: &str = "[plugins.provider-openai]\napi = \"responses\"\ndialect = \"openai\"\n";
 
-/// A server that answers as the vendor does.
+/// Starts a server that answers like the vendor.
 fn serve(vendor: &Arc<OpenAi>) -> Server {
     let vendor = Arc::clone(vendor);
     vendors::serve(move |asked| vendor.answer(asked))
@@ -26,7 +25,7 @@ fn vendor(turns: impl IntoIterator<Item = Turn>) -> Arc<OpenAi> {
     Arc::new(OpenAi::new(turns))
 }
 
-/// Begins a command line that is led to a server, with a key.
+/// Builds a command that uses a server, with a key.
 fn at(house: &House, server: &Server, words: &[&str]) -> Command {
     house
         .command(words)
@@ -53,7 +52,7 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
     let house = house!(furnish);
     let vendor = vendor([Turn::text("hello")]);
     let server = serve(&vendor);
-    // What stands under its name is laid over what the plugin knows of it.
+    // Settings under its name win over what the plugin knows about it.
     let base = server.base_url();
     house.configure_more(&format!(
         "[providers.xai]\nbase_url = \"{base}\"\napi_key_env = \"XAI_API_KEY\"\n"
@@ -62,7 +61,7 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
     let output = house.command(&words).variable("XAI_API_KEY", SECRET).run().code(0);
     assert_eq!(output.stdout, "hello\n");
     let body = vendor.accepted().pop().unwrap();
-    // It is asked by Responses, and for no summaries, which it gives by itself.
+    // It is used with Responses, and without asking for summaries, which it returns automatically.
     assert_eq!((body.get("reasoning"), body["prompt_cache_key"].is_string()), (None, true));
     let listed = house.run(&["provider", "list"]).code(0);
     for name in ["groq", "mistral", "openrouter", "deepseek"] {

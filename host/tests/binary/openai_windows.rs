@@ -1,5 +1,5 @@
-//! Context windows of real servers: asked for, filled by long turns, and refused in words that
-//! nobody knows.
+//! Tests context windows of real servers: queried, filled by long turns, and refused in unknown
+//! words.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::{House, fixtures, library_name};
 
 const CHAT: [&str; 5] = ["chat", "--model", "openai/test", "--tools", "get_environment"];
 
-/// The same, with the gc that ships.
+/// The same, with the shipped gc.
 fn furnish_with_gc(house: &House) {
     furnish(house);
     let plugins = fixtures::house().expect("the house is there").join("plugins");
@@ -30,13 +30,13 @@ fn the_window_that_the_server_tells_is_kept_to_and_asked_for_once() {
     let lines: String = (0..12).map(|number| format!("message {number}\n")).collect();
     let output = at(&house, &server, &CHAT).input(lines.as_str()).run().code(0);
     assert!(output.stderr.contains("old messages left out"), "{output}");
-    assert!(!output.stderr.contains("nobody says how large"), "{output}");
-    // Without it all 24 messages but the last would be sent.
+    assert!(!output.stderr.contains("unknown context window"), "{output}");
+    // Without the gc, all 24 messages but the last would be sent.
     let last = messages(&server, 11);
     assert!(last.len() < 16, "{} messages", last.len());
     assert_eq!(server.looked().len(), 1);
 
-    // The next conversation knows it when it matters, and the server is not asked again.
+    // The next conversation knows the window when it matters, and the server is not asked again.
     let output = at(&house, &server, &CHAT).input("a\nb\n").run().code(0);
     assert!(output.stderr.contains("old messages left out: 2"), "{output}");
     assert_eq!((server.asked().len(), server.looked().len()), (14, 1));
@@ -57,7 +57,7 @@ fn a_server_that_tells_no_window_is_asked_in_its_own_words_and_fails_nothing() {
 fn a_long_turn_in_a_small_window_comes_to_its_end() {
     let house = house!(furnish);
     house.configure_more("steps_max = 200\n[models.\"openai/test\"]\ncontext_limit = 6144\n");
-    // Many servers do not tell what a request cost: then bytes are counted.
+    // Many servers do not report a request's tokens, so bytes are counted.
     let call = |number: usize| {
         let function = json!({ "name": "get_environment", "arguments": "{\"aspect\":\"os\"}" });
         let call = json!([{ "index": 0, "id": format!("call_{number}"), "function": function }]);

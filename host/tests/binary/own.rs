@@ -1,5 +1,4 @@
-//! What a plugin keeps of its own: values, secrets, programs of the host's side; and tokens
-//! counted.
+//! Tests a plugin's own data: values, secrets, programs on the host's side, and counted tokens.
 
 use std::fs;
 
@@ -8,7 +7,8 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::{Command, House, Output, fixture};
 
-/// A house in which the fixture may do what it lists; `in_worker` decides where it runs.
+/// Returns an installation in which the fixture has all grants that it lists, in a worker if
+/// `in_worker` is set.
 fn granted(in_worker: bool) -> Option<House> {
     let house = House::new()?;
     if in_worker {
@@ -41,7 +41,7 @@ fn values_outlive_the_host_and_an_update_here_and_in_a_worker() {
         ask(&house, "store.set", &key, "full");
         let read = ask(&house, "store.get", &key, "");
         assert_eq!((&read["answer"]["found"], &read["bytes"]), (&json!(true), &json!("full")));
-        // At home the same store is reached.
+        // The instance's own context accesses the same store.
         let at_home = json!({ "operation": "store.get", "request": key, "at_home": true });
         assert_eq!(call(&house, "ask_wanted", &at_home).code(0).json()["bytes"], "full");
         let here = json!({ "key": "moon/phase", "of": "workspace" });
@@ -52,7 +52,7 @@ fn values_outlive_the_host_and_an_update_here_and_in_a_worker() {
         let arguments = asking("store.get", &here, "").to_string();
         let other = house.command(&["call", "ask_wanted", &arguments]).directory(&elsewhere);
         assert_eq!(other.run().code(0).json()["answer"]["found"], false, "another workspace");
-        // Another file of the same name is the same plugin.
+        // Another file with the same name is the same plugin.
         if in_worker {
             let file = house.user_plugins().join(fixture("wants").file_name().unwrap());
             let mut bytes = fs::read(&file).unwrap();
@@ -113,7 +113,7 @@ fn two_that_write_at_once_lose_nothing() {
 fn a_full_disk_leaves_the_value_that_was_there() {
     let house = house!(ships "wants");
     ask(&house, "store.set", &json!({ "key": "k" }), "small");
-    // A bound on the size of files stands for the disk; what writes is told, not ended.
+    // A limit on file size simulates a full disk. The writer gets an error instead of a signal.
     let large = asking("store.set", &json!({ "key": "k" }), &"x".repeat(600 * 1024)).to_string();
     let file = house.write(
         "large.json",
@@ -129,7 +129,7 @@ fn a_full_disk_leaves_the_value_that_was_there() {
         file.display()
     );
     let output = Command::program(&house, "bash", &["-c", &line]).run();
-    assert!(output.stdout.contains("what was there stays"), "{output}");
+    assert!(output.stdout.contains("its stored value is unchanged"), "{output}");
     assert_eq!(ask(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "small");
 }
 
@@ -155,7 +155,7 @@ fn secrets_stay_with_their_plugin_and_are_not_repeated() {
 #[test]
 fn the_systems_tool_keeps_secrets_where_there_is_one() {
     let house = house!(ships "wants");
-    // It keeps what it reads under its words, as the real one does.
+    // Stores its input under its arguments, like the real one.
     let tool = house.write(
         "tools/secret-tool",
         "#!/bin/sh\nverb=$1; shift\n[ \"$verb\" = store ] && shift\n\
@@ -177,7 +177,7 @@ fn the_systems_tool_keeps_secrets_where_there_is_one() {
         assert_eq!(entry.metadata().unwrap().len(), 0, "the secret is not in a file");
     }
     assert_eq!(run("secret.get", "")["bytes"], "moonlight");
-    // What is no text the tool is not asked to keep.
+    // A value that is not text is not passed to the tool.
     assert_eq!(run("secret.set", "two\nlines")["answer"]["by_system"], false);
     assert_eq!(run("secret.get", "")["bytes"], "two\nlines");
     run("secret.delete", "");

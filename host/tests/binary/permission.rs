@@ -1,4 +1,4 @@
-//! `jaato permission` and rules of files on the real binary.
+//! Tests `jaato permission` and rule files in the real binary.
 
 use expect_test::expect;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn counting() -> Option<House> {
     Some(house)
 }
 
-/// A house with the tool that runs command lines.
+/// Returns an installation with the tool that runs commands.
 fn with_cli() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -136,7 +136,7 @@ fn permission_test_tells_what_is_decided_otherwise() {
     let cases = "[[cases]]\ncommand = \"rm x\"\nexpect = \"deny\"\n\n[[cases]]\ncommand = \"make\"\nexpect = \"allow\"\n";
     house.write("workspace/cases.toml", cases);
     let output = house.run(&["permission", "test", "cases.toml"]).code(1);
-    assert_eq!(output.stdout, "1 of 2 calls are decided as the file says\n");
+    assert_eq!(output.stdout, "1 of 2 calls get the decision that the file expects\n");
     assert!(output.stderr.contains("line 6: ask and not allow"), "{output}");
     house.write("workspace/cases.toml", cases.replace("\"allow\"", "\"ask\"").as_str());
     house.run(&["permission", "test", "cases.toml"]).code(0);

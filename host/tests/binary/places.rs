@@ -1,4 +1,4 @@
-//! Where plugins are looked for, and what a place must be like.
+//! Tests where plugins are found, and the requirements on these places.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,7 +20,7 @@ fn a_shipped_folder_that_others_can_write_to_is_not_used() {
         --- stdout
         no plugins
         --- stderr
-        note: `$HOUSE/plugins` is not used: others than its owner can write to it (mode 775)
+        note: `$HOUSE/plugins` is not used: users other than its owner can write to it (mode 775)
         hint: chmod go-w '$HOUSE/plugins'
     "#]]
     .assert_eq(&output.to_string());
@@ -41,7 +41,7 @@ fn a_shipped_file_that_others_can_write_to_is_not_used() {
         PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
         tool-environment  0.1.0    shipped  active  inside jaato  get_environment
         --- stderr
-        note: `$HOUSE/plugins/probe.so` is not used: others than its owner can write to it (mode 757)
+        note: `$HOUSE/plugins/probe.so` is not used: users other than its owner can write to it (mode 757)
         hint: chmod go-w '$HOUSE/plugins/probe.so'
     "#]]
     .assert_eq(&output.to_string());
@@ -155,7 +155,7 @@ fn names_of_every_kind_are_told_as_they_can_be() {
 #[test]
 fn without_a_home_what_is_shipped_works() {
     let house = house!();
-    // The system's own list of users would still name a home: only one whom it does not know has
+    // The system's user list would still name a home, so only a user unknown to the system has
     // none.
     if !is_root() || !can_start_as_nobody(&house) {
         return skip("only root can start a process of a user without a home");
@@ -180,7 +180,7 @@ fn without_a_home_what_is_shipped_works() {
     expect![[r#"
         exit 3
         --- stderr
-        error: cannot tell where the user's files lie: the system names no home folder
+        error: cannot find the user's folders: the system has no home folder for this user
         hint: set `HOME` to a folder that you can write
     "#]]
     .assert_eq(&output.to_string());
@@ -190,7 +190,7 @@ fn without_a_home_what_is_shipped_works() {
 fn a_cache_that_cannot_be_made_costs_one_line() {
     let house = house!();
     house.forget_descriptions();
-    // A file where a folder would have to be made: not even root can.
+    // A file in place of a required folder, which not even root can create.
     house.write("home/.cache", "");
     let output = house.run(&["tool", "list"]).code(0);
     assert!(output.stdout.contains("get_environment"), "{output}");

@@ -1,4 +1,4 @@
-//! The mode `plan`: the model reads and plans, and changes nothing before the user agrees.
+//! Tests the mode `plan`: the model reads and plans, and changes nothing before the user agrees.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::cli::with_cli;
 use crate::support::command::Running;
 use crate::support::{House, Output, fixtures, library_name};
 
-/// A house with the file tools, the shell and the plan tools, and a file to edit.
+/// Returns an installation with the file tools, the shell and the plan tools, and a file to edit.
 fn furnish() -> Option<House> {
     let house = with_cli()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -47,7 +47,7 @@ fn answer(running: &mut Running, prompt: &Value, decision: &str, mode: Option<&s
     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
 }
 
-/// The decision about each call: tool, `allowed` or `denied`, rule.
+/// Returns the decision about each call: tool, `allowed` or `denied`, rule.
 fn decisions(output: &Output) -> Vec<String> {
     let lines = output.json_lines();
     let decided = lines.iter().filter(|line| line["event"] == "permission_decided");
@@ -58,7 +58,7 @@ fn decisions(output: &Output) -> Vec<String> {
     decided.map(text).collect()
 }
 
-/// The modes that the session changed to.
+/// Returns the modes that the session changed to.
 fn modes(output: &Output) -> Vec<String> {
     let lines = output.json_lines();
     let changed = lines.iter().filter(|line| line["event"] == "mode_changed");

@@ -1,4 +1,4 @@
-//! A plugin in C, dropped in as any other: listed, called in a worker, trusted, called inside
+//! Tests a C plugin, installed like any other: listed, called in a worker, trusted, called inside
 //! jaato.
 
 use serde_json::json;
@@ -18,7 +18,7 @@ fn a_plugin_in_c_is_dropped_in_trusted_and_called() {
     let listed = plugins.iter().find(|plugin| plugin["name"] == "tool-moon-c").unwrap();
     assert_eq!(listed["version"], "0.1.0", "{list:#}");
 
-    // It works at once, apart from jaato; what it asks and what it waits for crosses too.
+    // It works at once, outside of jaato. Its requests and waits cross the process boundary too.
     let output = house.run(&PHASE).code(0);
     assert_eq!(output.json(), json!({ "phase": "full" }));
     assert!(output.stderr.contains("it runs in a worker"), "{output}");
@@ -49,7 +49,7 @@ fn tools_that_would_deceive_or_that_servers_refuse_are_left_out_alone() {
     let tools = house.run(&["tool", "list", "--json"]).code(0).json();
     let names: Vec<&str> =
         tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    // The first of two of one name stays.
+    // Of two tools with the same name, the first stays.
     for name in ["moon_c_phase", "moon_c_watch", "twice"] {
         assert_eq!(names.iter().filter(|other| **other == name).count(), 1, "{names:?}");
     }
@@ -71,6 +71,7 @@ fn a_table_of_another_version_is_told_in_one_line() {
     let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), Some("BAD_VERSION")) else { return };
     house.drop_in(&built);
     let output = house.run(&["plugin", "list"]);
-    let text = "what it exports as `JAATO_PLUGIN_C1` cannot be used: its table has version 2, this host speaks 1";
+    let text =
+        "its export `JAATO_PLUGIN_C1` cannot be used: its table has version 2, this host speaks 1";
     assert!(output.to_string().contains(text), "{output}");
 }

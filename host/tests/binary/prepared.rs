@@ -1,4 +1,4 @@
-//! Commands that an execution environment prepares and the host runs.
+//! Tests commands that an execution environment prepares and the host runs.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn the_host_runs_what_the_environment_prepared() {
     let first = &told[0]["result"];
     assert_eq!(first["stdout"], "the environment\n", "{told:?}");
     assert_eq!((&first["stderr"], &first["returncode"]), (&json!("told\n"), &json!(3)));
-    // The environment took the session's marker away, and is no session.
+    // The environment removed the session's marker, but the environment is not a session.
     let marker = told[1]["result"]["stdout"].as_str().unwrap().trim();
     assert!(!["", "none", "environment"].contains(&marker), "{told:?}");
     assert_eq!(told[2]["result"]["stdout"], "3000000\n", "{told:?}");
@@ -99,7 +99,7 @@ fn programs_end_when_the_environment_that_prepared_them_is_lost() {
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn("cat");
     shells::kill_worker(&house, "fixture_prepares");
-    // It lives on as long as nothing asks the environment.
+    // The program lives on as long as nothing uses the environment.
     assert_eq!(shells::output(&calls.input(&session, "moon\n")), "moon\n");
     calls.spawn("cat");
     let read = calls.call("shell_read", &json!({ "session_id": session }));

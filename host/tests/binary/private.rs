@@ -1,5 +1,5 @@
-//! Whatever is jaato's own is the person's alone, and what somebody else may have written is not
-//! used.
+//! Tests that jaato's own files are private to the user, and that files which another user may have
+//! written are not used.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
@@ -16,7 +16,7 @@ use crate::support::{
 /// A user who owns nothing here.
 const STRANGER: u32 = 64_711;
 
-/// Everything below a folder, and the folder itself.
+/// Lists a folder with everything in it.
 pub fn tree(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
     let mut at = 0;
@@ -29,7 +29,7 @@ pub fn tree(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Opens a house to others, and tells whether they get as far.
+/// Opens an installation to other users. Returns true if they can reach it.
 fn others_get_to(house: &House) -> bool {
     set_mode(house.path(), 0o755);
     house.path().ancestors().all(|folder| folder.metadata().unwrap().mode() & 0o011 != 0)
@@ -74,7 +74,7 @@ fn what_is_made_is_the_persons_alone_whatever_the_umask() {
     }
 }
 
-/// Makes what the cache says of a tool better than it is.
+/// Makes the cached description of a tool promise more than it does.
 fn promise_in_cache(house: &House) {
     let mut cache: Value =
         serde_json::from_slice(&fs::read(house.descriptions()).unwrap()).unwrap();
@@ -117,7 +117,7 @@ fn a_cache_that_another_user_wrote_promises_nothing() {
         )
     );
 
-    // The folder above: whoever may write there may put another in its place.
+    // The parent folder: a user with write access there may replace the cache folder.
     chown(house.descriptions(), Some(0), None).unwrap();
     if !others_get_to(&house) {
         return skip("nobody else gets as far as to the folder of the tests");
@@ -158,7 +158,7 @@ fn trust_that_another_user_wrote_is_none_and_their_plugins_are_not_run() {
     chown(&record, Some(0), None).unwrap();
     assert!(inside().contains("inside jaato"));
 
-    // A file of theirs in the person's folder of plugins, and a folder that is theirs.
+    // Another user's file in the user's plugin folder, and another user's folder.
     chown(&echo, Some(STRANGER), None).unwrap();
     assert_eq!(status(&listed()), None);
     chown(&echo, Some(0), None).unwrap();
@@ -185,7 +185,7 @@ fn what_lies_beside_the_program_is_shipped_only_by_those_who_could_have_written_
     assert!(output.stderr.contains("is not used: user 64711 owns it"), "{output}");
     chown(house.shipped(), Some(0), None).unwrap();
 
-    // Above it: there they could put another `plugins`.
+    // Above it, others could put another `plugins` in its place.
     if others_get_to(&house) {
         set_mode(house.path(), 0o777);
         assert!(!tools().stdout.contains("get_environment"));
@@ -196,11 +196,11 @@ fn what_lies_beside_the_program_is_shipped_only_by_those_who_could_have_written_
     assert!(!tools().stdout.contains("get_environment"));
     chown(house.path(), Some(0), None).unwrap();
 
-    // Who owns the program could have written anything into it. A copy: the binary is one file for
-    // all tests.
+    // The owner of the program could have written anything into it. Uses a copy, because all tests
+    // share the binary.
     let copy = house.path().join("bin/copy");
-    // By a program: a copy that this one writes is open in what other tests start meanwhile, and
-    // then it is busy.
+    // Copied by a program. If this process wrote the copy, children of other tests could inherit
+    // the open file, and it would be busy.
     let copied = std::process::Command::new("cp").arg(house.binary()).arg(&copy).status();
     assert!(copied.unwrap().success());
     chown(&copy, Some(STRANGER), None).unwrap();
@@ -218,7 +218,7 @@ fn where_home_is_no_folder_what_is_shipped_works_and_one_line_says_so() {
         let at_home = |words: &[&str]| house.command(words).variable("HOME", home).run();
         let output = at_home(&["call", "cli_based_tool", &shell("echo works")]).code(0);
         assert!(output.stdout.contains("works"), "{output}");
-        // A call tells of plugins only where it fails; that it is in no ledger it tells at once.
+        // A call reports plugins only if it fails. A missing ledger is reported at once.
         assert!(output.stderr.contains("` cannot be used: not a directory"), "{output}");
         let hint = "hint: set `HOME` to a folder that you can write";
         let output = at_home(&["tool", "list"]).code(0);
@@ -261,7 +261,7 @@ fn no_process_of_the_same_user_reads_keys_out_of_a_running_host() {
     for path in [house.home(), house.workspace(), house.path().join("run")] {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
-    // Walks up to the host, and tries what a plugin in a worker or a command could.
+    // Finds the host process, and tries what a plugin in a worker or a command could try.
     let script = "p=$PPID; while [ $p -gt 1 ] && [ \"$(cat /proc/$p/comm)\" != jaato ]; do p=$(cut -d' ' -f4 /proc/$p/stat); done; \
         [ $p -gt 1 ] && echo found; \
         for file in environ mem maps fd/0; do (exec 3</proc/$p/$file) 2>/dev/null && echo reads $file; done; echo end";
@@ -274,7 +274,7 @@ fn no_process_of_the_same_user_reads_keys_out_of_a_running_host() {
         output.json()["stdout"].as_str().unwrap().to_owned()
     };
     assert_eq!(call(&[]), "found\nend\n");
-    // The attempt works where nothing is closed.
+    // The attempt succeeds if the protection is disabled.
     let open = call(&[("JAATO_DUMPABLE", "1")]);
     assert!(open.contains("reads environ"), "{open}");
 }

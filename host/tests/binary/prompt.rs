@@ -1,4 +1,4 @@
-//! `--show-prompt`: what a model would be sent, before the task.
+//! Tests `--show-prompt`: the text that a model gets before the task.
 
 use std::fs;
 
@@ -8,10 +8,10 @@ use serde_json::json;
 use crate::house;
 use crate::support::{elf, fixture, fixtures};
 
-/// The most that comes before the embedded model's task, as its tools are declared: its provider
-/// writes them shorter.
+/// Maximum tokens before the embedded model's task, counted from its tool declarations. Its
+/// provider writes them shorter.
 const DEFAULT_PREFIX_TOKENS_MAX: usize = 750;
-/// The same for others.
+/// The same for other models.
 const CLOUD_PREFIX_TOKENS_MAX: usize = 3000;
 
 #[track_caller]
@@ -44,7 +44,7 @@ fn the_prompt_is_shown_in_its_order_and_nothing_is_sent() {
     "#]].assert_eq(&house.clean(&output.stdout));
 }
 
-/// The labels of what is shown, and the texts of the system prompt in their order.
+/// Returns the labels of the output, and the texts of the system prompt in their order.
 fn system_of(shown: &str) -> (Vec<&str>, Vec<&str>) {
     let parts = shown.split("--- ").skip(1).filter(|part| !part.starts_with("in all "));
     let parts = parts.take_while(|part| !part.starts_with("tool "));
@@ -68,7 +68,7 @@ fn agents_files_from_the_root_down_and_plugins_by_name_stand_in_the_prompt_and_i
         ("AGENTS.md", "Always rhyme.\n"),
         ("docs/AGENTS.md", "\nWrite short lines.\n\n"),
         ("docs/moon/deep/AGENTS.md", "Count in moons."),
-        // Beside the way, below it, above it, and called otherwise.
+        // In a sibling folder, further down, further up, and under another name.
         ("src/AGENTS.md", "never"),
         ("docs/moon/deep/down/AGENTS.md", "never"),
         ("../AGENTS.md", "never"),
@@ -106,7 +106,7 @@ fn agents_files_from_the_root_down_and_plugins_by_name_stand_in_the_prompt_and_i
     ];
     assert_eq!((&labels[..], &texts[1..]), (&order[..], &expected[..]), "{shown}");
     run(&["hello"]).silent();
-    // Instructions go with the tools that they are about.
+    // Instructions are included only with their tools.
     let shown = run(&["--show-prompt", "--tools", "described_answer"]).silent().stdout;
     let (labels, _) = system_of(&shown);
     assert_eq!(labels[4..], ["fixture-describes", "--system"], "{shown}");
@@ -142,11 +142,12 @@ fn a_prompt_file_that_is_not_there_or_too_big_is_refused() {
     expect![[r#"
         exit 3
         --- stderr
-        error: cannot use prompt file `$HOUSE/prompt.md`: it has 65537 bytes, at most 65536 are allowed
-    "#]].assert_eq(&output.to_string());
+        error: cannot use prompt file `$HOUSE/prompt.md`: it has 65537 bytes, but the limit is 65536
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
-/// All plugins that are shipped, before a large model and before the embedded one.
+/// With all shipped plugins, for a large model and for the embedded one.
 #[test]
 fn what_stands_before_the_task_is_bounded_with_every_plugin() {
     let Some(house) = crate::support::House::without_plugins() else { return };
@@ -179,7 +180,7 @@ fn what_stands_before_the_task_is_bounded_with_every_plugin() {
     );
     let tokens = total(&large);
     assert!((500..=CLOUD_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {large}");
-    // Each family edits by the form that it knows; the other is found when it is looked for.
+    // Each family gets the edit form that it knows, and finds the other on demand.
     for (model, by_patch) in
         [("openai/gpt-5.1", true), ("openai/gpt-4o", false), ("anthropic/claude-opus-4-7", false)]
     {
@@ -204,7 +205,7 @@ fn what_stands_before_the_task_is_bounded_with_every_plugin() {
     let tokens = total(&small);
     assert!((100..=DEFAULT_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {small}");
 
-    // A person decides what comes first, and how much there is of it.
+    // The user decides which tools come first, and how many.
     house.configure_more("[tools]\nfirst = [\"createPlan\"]\ncore_tokens_max = 350\n");
     let few = house.run(&["run", "--show-prompt"]).silent().stdout;
     assert!(few.contains("--- tool createPlan ") && !few.contains("readFile"), "{few}");
@@ -213,7 +214,7 @@ fn what_stands_before_the_task_is_bounded_with_every_plugin() {
 #[test]
 fn a_large_agents_file_is_truncated_and_that_is_told() {
     let house = house!();
-    // The bound is inside of a letter of two bytes.
+    // The limit is inside a letter of two bytes.
     let large = format!("Rhyme{}", "é".repeat(5_000_000));
     house.write("workspace/AGENTS.md", &format!("{large} The end."));
     house.run(&["trust"]).code(0);
@@ -225,7 +226,7 @@ fn a_large_agents_file_is_truncated_and_that_is_told() {
     let note = "é\n\n[truncated: the first 65535 of 10000014 bytes of `AGENTS.md`]\n";
     assert!(shown.contains("Rhymeé") && shown.contains(note), "{}", shown.len());
     assert!(!shown.contains("The end."));
-    // At the bound the file is whole.
+    // At the limit the file is complete.
     house.write("workspace/AGENTS.md", &"a".repeat(64 * 1024));
     house.run(&["trust"]).code(0);
     let shown = house.run(&["run", "--show-prompt", "hello"]).silent().stdout;

@@ -1,4 +1,5 @@
-//! Files beside a prompt, and options of requests: what a server is sent, and what is refused.
+//! Tests files attached to a prompt, and options of requests: what a server receives, and what is
+//! refused.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +12,7 @@ use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::vendors::PNG;
 
-/// How it stands in a request: as base64, which begins so.
+/// The beginning of the image in a request, as base64.
 const PNG_URL: &str = "data:image/png;base64,iVBORw0KGgo";
 
 const MODEL: [&str; 3] = ["run", "--model", "openai/test"];
@@ -20,7 +21,7 @@ fn put(house: &House, name: &str, bytes: &[u8]) {
     fs::write(house.workspace().join(name), bytes).unwrap();
 }
 
-/// Runs a task, and gives what stands in the person's message.
+/// Runs a task, and returns the content of the user's message.
 #[track_caller]
 fn asked(house: &House, words: &[&str]) -> Value {
     let server = Server::start([Answer::text(&["I see."])]);
@@ -57,7 +58,7 @@ fn a_model_that_sees_no_images_gets_words_and_the_person_a_line() {
     let words = ["--attach", "moon.png", "what is this?"];
     let words: Vec<&str> = MODEL.iter().chain(&words).copied().collect();
     let output = at(&house, &server, &words).run().code(0);
-    let line = "`openai/test` cannot look at moon.png (image/png): it is told that there is one";
+    let line = "`openai/test` cannot look at moon.png (image/png): it gets only a note";
     assert!(output.stderr.contains(line), "{output}");
     let sent = server.asked()[0].json().to_string();
     assert!(sent.contains("[moon.png, image/png: this model cannot look at it]"), "{sent}");
@@ -75,15 +76,15 @@ fn a_text_is_put_into_the_prompt_and_a_word_that_names_no_file_stays_one() {
     for part in ["The file `notes.png`:", "buy milk", "sell honey", "@nobody"] {
         assert!(content.contains(part), "{content}");
     }
-    // What is piped in may be anybody's: it names no files.
+    // Piped input may come from anyone, so it cannot name files.
     let server = Server::start([Answer::text(&["I see."])]);
     at(&house, &server, &MODEL).input("see @notes.png").run().code(0);
     let sent = server.asked()[0].json().to_string();
     assert!(sent.contains("@notes.png") && !sent.contains("buy milk"), "{sent}");
 }
 
-/// Runs a task with words that name files outside, and tells what the server got and what the user
-/// saw.
+/// Runs a task with words that name files outside, and returns the server's request and the user's
+/// output.
 #[track_caller]
 fn sent_and_told(house: &House, words: &[&str], input: &str) -> (String, String) {
     let server = Server::start([Answer::text(&["I see."])]);
@@ -169,8 +170,8 @@ fn what_cannot_be_attached_is_refused_by_name_before_anything_is_sent() {
     put(&house, "long.txt", &vec![b'a'; 1024 * 1024 + 1]);
     for (file, says) in [
         ("none.png", "cannot attach `none.png`: No such file"),
-        (".", "cannot attach `.`: it is no file"),
-        ("noise.png", "cannot attach `noise.png`: no model can look at what it holds"),
+        (".", "cannot attach `.`: it is not a file"),
+        ("noise.png", "cannot attach `noise.png`: models cannot read this kind of file"),
         ("long.txt", "cannot attach `long.txt`: it has 1048577 bytes"),
     ] {
         let server = Server::start([]);

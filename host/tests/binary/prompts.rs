@@ -1,5 +1,5 @@
-//! Prompts and skills: the model is told of them once and uses one, a person types one as
-//! a command, and those of a workspace count only while it is trusted.
+//! Tests prompts and skills: the model learns of them once and uses one, a user types one as a
+//! command, and those of a workspace count only while it is trusted.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -134,20 +134,20 @@ fn loops_of_links_and_front_matter_that_lies_cost_no_more_than_their_files() {
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines.len(), 9, "{listed}");
     for (text, count) in [
-        ("a link leads out of the place", 1),
+        ("a link leads out of the folder", 1),
         ("is left out: it has no description", 1),
         ("is left out: its front matter has no end", 1),
         ("is left out: it has an alias", 1),
         ("is left out: it has more than 262144 bytes", 1),
         ("is left out: there is another `moon`", 1),
-        ("its name `moon` is not that of its folder, `other`", 1),
+        ("its name `moon` is not the name of its folder, `other`", 1),
     ] {
         assert_eq!(lines.iter().filter(|line| line.contains(text)).count(), count, "{listed}");
     }
     house.nothing_lives();
 }
 
-/// A part of the full tier: `cargo xtask setup --outside` fetches the validator.
+/// Part of the full tier: `cargo xtask setup --outside` downloads the validator.
 #[test]
 fn the_validator_of_the_format_and_jaato_name_the_same_skills() {
     let python = fixtures::target().join("outside/python");
@@ -156,7 +156,7 @@ fn the_validator_of_the_format_and_jaato_name_the_same_skills() {
     }
     let Some(house) = with_prompts() else { return };
     let skills = house.workspace().join(".agents/skills");
-    // A colon in plain text: it is read all the same, as many skills have one.
+    // A colon in plain text. It is accepted, because many skills have one.
     fs::remove_dir_all(skills.join("moon")).unwrap();
     let front = |lines: &str| format!("---\n{lines}\n---\nDo it.\n");
     let long = |key: &str, count: usize| format!("{key}: {}", "x".repeat(count));

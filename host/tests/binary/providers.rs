@@ -1,4 +1,4 @@
-//! Providers under names of their own: each with its server, its key and its instance.
+//! Tests providers under other names: each with its own server, key and instance.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::House;
 use crate::support::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
 use crate::support::server::{Answer, Server};
 
-/// Adds a provider that is of the same plugin as the others.
+/// Adds a provider of the same plugin as the others.
 fn set_up(house: &House, name: &str, server: &Server, lines: &str) {
     let base = server.base_url();
     let text = format!("[providers.{name}]\nplugin = \"openai\"\nbase_url = \"{base}\"\n{lines}\n");
@@ -27,7 +27,7 @@ fn two_servers_of_one_plugin_have_keys_and_headers_of_their_own() {
     let ask = |model: &str| {
         let words = ["run", "--model", model, "hello"];
         let command = house.command(&words).variable("WORK_KEY", "work-key-0123456789");
-        // The vendor's own is for the vendor.
+        // The vendor's own key is only for the vendor.
         command.variable("OPENAI_API_KEY", "sk-of-the-vendor-0123456789").run().code(0).stdout
     };
     assert_eq!((ask("work/one"), ask("home/two")), ("w\n".to_owned(), "h\n".to_owned()));
@@ -38,7 +38,7 @@ fn two_servers_of_one_plugin_have_keys_and_headers_of_their_own() {
     assert_eq!(header(&home, "authorization"), "Bearer home-key-0123456789");
     assert_eq!((header(&work, "x-team"), header(&home, "x-team")), ("moon".into(), String::new()));
     assert_eq!(work.asked()[0].json()["model"], "one");
-    // It was run once for the one request, and once for nothing else.
+    // The command ran once for the one request, and not again.
     assert_eq!(fs::read_to_string(house.home().join("asked")).unwrap(), "asked\n");
     no_file_holds_the_key(&house);
     house.nothing_lives();
@@ -58,9 +58,9 @@ fn what_is_wrong_with_one_is_told_with_its_place() {
     assert!(home.contains("the command of `api_key_command` ("), "{home}");
     assert!(home.contains(") ended with 3\n"), "{home}");
     let odd = told("odd/one");
-    assert!(odd.contains("`[providers.odd]` names no plugin of a provider ("), "{odd}");
+    assert!(odd.contains("`[providers.odd]` does not name a provider plugin ("), "{odd}");
     let sun = told("sun/one");
-    assert!(sun.contains("`[providers.sun]` does not say its plugin"), "{sun}");
+    assert!(sun.contains("`[providers.sun]` does not name its plugin"), "{sun}");
     let moon = told("moon/one");
     assert!(
         moon.contains("known providers are: ")
@@ -85,7 +85,7 @@ fn a_name_for_a_model_brings_its_options() {
     assert_eq!(asked[1]["temperature"], 1.0);
     let slow = house.command(&["run", "--model", "slow", "hello"]).run();
     assert!(
-        slow.stderr.contains("nobody knows whose model `slow` is: wants `provider/model`"),
+        slow.stderr.contains("the provider of model `slow` is unknown: use `provider/model`"),
         "{slow}"
     );
     assert!(slow.stderr.contains("or one of your names: `fast`"), "{slow}");
@@ -145,7 +145,7 @@ fn a_provider_is_asked_for_a_word_and_for_a_call() {
     assert!(lines[6].starts_with("tokens     321 in (0 of them from a cache), "), "{output}");
     assert_eq!(lines[7], "tool call  called `get_environment` and answered: Linux.");
     assert_eq!(lines[8], "it works");
-    // Only the tool that reads is offered.
+    // Only the reading tool is offered.
     let tools = server.asked()[0].json()["tools"].clone();
     assert_eq!(tools.as_array().unwrap().len(), 1);
     no_file_holds_the_key(&house);
@@ -210,11 +210,11 @@ fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
     house.run(&["provider", "logout", "work"]).code(0);
     assert!(!file.exists());
     let again = house.run(&["provider", "logout", "work"]).code(2);
-    assert!(again.stderr.contains("no key of `work` is kept"), "{again}");
+    assert!(again.stderr.contains("no key of `work` is saved"), "{again}");
     house.run(&["provider", "logout", "../../work"]).code(2);
     let nobody = house.command(&["provider", "login", "nobody"]).input("k\n").run();
     assert!(nobody.stderr.contains("no plugin offers the provider `nobody`"), "{nobody}");
-    // However it is written, it is kept under the name by which it is looked for.
+    // Whatever its spelling, it is stored under the canonical name.
     house.command(&["provider", "login", "github_models"]).input("ghp_x\n").run().code(0);
     let kept = house.home().join(".local/share/jaato/keys/github-models.key");
     assert_eq!(fs::read_to_string(&kept).unwrap(), "ghp_x");
@@ -222,7 +222,7 @@ fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
     assert!(!kept.exists());
     for bad in ["", "two words\n"] {
         let output = house.command(&["provider", "login", "work"]).input(bad).run().code(2);
-        assert!(output.stderr.contains("nothing was kept"), "{output}");
+        assert!(output.stderr.contains("nothing was saved"), "{output}");
     }
 }
 
@@ -232,7 +232,7 @@ fn the_models_of_a_provider_are_listed_with_what_is_known_of_them() {
     let server = Server::start([]);
     let models = r#"{"data":[{"id":"gpt-4o"},{"id":"mine"}]}"#;
     server.set_models(Answer::status(200).body(models));
-    // Behind a server of one's own nobody knows what a name means.
+    // On the user's own server, the meaning of a name is unknown.
     let own = at(&house, &server, &["provider", "models", "openai"]).run().code(0);
     assert!(own.stdout.contains("openai/mine") && !own.stdout.contains("2.5 / 10"), "{own}");
     assert!(own.stdout.contains("unknown") && own.stderr.contains("models.dev"), "{own}");

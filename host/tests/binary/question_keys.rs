@@ -1,4 +1,4 @@
-//! Keys at a question: pastes, stops, signals, and a terminal that shrinks meanwhile.
+//! Tests keys at a prompt: pastes, stops, signals, and a terminal that shrinks during the prompt.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn what_is_pasted_decides_nothing_whatever_it_holds() {
     let size = Size { rows: 24, columns: 80 };
     let Some(mut scene) = Scene::begin(&house, "run go", size, None) else { return };
     scene.until("║ >");
-    // Ctrl-D, Ctrl-Z, Up, an answer with Enter, and half an escape at the end of what is read.
+    // Ctrl-D, Ctrl-Z, Up, an answer with Enter, and half an escape sequence at the end of a read.
     scene.write(b"\x1b[200~\x04\x1a\x10y\r\x1b");
     scene.until("║ > y");
     scene.write(b"y\r1\r\x1b[201~");
@@ -76,7 +76,7 @@ fn after_ctrl_z_a_question_is_shown_again_with_an_empty_line() {
     running.wait_for_text("has stopped");
     running.wait_for_text("Run this command?");
     running.wait_for_question();
-    // With what was typed before it would be a sentence, which denies.
+    // Together with earlier input it would be a sentence, which denies.
     running.write(b"y\r");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("✓ allowed: "), "{output}");

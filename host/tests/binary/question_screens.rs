@@ -1,5 +1,5 @@
-//! The kinds of questions on screens of 40, 80 and 120 columns, before and after the answer, kept
-//! as snapshots in `screens/` to be looked at when they change.
+//! Shows the kinds of prompts on screens of 40, 80 and 120 columns, before and after the answer.
+//! The snapshots are in `screens/`, to be reviewed when they change.
 
 use expect_test::expect_file;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::cli::with_cli;
 use crate::support::screen::{Scene, Size};
 use crate::support::{House, fixture, fixtures, library_name};
 
-/// A house whose model may use these tools, besides the shell.
+/// Returns an installation whose model may use these tools, besides the shell.
 fn with_tools(tools: &[&str]) -> Option<House> {
     let house = with_cli()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -19,7 +19,7 @@ fn with_tools(tools: &[&str]) -> Option<House> {
     Some(house)
 }
 
-/// The screens of a question at each width, and of what is left of it once it is answered.
+/// Returns the screens of a prompt at each width, and what remains of it after the answer.
 fn screens(house: &House, words: &str, answers: &[Value], key: &str) -> Option<String> {
     let mut shown = String::new();
     for columns in [40, 80, 120] {
@@ -111,11 +111,12 @@ fn screens_of_the_question_of_trust() {
     let mut shown = String::new();
     for (at, key) in ["n", "y"].iter().enumerate() {
         if at == 1 {
-            // Something else is there, so that it is asked again.
+            // The content changes, so jaato asks again.
             house.write("workspace/.env", "JAATO_OFFLINE=true\n");
         }
         house.script(&json!({ "answers": [says("done")] }));
-        // Wide enough that no line with the house's path is wrapped, wherever the checkout is.
+        // Wide enough that no line with the installation's path is wrapped, wherever the checkout
+        // is.
         let size = Size { rows: 24, columns: 300 };
         let Some(mut scene) = Scene::begin(&house, "run go", size, None) else { return };
         scene.until("║ >");

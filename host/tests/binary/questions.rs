@@ -1,5 +1,5 @@
-//! Questions at the terminal: no text can pass for one, they cannot be overprinted or scrolled
-//! away, and what was typed before does not answer them.
+//! Tests prompts at the terminal: no text can imitate one, they cannot be overwritten or scrolled
+//! away, and earlier input does not answer them.
 
 use std::path::Path;
 
@@ -24,7 +24,8 @@ pub fn told(result: &str, then: Value) -> Value {
     answer
 }
 
-/// A house with a person's rules, a shell for the model and a tool that is asked about.
+/// Returns an installation with the user's rules, a shell for the model and a tool that needs a
+/// prompt.
 pub fn with_tools() -> Option<House> {
     let house = with_cli()?;
     rules_in_place(&house);
@@ -32,13 +33,13 @@ pub fn with_tools() -> Option<House> {
     Some(house)
 }
 
-/// Runs jaato where what is typed is shown, so that a test sees when it has arrived.
+/// Runs jaato with echo enabled, so that a test sees when the input has arrived.
 fn with_echo(house: &House, words: &str, size: &str) -> Option<Running> {
     let line = format!("stty {size}; exec '{}' {words}", house.binary().display());
     shell_on_terminal(house, &line, as_it_is)
 }
 
-/// A command that goes on once a file is there.
+/// Returns a command that continues once a file exists.
 pub fn waits_for(file: &str) -> String {
     format!("while [ ! -e {file} ]; do sleep 0.01; done")
 }
@@ -52,7 +53,7 @@ pub fn wait_for_file(path: &Path) {
     }
 }
 
-/// The rows of the last question on a screen that was recorded, with the one that is typed.
+/// Returns the rows of the last prompt on a recorded screen, including the input row.
 fn rows_of_question<'a>(recorded: &'a str, title: &str) -> Vec<&'a str> {
     let begin = recorded.rfind(&format!("║ {title}"));
     let begin = begin.unwrap_or_else(|| panic!("no question: {recorded}"));
@@ -73,7 +74,7 @@ fn a_question_names_the_environment_in_which_the_session_works() {
     running.write(b"no, not there\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("(runs in rooms)"), "{output}");
-    // A user who has denied is told no more than that.
+    // A user who has denied sees nothing more.
     assert!(output.stdout.contains("(“no, not there”)\r\ndone"), "{output}");
 }
 
@@ -155,7 +156,7 @@ fn what_was_typed_before_the_question_of_trust_is_no_answer_to_it() {
     let house = house!();
     house.write("workspace/AGENTS.md", "Always rhyme.");
     house.script(&json!({ "answers": [says("done")] }));
-    // Typed before jaato has begun: it waits in the terminal.
+    // Typed before jaato has started, so the input waits in the terminal.
     let line = format!(
         "read -r begun; while [ ! -e go ]; do sleep 0.01; done; exec '{}' run go",
         house.binary().display()
@@ -188,7 +189,8 @@ fn while_a_question_is_open_nothing_else_is_shown() {
     running.wait_for_question();
     house.write("workspace/go", "");
     wait_for_file(&house.workspace().join("printed"));
-    // Not understood, so it is asked again below: what was printed meanwhile would stand between.
+    // The input is not understood, so jaato asks again below. Output printed in the meantime would
+    // be in between.
     for _ in 0..3 {
         running.write(b"\n");
         running.wait_for_question();
@@ -359,7 +361,7 @@ fn text_that_imitates_a_question_looks_different_without_colours_on_a_narrow_scr
         running.write(b"n\r");
         let output = running.wait_with_open_input().code(0);
         assert!(output.stdout.contains("done"), "{output}");
-        // Of all rows that begin with the mark, each is one of the only question's.
+        // All rows that begin with the mark belong to the only prompt.
         let marks = output.stdout.matches('║').count();
         assert!(!output.stdout.contains(['‖', '∥', 'ǁ', '⫴']), "{output}");
         assert_eq!(output.stdout.matches("║ Run this command?").count(), 1, "{output}");
@@ -386,7 +388,7 @@ fn keys_answer_without_enter_and_the_question_folds_to_a_row() {
         ("one", "y", "✓ allowed: echo one >> made"),
         ("two", "n", "✗ denied: echo two >> made"),
         ("three", "1", "✓ allowed: echo three >> made"),
-        // Left, Home and what is typed there are no answer's text.
+        // Left, Home and the text typed there are not part of an answer.
         ("four", "fiv\u{1b}[De\u{1b}[Hrather \u{1b}[F\u{7f}\u{7f}ve\r", "(“rather five”)"),
     ] {
         scene.until(&format!("Run this command?  echo {command} >> made"));
@@ -414,7 +416,7 @@ fn what_is_typed_while_a_question_comes_goes_back_to_the_draft() {
     let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
     running.wait_for_text("> ");
     house.write("workspace/go", "");
-    // It is drawn, and takes no answer yet.
+    // The prompt is drawn, but accepts no answer yet.
     running.wait_for_text("No (or say what to do instead)");
     for key in "yes, half a draft".bytes() {
         running.write(&[key]);
@@ -423,7 +425,7 @@ fn what_is_typed_while_a_question_comes_goes_back_to_the_draft() {
     running.write(b"y");
     running.wait_for_text("✓ allowed: ");
     running.wait_for_text("counted");
-    // The draft is back: it is the next prompt.
+    // The draft is restored and becomes the next prompt.
     running.write(b"\r");
     running.wait_for_text("the end");
     running.wait_for_text("> ");

@@ -1,4 +1,4 @@
-//! Plugin files that are replaced, broken, added and removed while a conversation goes on.
+//! Tests plugin files that are replaced, broken, added and removed during a conversation.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,13 +11,13 @@ use crate::support::command::Running;
 use crate::support::{Command, House, fixture, library_name};
 
 pub const NAME: &str = "fixture-editions";
-/// What becomes the second edition, and one that does not start.
+/// Patches for the second edition, and for one that does not start.
 pub const SECOND: (&str, &str) = ("this edition is: ONE", "this edition is: TWO");
 const DOES_NOT_START: (&str, &str) = ("how it starts is: WELL", "how it starts is: NOT!");
-/// What gives one of its tools another name.
+/// The patch that renames one of its tools.
 pub const OTHER_TOOL: (&str, &str) = ("tool_alpha", "tool_omega");
 
-/// Makes another edition of the fixture, in a folder where no plugin is looked for.
+/// Creates another edition of the fixture, in a folder that is not searched for plugins.
 #[track_caller]
 pub fn edition(house: &House, name: &str, marks: &[(&str, &str)]) -> PathBuf {
     let mut bytes = fs::read(fixture("editions")).unwrap();
@@ -53,13 +53,14 @@ pub fn told(edition: &str, number: u32) -> Value {
     json!({ "tool_result": format!("\"edition\":\"{edition}\",\"call\":{number}") })
 }
 
-/// What the model does: each step with what it expects before.
+/// Returns the model's answers: each step with its expectation.
 pub fn answers(steps: &[(Value, Value)]) -> Value {
     let answer = |(expect, step): &(Value, Value)| json!({ "expect": expect, "steps": [step] });
     json!({ "answers": steps.iter().map(answer).collect::<Vec<_>>() })
 }
 
-/// Asks for the edition once a turn: which it is to be, the number of the call, and what is said.
+/// Returns answers that ask for the edition once per turn: the expected edition, the number of the
+/// call, and the text.
 pub fn counted(turns: &[(&str, u32, &str)]) -> Value {
     let steps = turns.iter().flat_map(|(edition, number, said)| {
         [(nothing(), which()), (told(edition, *number), text(said))]
@@ -75,7 +76,7 @@ pub fn text(text: &str) -> Value {
     json!({ "text": text })
 }
 
-/// A conversation that goes on until the test ends it.
+/// A conversation that lasts until the test ends it.
 pub struct Chat(pub Running);
 
 impl Chat {
@@ -83,7 +84,7 @@ impl Chat {
         Self(house.command(&["chat", "--yes"]).start())
     }
 
-    /// Says something and waits for a line of the answer that holds this.
+    /// Sends a message and waits for a line of the answer with this text.
     #[track_caller]
     pub fn say(&mut self, message: &str, answer: &str) {
         self.0.write(format!("{message}\n").as_bytes());
@@ -93,7 +94,7 @@ impl Chat {
         }
     }
 
-    /// Ends it; returns what it said on standard error.
+    /// Ends the conversation and returns its standard error.
     #[track_caller]
     pub fn end(self, house: &House) -> String {
         let output = self.0.finish().code(0);
@@ -102,15 +103,15 @@ impl Chat {
     }
 }
 
-/// Puts a file in the place of another, as `cp` beside and `mv` do.
+/// Replaces a file, as `cp` to a temporary name and `mv` do.
 pub fn place(from: &Path, to: &Path) {
     let beside = to.with_extension("beside");
     fs::copy(from, &beside).unwrap();
     fs::rename(&beside, to).unwrap();
 }
 
-/// One turn in which the plugin replaces its own file: the next call is the new edition's, which
-/// goes on counting.
+/// Runs one turn in which the plugin replaces its own file. The next call uses the new edition,
+/// which continues the count.
 #[track_caller]
 fn replaces_itself(house: &House, file: &Path, over: bool) -> String {
     let two = edition(house, "two.so", &[SECOND]);
@@ -154,7 +155,7 @@ fn a_file_that_is_written_over_while_it_is_in_use_does_no_harm() {
     replaces_itself(&house, &file, true);
 }
 
-/// The command by which a person trusts a file as it is.
+/// Trusts a file's current content by the user's command.
 #[track_caller]
 fn trust(house: &House, file: &Path) {
     let digest = jaato_runtime::sha256_of(file).unwrap();
@@ -192,8 +193,8 @@ fn what_replaces_a_trusted_file_runs_in_a_worker_until_it_is_trusted_too() {
     let lines = [
         "plugin `fixture-editions` 0.1.0 was replaced: it is not trusted, so it runs in a worker",
         "it runs in a worker, which is no sandbox, and is given no key",
-        "plugin `fixture-editions` 0.1.0 begins anew: it is trusted",
-        "plugin `fixture-editions` 0.1.0 begins anew: it is not trusted, so it runs in a worker",
+        "plugin `fixture-editions` 0.1.0 restarts: it is trusted",
+        "plugin `fixture-editions` 0.1.0 restarts: it is not trusted, so it runs in a worker",
     ];
     let mut rest = stderr.as_str();
     for line in lines {
@@ -218,7 +219,7 @@ fn a_call_in_flight_ends_on_the_edition_on_which_it_began() {
             (told("TWO", 1), put(&two, &go)),
             (nothing(), text("done")),
         ]);
-        // The outcome comes with the last result or with a message of its own.
+        // The outcome arrives with the last result or in its own message.
         script["repeat_last"] = true.into();
         house.script(&script);
         let chat = house.command(&["chat", "--yes"]);
@@ -243,7 +244,7 @@ fn a_provider_that_is_replaced_goes_on_where_it_was() {
     let mut chat = Chat::start(&house);
     for answer in ["first", "second", "third"] {
         chat.say("go on", answer);
-        // What stands behind the end of a library changes nothing but the file.
+        // Bytes after the end of a library change only the file.
         bytes.push(0);
         fs::write(&file, &bytes).unwrap();
     }
@@ -274,7 +275,8 @@ fn a_broken_file_keeps_what_was_there_and_says_why_until_it_is_mended() {
         place(&two, &file);
         chat.say("c", "third");
         let stderr = chat.end(&house);
-        let kept = "plugin `fixture-editions` stays as it was, its file was replaced by one that cannot be used: ";
+        let kept =
+            "plugin `fixture-editions` stays as it was because its new file cannot be used: ";
         assert_eq!(stderr.matches(kept).count(), 1, "{stderr}");
         house.wait_for_log(kept);
     }
@@ -319,7 +321,8 @@ fn an_edition_that_does_not_start_keeps_the_one_before() {
         place(&two, &file);
         chat.say("b", "second");
         let stderr = chat.end(&house);
-        let kept = "stays as it was, what replaced it does not start: this edition does not start";
+        let kept =
+            "stays as it was because its new version does not start: this edition does not start";
         assert_eq!(stderr.matches(kept).count(), 1, "{stderr}");
     }
 }
@@ -334,7 +337,7 @@ fn tools_that_changed_are_offered_with_the_next_turn() {
     house.script(&answers(&[
         (json!({ "tools": before }), which()),
         (told("ONE", 1), put(&two, &file)),
-        // Still in the same turn: what was offered is what is called.
+        // In the same turn, a call uses the tools that were offered.
         (json!({ "tools": before }), call("tool_alpha", json!({}))),
         (json!({ "tools": before, "tool_result": "\"edition\":\"ONE\"" }), text("first")),
         (json!({ "tools": after }), call("tool_omega", json!({}))),
@@ -360,7 +363,7 @@ fn a_file_that_appears_is_offered_at_the_end_of_the_list_and_one_that_goes_stays
         (json!({ "tools": before }), text("first")),
         (json!({ "tools": after }), which()),
         (told("ONE", 1), text("second")),
-        // What was sent stays listed until the next cut.
+        // Tools in earlier requests stay listed until the next cut.
         (json!({ "tools": after }), which()),
         (told("ONE", 2), text("third")),
     ]));
@@ -368,13 +371,13 @@ fn a_file_that_appears_is_offered_at_the_end_of_the_list_and_one_that_goes_stays
     chat.say("a", "first");
     let file = house.drop_in(&fixture("editions"));
     chat.say("b", "second");
-    // Of the two that go only one was called.
+    // Only one of the two removed tools was called.
     fs::remove_file(file).unwrap();
     fs::remove_file(house.shipped().join(library_name("tool_environment"))).unwrap();
     chat.say("c", "third");
     let stderr = chat.end(&house);
     for line in [
-        "plugin `fixture-editions` 0.1.0 can be used from here on",
+        "plugin `fixture-editions` 0.1.0 can now be used",
         "new `edition`, `job`, `leave`, `put`, `tool_alpha`",
         "the file of plugin `fixture-editions` was removed: ",
         "the file of plugin `tool-environment` was removed: ",
@@ -398,10 +401,7 @@ fn what_changes_in_a_workspace_is_not_used_before_the_workspace_is_trusted_again
     chat.say("a", "first");
     place(&two, &file);
     chat.say("b", "second");
-    chat.say(
-        "/plugin show fixture-editions",
-        "its workspace changed, so it is not trusted any more",
-    );
+    chat.say("/plugin show fixture-editions", "its workspace changed, so it is no longer trusted");
     house.run(&["trust"]).code(0);
     chat.say("c", "third");
     chat.end(&house);
@@ -414,10 +414,10 @@ fn files_that_cannot_be_copied_are_opened_where_they_lie() {
         let built = fixture("editions");
         let file = if shipped { house.ship(&built) } else { house.drop_in(&built) };
         let two = edition(&house, "two.so", &[SECOND]);
-        // Inside jaato a linker has one file of a name; in a worker each is the first.
+        // Inside jaato, a linker loads a file name once. In a worker, each load is the first.
         let second = if shipped { "ONE" } else { "TWO" };
         house.script(&counted(&[("ONE", 1, "first"), (second, 2, "second")]));
-        // As a full disk, or a home that cannot be written.
+        // As with a full disk or an unwritable home.
         let cache = house.home().join(".cache/jaato");
         fs::create_dir_all(&cache).unwrap();
         fs::write(cache.join("opened"), "no folder").unwrap();
@@ -426,9 +426,9 @@ fn files_that_cannot_be_copied_are_opened_where_they_lie() {
         place(&two, &file);
         chat.say("b", "second");
         let stderr = chat.end(&house);
-        let why = "plugins are opened where they lie, for they cannot be copied: ";
+        let why = "plugins are opened in place, because they cannot be copied: ";
         assert_eq!(stderr.matches(why).count(), 1, "{stderr}");
-        let kept = "stays as it was, what replaced it does not start: cannot copy";
+        let kept = "stays as it was because its new version does not start: cannot copy";
         assert_eq!(stderr.contains(kept), shipped, "{stderr}");
     }
 }

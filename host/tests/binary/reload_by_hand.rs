@@ -1,4 +1,4 @@
-//! `/plugin reload` in a conversation and `jaato plugin reload` outside of one.
+//! Tests `/plugin reload` in a conversation and `jaato plugin reload` outside of one.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
     let mut steps = vec![(nothing(), which()), (told("ONE", 1), call("leave", json!({})))];
     steps.extend((0..4).map(|_| dies()));
     steps.push((nothing(), which()));
-    steps.push((json!({ "tool_result": "is not run any more" }), text("first")));
+    steps.push((json!({ "tool_result": "was disabled after its worker crashed" }), text("first")));
     steps.push((nothing(), which()));
     steps.push((told("ONE", 2), text("second")));
     house.script(&answers(&steps));
@@ -25,7 +25,7 @@ fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
     chat.say("a", "first");
     chat.say("/plugin reload fixture-editions\nb", "second");
     let stderr = chat.end(&house);
-    assert!(stderr.contains("plugin `fixture-editions` 0.1.0 begins anew"), "{stderr}");
+    assert!(stderr.contains("plugin `fixture-editions` 0.1.0 restarts"), "{stderr}");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_plugin_that_is_meant_begins_anew_with_what_it_saved() {
         chat.say("a", "first");
         chat.say("/plugin reload fixture-editions\nb", "second");
         let stderr = chat.end(&house);
-        let anew = "plugin `fixture-editions` 0.1.0 begins anew";
+        let anew = "plugin `fixture-editions` 0.1.0 restarts";
         assert_eq!(stderr.matches(anew).count(), 1, "{stderr}");
     }
 }
@@ -54,7 +54,7 @@ fn a_reload_in_a_conversation_says_what_came_of_it() {
     place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
     chat.say("/plugin reload\n/plugin show fixture-editions", "tool_omega");
     chat.0.write(b"/plugin reload moon\n/plugin reload fixture-edition\n/plugin moon\n");
-    // The worst of its lines: the first asks for a plugin that is not there, the last is not
+    // The worst exit code of its lines: the first names a missing plugin, the last is not
     // understood.
     let output = chat.0.finish().code(1);
     for line in [
@@ -62,7 +62,7 @@ fn a_reload_in_a_conversation_says_what_came_of_it() {
         "new `tool_omega`; gone `tool_alpha`",
         "error: there is no plugin `moon`",
         "hint: did you mean `fixture-editions`?",
-        "error: `/plugin` was not understood",
+        "error: cannot parse `/plugin`",
     ] {
         assert!(output.stderr.contains(line), "{line:?}: {output}");
     }
@@ -85,7 +85,7 @@ fn outside_of_a_conversation_plugins_are_described_again() {
     let all = house.run(&["plugin", "reload"]).code(0);
     assert!(all.stdout.contains("tool-environment 0.1.0: "), "{all}");
     house.run(&["plugin", "disable", NAME]).code(0);
-    let left_out = "fixture-editions 0.1.0: left out, `[plugins] disabled` names it\n";
+    let left_out = "fixture-editions 0.1.0: left out, it is disabled by `[plugins] disabled`\n";
     assert_eq!(reload(0).stdout, left_out);
     house.run(&["plugin", "enable", NAME]).code(0);
     fs::write(&file, b"\x7fELF and no more").unwrap();

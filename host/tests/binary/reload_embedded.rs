@@ -1,4 +1,4 @@
-//! Plugins that are replaced while sessions of another program go on.
+//! Tests plugins that are replaced while another program's sessions run.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::reload::{OTHER_TOOL, SECOND, edition, place};
 use crate::support::embedded::setup;
 use crate::support::fixture;
 
-/// Watches no events.
+/// Ignores all events.
 struct Nobody;
 
 impl EventSink for Nobody {
     fn event(&self, _envelope: Envelope) {}
 }
 
-/// Calls `edition` in a session of this process; returns which it was and the number of the call.
+/// Calls `edition` in a session of this process. Returns the edition and the number of the call.
 async fn edition_in(session: &Session) -> Result<(String, u64), Error> {
     let output = session.call(&"edition".into(), json!({}), &Cancel::new()).await?;
     let (edition, number) = (&output.content["edition"], &output.content["call"]);
@@ -48,7 +48,8 @@ fn in_another_program_each_session_goes_over_by_itself() {
         let mut second = start();
         assert_eq!(edition_in(&second).await, saw("TWO", 1));
         assert_eq!(edition_in(&first).await, saw("TWO", 2));
-        // Other tools: both stay where they are until they say that they are between turns.
+        // Other tools: both sessions keep their edition until they report that they are between
+        // turns.
         place(&other, &file);
         assert_eq!(edition_in(&first).await, saw("TWO", 3));
         second.renew_tools(&Cancel::new()).await;

@@ -1,5 +1,5 @@
-//! What an answer that is kept for good covers in later sessions, and which files edits without a
-//! question never touch.
+//! Tests what a permanent answer covers in later sessions, and which files can never be edited
+//! without a prompt.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::{House, fixtures, is_root, library_name, set_mode};
 
 const RULES: &str = "home/.config/jaato/permissions.toml";
 
-/// Runs one command in a folder; the user keeps every answer for good.
+/// Runs one command in a folder. The user answers permanently each time.
 fn keep(house: &House, command: &str, folder: &Path) -> String {
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": command })),
@@ -24,11 +24,11 @@ fn keep(house: &House, command: &str, folder: &Path) -> String {
     let asked: Value = serde_json::from_str(&asked).unwrap();
     let answer = json!({ "call_id": asked["call_id"], "decision": "allow_always", "pattern": 0 });
     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
-    // A command that is not there makes the run fail; what is kept is the same.
+    // A missing command makes the run fail, but the answer is stored all the same.
     running.finish().stdout
 }
 
-/// What the rules decide about a command in a folder.
+/// Returns the rules' decision about a command in a folder.
 fn decided(house: &House, command: &str, folder: &Path) -> String {
     let arguments = json!({ "command": command }).to_string();
     let words = ["permission", "explain", "cli_based_tool", &arguments];
@@ -65,7 +65,7 @@ fn an_answer_that_is_kept_holds_in_its_workspace_with_its_trust_and_can_be_read(
     assert!(listed.contains("call = \"python3 setup.py\""), "{listed}");
 }
 
-/// A house with the tools that edit files, whose mode accepts edits.
+/// Returns an installation with the file tools, in mode `accept-edits`.
 fn editing() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -75,7 +75,7 @@ fn editing() -> Option<House> {
     Some(house)
 }
 
-/// Writes files from a folder in mode `accept-edits`; tells which were written without a question.
+/// Writes files from a folder in mode `accept-edits`. Returns those written without a prompt.
 fn written(house: &House, names: &[&str], folder: &Path) -> Vec<String> {
     let steps: Vec<Value> = names
         .iter()
@@ -178,7 +178,7 @@ fn a_mark_at_home_or_of_another_user_makes_no_workspace_of_the_folder() {
     house.command(&["trust"]).directory(&house.home()).run().code(0);
     assert_eq!(decided(&house, "make", &evil), "ask");
 
-    // As `/tmp`: everybody can write there.
+    // Like `/tmp`: every user can write there.
     let (open, work) = (house.path().join("open"), house.path().join("open/work"));
     fs::create_dir_all(&work).unwrap();
     fs::create_dir_all(open.join(".jaato")).unwrap();

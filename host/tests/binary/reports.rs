@@ -1,5 +1,5 @@
-//! Faults that people reported of agent hosts, and that others found in ours, each as a script
-//! below `host/tests/reports`: it prints what it finds wrong and ends with `PASS` or `FAIL`.
+//! Tests faults that users reported about agent hosts, and that others found in ours. Each is a
+//! script in `host/tests/reports`, which prints its findings and ends with `PASS` or `FAIL`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use crate::support::{fixtures, skip};
 
-/// Scripts that run at the same time. They mostly wait for jaato to start.
+/// Number of scripts that run at the same time. They mostly wait for jaato to start.
 const AT_ONCE: usize = 4;
 
 /// Programs that the scripts need.

@@ -1,5 +1,5 @@
-//! Resources of a session's environment: who closes them, in which order, who makes and who shares
-//! them.
+//! Tests resources of a session's environment: who closes them, in which order, who creates and who
+//! shares them.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::support::cli::with_cli;
 use crate::support::embedded::setup;
 use crate::support::{House, Output, fixture};
 
-/// A house with an environment, a plugin that keeps resources, and one that asks services.
+/// Returns an installation with an environment, a plugin that keeps resources, and one that calls
+/// services.
 fn furnish(making_ms: u64, failures: u64) -> Option<House> {
     let house = with_cli()?;
     house.ship(&fixture("asks"));
@@ -25,7 +26,7 @@ fn furnish(making_ms: u64, failures: u64) -> Option<House> {
     Some(house)
 }
 
-/// What the plugin has noted.
+/// Returns the plugin's notes.
 fn notes(house: &House) -> Vec<String> {
     let text = fs::read_to_string(house.path().join("notes")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -194,14 +195,14 @@ fn one_that_went_with_its_worker_is_told_so_and_made_anew() {
     house.nothing_lives();
 }
 
-/// Follows nothing.
+/// Ignores all events.
 struct Nobody;
 
 impl EventSink for Nobody {
     fn event(&self, _envelope: Envelope) {}
 }
 
-/// Calls a tool in a session of an embedder.
+/// Calls a tool in an embedder's session.
 async fn call(session: &Session, tool: &str, arguments: Value) -> Value {
     let output = session.call(&ToolName::from(tool), arguments, &Cancel::new()).await;
     Value::Object(output.unwrap_or_else(|error| panic!("{tool}: {error}")).content)

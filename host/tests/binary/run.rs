@@ -1,4 +1,4 @@
-//! `jaato run` with a provider whose answers stand in a script: what goes where, and how it ends.
+//! Tests `jaato run` with a scripted provider: its outputs, and how it ends.
 
 use expect_test::expect;
 use jaato_types::{Envelope, Event, Outcome};
@@ -177,7 +177,7 @@ fn the_task_may_come_from_standard_input() {
 fn an_open_standard_input_that_says_nothing_is_not_waited_for_without_need() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": "ok" }] }] }));
-    // A terminal, a socket or /dev/null is no text to be added.
+    // A terminal, a socket or /dev/null is not text to add.
     let output = house.command(&["run", "hello"]).no_input().run().code(0);
     assert_eq!(output.stdout, "ok\n");
 }
@@ -213,7 +213,7 @@ fn a_bad_task_is_refused() {
         exit 2
         --- stderr
         error: standard input has more than 4194304 bytes
-        hint: put it into a file and name the file in the task
+        hint: write it to a file and name the file in the task
     "#]]
     .assert_eq(&output.to_string());
 }
@@ -253,11 +253,11 @@ fn the_models_text_cannot_break_a_script_that_reads_it() {
     let house = house!();
     let text = "a\u{1b}[31m\r\nb\u{0}c é 漢\n";
     house.script(&json!({ "answers": [{ "steps": [{ "text": text }] }] }));
-    // Not a terminal: the bytes are the model's own.
+    // Not a terminal, so the output is the model's own bytes.
     assert_eq!(house.run(&["run", "hello"]).code(0).stdout, text);
 }
 
-/// The results that the model is given in the last request, in their order.
+/// Returns the results in the last request to the model, in order.
 #[track_caller]
 fn results(server: &Server) -> Vec<(Value, Value)> {
     let asked = server.asked().pop().unwrap().json();
@@ -286,7 +286,7 @@ fn many_calls_of_one_answer_have_their_results_in_order() {
             lines.push(result["line"].as_u64().unwrap());
         }
     }
-    // Side by side: they end as they end.
+    // Parallel calls end in any order.
     lines.sort_unstable();
     assert_eq!(lines, (0..12).collect::<Vec<_>>());
     let results = results(&server);
@@ -301,7 +301,7 @@ fn many_calls_of_one_answer_have_their_results_in_order() {
 fn results_reach_the_model_in_the_order_of_the_calls_however_they_end() {
     let house = cli_house!();
     furnish(&house);
-    // Each waits for the next one's end: the last ends first.
+    // Each waits for the next one's end, so the last ends first.
     let call = |number: usize| {
         let waits = if number == 7 {
             String::new()

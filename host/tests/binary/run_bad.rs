@@ -1,4 +1,4 @@
-//! Runs that cannot begin, or fail: the exit code and the line that says why.
+//! Tests runs that cannot start, or fail: the exit code and the line with the reason.
 
 use expect_test::expect;
 use serde_json::json;
@@ -82,7 +82,7 @@ fn a_provider_that_falls_silent_ends_the_run() {
 fn an_answer_without_end_is_bounded() {
     let house = house!();
     let text = json!({ "text": "x".repeat(2000) });
-    // Whether the provider goes on after the piece that is too much, or ends with it.
+    // Whether the provider continues or ends after the excess piece.
     for steps in [json!([text, "hang"]), json!([text])] {
         house.script(&json!({ "answers": [{ "steps": steps }] }));
         house.configure_more("[session]\nanswer_bytes_max = 1024\n");
@@ -114,7 +114,7 @@ fn a_house_without_a_provider_says_so() {
         exit 3
         --- stderr
         error: no plugin offers the provider `local` of the model `local/qwen2.5-coder-1.5b`
-        hint: no provider plugin was found: `jaato doctor` tells where they are looked for
+        hint: no provider plugin was found: `jaato doctor` shows the plugin folders
     "#]]
     .assert_eq(&output.to_string());
 }
@@ -127,7 +127,7 @@ fn a_model_that_is_no_model_id_is_a_slip() {
     expect![[r#"
         exit 2
         --- stderr
-        error: `` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b`
+        error: `` is not a model: write `provider/model`, for example `local/qwen2.5-coder-1.5b`
     "#]]
     .assert_eq(&output.to_string());
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C, and outputs that nobody reads any more: the run ends at once and leaves nothing behind.
+//! Tests Ctrl-C, and closed outputs: the run ends at once and leaves nothing behind.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use crate::support::House;
 use crate::support::command::DEADLINE;
 
 /// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for
-/// plugins to close; a busy machine gets the rest.
+/// closing plugins. The rest is for a busy machine.
 const END_WITHIN: Duration = DEADLINE;
 
-/// Runs until it has shown something, sends a signal, and checks how it ends.
+/// Runs until an output appears, sends a signal, and checks how the run ends.
 #[track_caller]
 fn cancel(house: &House, signal: &str, words: &[&str], seen: &str, on_error: bool) {
     let running = house.command(words).no_input().start();
@@ -99,7 +99,7 @@ fn an_answer_that_nobody_reads_ends_the_run_quietly() {
 #[test]
 fn a_killed_host_leaves_no_process_behind() {
     let house = house!(ships "hangs");
-    // Describing takes its deadline: time enough to see the child.
+    // Describing takes its whole deadline, which is enough time to see the child.
     let running = house.command(&["tool", "list"]).no_input().start();
     let bound = Instant::now() + END_WITHIN;
     while !house.processes().iter().any(|line| line.contains("--describe")) {

@@ -1,4 +1,5 @@
-//! The gate: what a model may call, and what ends with exit code 6 for want of somebody to ask.
+//! Tests the gate: what a model may call, and what ends with exit code 6 because no user can be
+//! asked.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use crate::gate_rules::rules_in_place;
 use crate::house;
 use crate::support::{House, fixture};
 
-/// `count` promises nothing, so that it has to be asked for; `echo` reads only.
+/// `count` promises nothing, so it needs a prompt. `echo` is read-only.
 fn calling(tool: &str, result: &str) -> Value {
     json!({ "answers": [
         { "steps": [{ "call": { "name": tool, "arguments": { "text": "t" } } }] },
@@ -36,7 +37,7 @@ fn a_call_that_nobody_can_be_asked_for_is_denied() {
         done
         --- stderr
         [fixture-probe] count
-          fixture-probe │ ✗ the call of `count` is denied: tool `count` needs a permission, and no user can be asked (standard input is no terminal) (rule `ask.silence`)
+          fixture-probe │ ✗ the call of `count` is denied: tool `count` needs permission, and no user can be asked (standard input is no terminal) (rule `ask.silence`)
           fixture-probe │   hint: allow it with `--allow count`, or everything with `--yes`
         a call was refused because nobody could be asked
     "#]].assert_eq(&output.to_string());
@@ -108,7 +109,7 @@ fn a_strangers_tool_is_not_allowed_by_its_name_alone() {
     house.drop_in(&fixture("probe"));
     let output = house.run(&["run", "--allow", "echo", "echo"]).code(2);
     expect![[r#"
-        error: tool `echo` is of plugin `fixture-probe`, which is not shipped with jaato: its name alone allows nothing
+        error: tool `echo` belongs to plugin `fixture-probe`, which is not shipped with jaato: its name alone allows nothing
         hint: `--allow fixture-probe:echo` allows it
     "#]]
     .assert_eq(output.stderr.split_inclusive('\n').filter(|line| !line.starts_with("note:")).collect::<String>().as_str());

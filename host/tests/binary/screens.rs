@@ -1,5 +1,5 @@
-//! What a person sees: whole screens, drawn by a terminal emulator from what jaato writes to a
-//! terminal, and kept as snapshots in `screens/` to be looked at when they change.
+//! Tests what a user sees: whole screens that a terminal emulator draws from jaato's output. The
+//! snapshots are in `screens/`, to be reviewed when they change.
 
 use expect_test::expect_file;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn next_token(&mut self) -> Option<Token> {
 | tests/parse.rs | 7 | the old name |
 ";
 
-/// Signs that are no markup, fences in fences, and cells with bars.
+/// Characters that are not markup, fences inside fences, and table cells with bars.
 const SIGNS: &str = "\
 The area is 2 * 3 * 4 = 24; *.rs, **kwargs, int **p, 5 ~~ 6 and AT&amp;T.
 - [x] see [the docs](https://example.org), <b>bold</b>
@@ -77,15 +77,15 @@ fn screen_of_signs_and_of_a_paragraph_that_is_being_written() {
     let Some(mut scene) = Scene::begin(&house, "chat --yes go", USUAL, None) else { return };
     scene.until("not closed");
     scene.write(b"and then?\r");
-    // Whole rows stand there before the paragraph ends; the last one moves.
+    // Complete rows appear before the paragraph ends. The last row still changes.
     scene.until("one two three four five six seven eight nine ten eleven twelve one two");
     scene.until("and so on");
-    // A draft is below the row that shows the work.
+    // A draft is below the progress row.
     scene.write(b"a draft");
     scene.until("and so on · Ctrl-C stops\n> a draft");
     scene.write(b"\x1b[D\x1b[Dx");
     scene.until("and so on · Ctrl-C stops\n> a draxft");
-    // A list of words is above them.
+    // A list of completions is above both.
     scene.write(b"\x05\x15/mo\t");
     scene.until("> /mode");
     scene.write(b"\t");
@@ -144,7 +144,7 @@ fn screen_of_a_retry() {
 #[test]
 fn screen_of_parallel_calls() {
     let Some(house) = with_cli() else { return };
-    // Each waits for the one before, so that their order is always the same.
+    // Each waits for the previous one, so that their order is always the same.
     let calls = json!({ "steps": [
         call("echo 'the first'; : > one"),
         call("while [ ! -e one ]; do sleep 0.01; done; echo 'the second'; : > two; exit 3"),
@@ -152,7 +152,8 @@ fn screen_of_parallel_calls() {
     ] });
     script(&house, &[calls, says("All three ran.")]);
     let Some(scene) = Scene::begin(&house, "run --yes go", USUAL, None) else { return };
-    // Which of two that are done tells it first is chance; what belongs to one stays together.
+    // Which of two finished calls is reported first is random, but the lines of one call stay
+    // together.
     let ended = scene.end();
     let mut lines: Vec<&str> = ended.lines().collect();
     let calls = lines.iter_mut().filter(|line| line.starts_with("  ")).collect::<Vec<_>>();
@@ -168,7 +169,7 @@ fn screen_of_a_long_output() {
     script(&house, &[json!({ "steps": [call("seq 1 3000")] }), says("It counts to 3000.")]);
     let Some(scene) = Scene::begin(&house, "run --yes go", WIDE, None) else { return };
     let ended = scene.end();
-    // Where the path of the whole is broken is the length of the test's folder.
+    // Where the path is wrapped depends on the length of the test's folder.
     let (before, path) = ended.split_once("the whole: ").unwrap();
     let (path, after) = path.split_once("\nIt counts").unwrap();
     let path: String = path.chars().filter(|it| !"‹›\n".contains(*it)).collect();
@@ -188,7 +189,7 @@ fn screen_of_a_progress_bar() {
     scene.until("Fetching 10 %");
     house.write("workspace/go", "");
     expect_file!["screens/progress.txt"].assert_eq(&scene.end());
-    // Told to the model as it was left, and written so where there is no terminal.
+    // The model gets the final state of the line, and so does an output that is not a terminal.
     let told = house.run(&["call", "cli_based_tool", &json!({ "command": frames }).to_string()]);
     assert_eq!(told.code(0).json()["stdout"], " Fetching 100 %\nthere\n");
     script(&house, &[json!({ "steps": [call(frames)] }), says("It is there.")]);

@@ -1,4 +1,4 @@
-//! Secrets that a program asks for are typed by the person, and are nowhere afterwards.
+//! Tests that the user types the secrets that programs ask for, and that they are stored nowhere.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::support::command::Running;
 use crate::support::{Command, House};
 use crate::terminal::on_terminal;
 
-/// What nobody may see.
+/// A text that no one may see.
 pub const SECRET: &str = "correct-horse-battery";
 
-/// Asks for a password without showing it, and tells how long it was.
+/// Asks for a password without showing it, and prints its length.
 const LOGIN: &str =
     "stty -echo; printf 'Password: '; read -r word; stty echo; echo; echo \"${#word} letters\"";
 
@@ -21,7 +21,7 @@ fn as_it_is(command: Command) -> Command {
     command
 }
 
-/// A call that asks the person, on a terminal.
+/// Returns a call that asks the user, on a terminal.
 fn asking(house: &House, line: &str, steps: Value) -> Option<Running> {
     let played = plays(line, steps).replace('\'', "'\\''");
     on_terminal(house, &format!("call play_terminals '{played}'"), as_it_is)
@@ -33,7 +33,7 @@ fn login(steps: &[Value]) -> Value {
     json!(all)
 }
 
-/// Looks for the secret in every file below a folder.
+/// Searches every file in a folder for the secret.
 fn holds_the_secret(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -49,7 +49,7 @@ fn holds_the_secret(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Fails where a file of the house holds it.
+/// Fails if a file of the installation contains the secret.
 #[track_caller]
 pub fn is_nowhere(house: &House) {
     let mut found = Vec::new();
@@ -93,7 +93,7 @@ fn of_one_that_is_too_long_nothing_is_taken_and_the_person_is_told() {
     running.write(b"\r");
     running.wait_for_text("longer than 4095 bytes");
     running.wait_for_text("Password:");
-    // One byte less is as much as there is room for.
+    // One byte less is the maximum that fits.
     let longest = format!("{SECRET}{}\r", "y".repeat(4095 - SECRET.len()));
     running.write(longest.as_bytes());
     let output = running.wait_with_open_input().code(0);
@@ -174,7 +174,7 @@ fn where_nobody_can_be_asked_it_says_how_a_person_can_type_there() {
 #[test]
 fn nothing_secret_is_typed_where_it_would_be_seen() {
     let Some(house) = with_terminals() else { return };
-    // From the beginning, and when the program stops to hide it while the person types.
+    // Visible from the beginning, and a program that stops hiding while the user types.
     let shows = "printf 'Password: '; read -r word";
     let Some(running) = asking(&house, shows, login(&[json!("end"), json!("exit")])) else {
         return;
@@ -206,7 +206,7 @@ fn nothing_secret_is_typed_where_it_would_be_seen() {
 #[test]
 fn nothing_secret_is_typed_into_an_editor_of_lines() {
     let Some(house) = with_terminals() else { return };
-    // Its prompt says what any prompt can say; it has the echo off, and shows what is typed itself.
+    // Its prompt can contain any text. It disables the echo, and shows the input itself.
     let shell = "PS1='[sudo] password for root: ' exec bash --norc --noprofile -i";
     let steps = json!([{ "shown": "password for root: " }, { "ask": "password:" }, "end", "exit"]);
     let Some(running) = asking(&house, shell, steps) else { return };

@@ -1,5 +1,5 @@
-//! What strangers say reaches the terminal without driving it, hiding in it, or passing for a line
-//! of jaato's.
+//! Tests that untrusted text reaches the terminal without controlling it, hiding in it, or
+//! imitating jaato's own lines.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use crate::house;
 use crate::support::{Command, Output, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
-/// A title, a clipboard, a colour by C1, text turned around, and text that is not seen.
+/// A title, a clipboard, a colour by C1, reversed text, and invisible text.
 const EVIL: &str =
     "a\u{1b}]0;owned\u{7}\u{1b}]52;c;eA==\u{7}\u{9b}31mb\u{202e}c\u{200b}d\u{2028}e\u{e0041}";
 
-/// As it is shown.
+/// The same as displayed.
 const SHOWN: &str = "a<U+001B>]0;owned<U+0007><U+001B>]52;c;eA==<U+0007><U+009B>31mb<U+202E>c<U+200B>d<U+2028>e<U+E0041>";
 
 fn as_it_is(command: Command) -> Command {
@@ -38,7 +38,7 @@ fn neither_a_failed_attempt_nor_a_notice_nor_an_error_drives_the_terminal() {
         { "steps": [{ "fail": fails("temporary") }] },
         { "steps": [{ "notice": EVIL }, { "text": EVIL }, { "fail": fails("permanent") }] },
     ] }));
-    // So wide that no row is broken.
+    // Wide enough that no row is wrapped.
     let line = format!("stty rows 24 cols 250; exec '{}' run go", house.binary().display());
     let Some(running) = shell_on_terminal(&house, &line, as_it_is) else { return };
     let output = running.wait_with_open_input().code(5);

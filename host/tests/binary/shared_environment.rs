@@ -1,5 +1,5 @@
-//! One execution environment of several sessions of an embedder, plugins that are replaced while it
-//! lives, and environments that keep and ask for resources themselves.
+//! Tests one execution environment of several embedder sessions, plugins that are replaced while it
+//! lives, and environments that keep and request resources themselves.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::support::cli::with_cli;
 use crate::support::embedded::setup;
 use crate::support::{House, fixture, library_name};
 
-/// A house with environments, a plugin that keeps resources, and one that asks services.
+/// Returns an installation with environments, a plugin that keeps resources, and one that calls
+/// services.
 fn furnish() -> Option<House> {
     let house = with_cli()?;
     for name in ["asks", "keeps", "rooms"] {
@@ -32,7 +33,7 @@ fn notes(house: &House) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Follows nothing.
+/// Ignores all events.
 struct Nobody;
 
 impl EventSink for Nobody {
@@ -77,7 +78,7 @@ async fn read(session: &Session, path: &str) -> Result<String, ErrorKind> {
     read.map(|file| file["text"].as_str().unwrap().to_owned()).map_err(|error| error.kind)
 }
 
-/// Starts a program that outlives its call: its number, and its process id.
+/// Starts a program that outlives its call. Returns its number and its process id.
 async fn start(session: &Session, line: &str) -> (u64, u64) {
     let request = json!({ "program": "sh", "args": ["-c", line] });
     let started = ask(session, "process.start", request).await;
@@ -88,7 +89,7 @@ fn lives(pid: u64) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Plays with a host; nothing may live when it is over.
+/// Runs a test with a host in each place. No process may live afterwards.
 #[track_caller]
 fn in_each_place(play: impl AsyncFn(&House, Runtime)) {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -119,7 +120,7 @@ fn sessions_that_share_one_see_the_same_files_and_it_ends_with_the_last() {
         assert_eq!(read(&second, &path).await.as_deref(), Ok("sun"), "it goes on");
         runtime.close_session(second.id()).await;
         assert!(!Path::new(&folder).exists(), "it ended with the last");
-        // Who comes after that has a new one.
+        // A session that joins after that gets a new one.
         let third = begin(&runtime, Some(&shared));
         assert_ne!(temporary_folder(&third).await, folder);
         runtime.close().await;
@@ -161,7 +162,7 @@ fn a_program_is_its_own_sessions_and_ends_with_that() {
     });
 }
 
-/// Another file of the same plugin.
+/// Replaces the file of a plugin with another one.
 fn replace(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes.push(0);
@@ -186,7 +187,7 @@ fn an_environment_whose_file_is_replaced_goes_on_until_its_last_session_ends() {
         let waited = json!({ "process": process, "timeout_ms": 1 });
         assert_eq!(ask(&session, "process.wait", waited).await, json!({}));
         assert!(lives(pid));
-        // A session that begins has the other one.
+        // A new session gets the other one.
         let next = begin(&runtime, None);
         assert_ne!(temporary_folder(&next).await, folder);
         runtime.close_session(session.id()).await;
@@ -205,7 +206,7 @@ fn what_a_replaced_plugin_keeps_stays_open_until_it_is_removed_and_is_made_anew_
         ask(&session, "resources.get_or_create", made.clone()).await;
         assert_eq!(ask(&session, "resources.call", count.clone()).await, 1);
         replace(&house.path().join("plugins").join(library_name("fixture_keeps")));
-        // Its file is looked at before its next call.
+        // Its file is checked before its next call.
         let read = call(&session, "read_counter", made.clone()).await.unwrap();
         assert_eq!(read["count"], Value::Null, "it is not the new instance's");
         ask(&session, "resources.get_or_create", made.clone()).await;

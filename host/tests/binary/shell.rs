@@ -1,5 +1,5 @@
-//! `jaato shell`: a model's terminal is listed, seen and typed in from another terminal of the same
-//! user.
+//! Tests `jaato shell`: the same user lists, watches and types in a model's terminal from another
+//! terminal.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,17 +14,17 @@ use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
 use crate::support::{Command, House, fixture, fixtures, library_name, skip};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
-/// A user that nobody is.
+/// A user id that no user has.
 const STRANGER: u32 = 4711;
 
-/// Repeats each line that it is given, and ends with `bye`.
+/// Repeats each input line, and ends with `bye`.
 const ECHOES: &str =
     "echo ready; while read -r line; do [ \"$line\" = bye ] && exit; echo \"got $line\"; done";
 
-/// What ends the program that echoes.
+/// The input that ends the echoing program.
 const BYE: &[u8] = b"bye\r";
 
-/// A house in which `play_terminals` can be called.
+/// Returns an installation with the tool `play_terminals`.
 pub fn with_terminals() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -33,7 +33,7 @@ pub fn with_terminals() -> Option<House> {
     Some(house)
 }
 
-/// What one call plays at one terminal.
+/// Returns the arguments of a call that plays at one terminal.
 pub fn plays(line: &str, steps: Value) -> String {
     let play = json!({ "program": "sh", "args": ["-c", line], "steps": steps });
     json!({ "terminals": [play] }).to_string()
@@ -47,7 +47,7 @@ fn playing(house: &House, line: &str, steps: Value) -> Running {
     running
 }
 
-/// Plays a program that repeats what it is given, and is followed until it ends.
+/// Plays a program that repeats its input, and follows it until it ends.
 fn echoing(house: &House) -> Running {
     playing(house, ECHOES, json!([{ "shown": "ready" }, { "follow": "session_0" }]))
 }
@@ -82,7 +82,7 @@ fn connect(house: &House) -> UnixStream {
     stream
 }
 
-/// Reads a line, or what there is before the end.
+/// Reads a line, or everything before the end.
 fn line(stream: &mut UnixStream) -> String {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while let Ok(1) = stream.read(&mut byte) {
@@ -94,12 +94,12 @@ fn line(stream: &mut UnixStream) -> String {
     String::from_utf8(line).unwrap()
 }
 
-/// What a call of `play_terminals` answered for its terminal.
+/// Returns the answers of a `play_terminals` call for its terminal.
 fn answers(running: Running) -> Value {
     running.finish().code(0).json()["terminals"][0]["answers"].clone()
 }
 
-/// Joins a terminal, types, and waits for the end of that; none where the test has no terminal to
+/// Joins a terminal, types, and waits for the end. Returns `None` if the test has no terminal to
 /// join from.
 #[track_caller]
 fn type_in(
@@ -115,7 +115,7 @@ fn type_in(
     Some(())
 }
 
-/// Lets the program end, by typing what ends it.
+/// Ends the program by typing its end line.
 fn say_bye(house: &House) {
     type_in(house, "session_0", as_it_is, BYE);
 }
@@ -131,7 +131,7 @@ fn nothing_is_listed_where_no_model_has_a_terminal() {
     assert_eq!(house.run(&["shell", "list", "--json"]).silent().json(), json!([]));
     let output = house.run(&["shell", "attach", "x"]).code(2);
     assert!(output.stderr.contains("there is no terminal `x`"), "{output}");
-    // A host without a terminal has no socket, and looking makes no folder.
+    // A host without a terminal has no socket, and listing creates no folder.
     house.run(&["tool", "list"]).code(0);
     assert!(!folder(&house).exists());
 }
@@ -187,7 +187,7 @@ fn who_looks_sees_it_live_and_changes_nothing() {
     looks.wait_for_text("got hello");
     looks.write(b"q");
     let looked = looks.wait_with_open_input().code(0);
-    // What the plugin sent along is not for the person's terminal; the terminal is as it was.
+    // The plugin's extra sequences do not reach the user's terminal, which is unchanged.
     for driving in ["\u{1b}]0;owned", "\u{1b}[6n"] {
         assert!(!looked.stdout.contains(driving), "{driving:?}: {:?}", looked.stdout);
     }
@@ -244,7 +244,7 @@ fn every_way_of_leaving_gives_the_terminal_back() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     let binary = house.binary();
-    // What the shell finds when it is its own again: it echoes and reads by lines.
+    // The state of the shell's terminal afterwards: it echoes and reads lines.
     let shell = |words: &str| {
         let jaato = binary.display();
         format!(
@@ -275,7 +275,7 @@ fn every_way_of_leaving_gives_the_terminal_back() {
     running.finish().code(0);
 }
 
-/// Signals the process that has joined, by its number.
+/// Sends a signal to the joined process, by its id.
 fn end_the_one_that_looks(house: &House, signal: &str) {
     let needle = house.binary().display().to_string();
     let is_it = |words: &str| words.starts_with(&needle) && words.contains("\0attach\0");
@@ -323,7 +323,7 @@ fn a_part_of_a_name_is_enough_where_it_fits_one() {
     let running = house.command(&["call", "play_terminals", &played]).no_input().start();
     wait_until("all three are listed", || listed(&house).len() == 3);
     let output = house.run(&["shell", "attach", "session_"]).code(2);
-    assert!(output.stderr.contains("`session_` fits 2 terminals"), "{output}");
+    assert!(output.stderr.contains("`session_` matches 2 terminals"), "{output}");
     assert!(
         output.stderr.contains("/session_0, ") && output.stderr.contains("/session_1"),
         "{output}"
@@ -343,13 +343,13 @@ fn nobody_types_without_a_terminal_or_from_inside_a_session() {
     assert!(output.stderr.contains("must be a terminal"), "{output}");
     for words in [&["shell", "list"][..], &["shell", "attach", "session_0"]] {
         let output = house.command(words).variable("JAATO_SESSION_ID", "s").run().code(6);
-        assert!(output.stderr.contains("not joined from inside a session"), "{output}");
+        assert!(output.stderr.contains("a session cannot join a terminal"), "{output}");
     }
     say_bye(&house);
     running.finish().code(0);
 }
 
-/// A program of the model's that speaks to the socket itself is not let in.
+/// Checks that a program of the model that uses the socket directly is rejected.
 #[test]
 fn a_command_of_a_session_is_not_let_in_however_it_asks() {
     let Some(house) = with_terminals() else { return };
@@ -368,7 +368,7 @@ fn a_command_of_a_session_is_not_let_in_however_it_asks() {
     let played = json!({ "terminals": [play] }).to_string();
     let inside = house.run(&["call", "play_terminals", &played]).code(0).json();
     let shown = inside["terminals"][0]["shown"].as_str().unwrap();
-    // It finds a closed socket, at whatever moment.
+    // It finds a closed socket at some point.
     assert!(shown.contains("told 0") || shown.contains("Error"), "{shown}");
     say_bye(&house);
     running.finish().code(0);
@@ -382,7 +382,7 @@ fn another_user_is_not_let_in() {
     }
     let running = echoing(&house);
     let socket = sockets(&house)[0].clone();
-    // However open the way is made: the host looks who comes.
+    // Even with all permissions open, the host checks its peers.
     let set =
         |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let mut way = Some(socket.as_path());
@@ -400,7 +400,7 @@ fn another_user_is_not_let_in() {
     } else {
         assert!(output.stdout.contains("told 0") || output.stderr.contains("Error"), "{output}");
     }
-    // A folder that another could exchange is not even looked into.
+    // A folder that another user could replace is not searched.
     assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
     for closed in [folder(&house), house.path().join("run"), house.path().to_owned()] {
         set(&closed, 0o700);
@@ -420,7 +420,7 @@ fn a_socket_that_somebody_else_listens_on_is_not_spoken_to() {
     fs::create_dir(folder(&house)).unwrap();
     fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o755)).unwrap();
     let output = house.run(&["shell", "list"]).silent();
-    // A folder that others look into is not looked into.
+    // A folder that other users can look into is not searched.
     assert_eq!(output.stdout, "no terminals\n");
     fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o700)).unwrap();
     std::os::unix::fs::chown(folder(&house), Some(STRANGER), Some(STRANGER)).unwrap();
@@ -488,22 +488,22 @@ fn a_hostile_client_is_told_off_and_holds_nobody_up() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     for (sent, told) in [
-        (b"garbage\n".to_vec(), "no request"),
-        (b"{\"request\":\"moonlight\"}\n".to_vec(), "no request"),
+        (b"garbage\n".to_vec(), "does not know the request"),
+        (b"{\"request\":\"moonlight\"}\n".to_vec(), "does not know the request"),
         (vec![b'x'; 64 * 1024 + 1], "a line has more than 65536 bytes"),
-        (b"{\"request\":\"type\",\"bytes\":[1]}\n".to_vec(), "before a terminal is shown"),
+        (b"{\"request\":\"type\",\"bytes\":[1]}\n".to_vec(), "must be shown before typing"),
         (
             b"{\"request\":\"attach\",\"session\":\"s\",\"terminal\":9,\"types\":true}\n".to_vec(),
-            "shows no terminal 9",
+            "does not show terminal 9",
         ),
     ] {
         let mut client = connect(&house);
-        // One that is told off while it still sends finds a closed socket.
+        // A client that is rejected while it still sends finds a closed socket.
         let _ = client.write_all(&sent);
         let answer = line(&mut client);
         assert!(answer.contains(told), "{told}: {answer}");
     }
-    // Who looks cannot type, and one that asked for one terminal is shown no other.
+    // A watching client cannot type, and a client that asked for one terminal cannot see another.
     let mut client = connect(&house);
     client.write_all(attaching(&house, false).as_bytes()).unwrap();
     assert!(line(&mut client).contains("attached"));
@@ -512,11 +512,11 @@ fn a_hostile_client_is_told_off_and_holds_nobody_up() {
     while answer.contains("\"screen\"") {
         answer = line(&mut client);
     }
-    assert!(answer.contains("to look, not to type"), "{answer}");
-    // More than there is room for: one more is told so, and those before are served.
+    assert!(answer.contains("joined only for viewing"), "{answer}");
+    // One client too many is refused, and the earlier ones are served.
     let mut silent: Vec<_> = (0..32).map(|_| connect(&house)).collect();
     let mut late = connect(&house);
-    assert!(line(&mut late).contains("32 clients are connected already"));
+    assert!(line(&mut late).contains("32 clients are already connected"));
     silent[0].write_all(b"{\"request\":\"list\"}\n").unwrap();
     assert!(line(&mut silent[0]).contains("session_0"));
     drop(silent);
@@ -525,7 +525,7 @@ fn a_hostile_client_is_told_off_and_holds_nobody_up() {
     running.finish().code(0);
 }
 
-/// What a client says to join the only terminal.
+/// Returns a client's message to join the only terminal.
 fn attaching(house: &House, types: bool) -> String {
     let mut client = connect(house);
     client.write_all(b"{\"request\":\"list\"}\n").unwrap();
@@ -539,7 +539,7 @@ fn attaching(house: &House, types: bool) -> String {
 #[test]
 fn one_that_reads_slowly_gets_the_newest_screen_and_slows_nobody() {
     let Some(house) = with_terminals() else { return };
-    // Far more than a socket holds: a queue of screens would be read to its end.
+    // Far more than a socket holds. Queued screens would all be read.
     let line_of = "echo ready; read -r go; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo \"line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"; done; echo end of it; read -r line";
     let steps = json!([{ "shown": "ready" }, { "follow": "session_0" }]);
     let running = playing(&house, line_of, steps);
@@ -602,7 +602,7 @@ fn events_tell_the_screen_and_not_each_there_was() {
     {
         assert_eq!(last[key], value);
     }
-    // At most ten in each second, the first at once, and the last when the terminal ends.
+    // At most ten per second, the first at once, and the last when the terminal ends.
     let most = seconds * 10.0 + 3.0;
     assert!((screens.len() as f64) < most, "{} in {seconds} s", screens.len());
     let ledger = fs::read_to_string(house.home().join(".local/share/jaato/ledger.jsonl")).unwrap();

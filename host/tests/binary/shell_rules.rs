@@ -1,5 +1,5 @@
-//! Command lines against rules on the real binary: paths that a rule denies, commands that only
-//! read, and repositories that configure code.
+//! Tests command lines against rules in the real binary: denied paths, read-only commands, and
+//! repositories that configure code.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -22,7 +22,7 @@ fn with_cli(rules: &str) -> Option<House> {
     Some(house)
 }
 
-/// Runs command lines, one an answer; gives the rule that decided about each, and its result.
+/// Runs command lines, one per answer. Returns the rule that decided about each, and its result.
 fn run(house: &House, options: &[&str], lines: &[&str]) -> Vec<(String, String)> {
     let call = |line: &&str| json!({ "steps": [{ "call": { "name": "cli_based_tool", "arguments": { "command": line } } }] });
     let mut answers: Vec<_> = lines.iter().map(call).collect();
@@ -44,7 +44,7 @@ fn run(house: &House, options: &[&str], lines: &[&str]) -> Vec<(String, String)>
         .collect()
 }
 
-/// Ways to a denied file, from a folder below home.
+/// Ways to access a denied file, from a folder inside home.
 const WAYS: [&str; 28] = [
     "cat ~/.vault/key",
     "cat ~//.vault//key",
@@ -177,7 +177,7 @@ fn git_reads_without_running_what_a_repository_configures() {
     }
 }
 
-/// What the rules decide about a command line in a trusted workspace.
+/// Returns the rules' decision about a command line in a trusted workspace.
 fn explained(house: &House, line: &str) -> String {
     let arguments = json!({ "command": line }).to_string();
     let said = house.run(&["permission", "explain", "cli_based_tool", &arguments]).code(0).stdout;

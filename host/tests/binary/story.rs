@@ -1,6 +1,6 @@
-//! The whole story, as a person lives it: a small repository is mended through the shell, under
-//! questions, at a terminal; stopped in the middle, gone on with by the next message of the same
-//! conversation, and told truthfully.
+//! Tests a whole user session: a small repository is repaired through the shell, with prompts, at a
+//! terminal. The work is stopped in the middle, continued by the next message of the same
+//! conversation, and reported correctly.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn shell(command: &str) -> Answer {
     Answer::calls(&[("cli_based_tool", json!({ "command": command }))])
 }
 
-/// What the model was told of its last call.
+/// Returns the result of the model's last call.
 #[track_caller]
 fn last_result(server: &Server) -> Value {
     let asked = server.asked().pop().unwrap().json();
@@ -57,11 +57,11 @@ fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
     running.wait_for_text("> ");
     running.write(b"Mend the greeting\r");
 
-    // Looked at, with the command shown before it runs.
+    // A look at the files, with the command shown before it runs.
     running.wait_for_text("sh test.sh; cat greet.sh");
     running.wait_for_question();
     running.write(b"y\n");
-    // Refused, with a reason that the model is told.
+    // Denied, with a reason for the model.
     running.wait_for_text("rm -rf");
     running.wait_for_question();
     assert_eq!(last_result(&server)["stdout"], "echo 'Helo, world'\n");
@@ -83,7 +83,7 @@ fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
 
     running.write(b"Leave that. How does it stand?\r");
     running.wait_for_question();
-    // The model knows what it has done, what it was refused, and what was stopped.
+    // The model knows what it has done, what was denied, and what was stopped.
     let messages = server.asked().pop().unwrap().json()["messages"].clone();
     let messages = messages.as_array().unwrap();
     let [.., stopped, marked, asked] = messages.as_slice() else { panic!("{messages:#?}") };

@@ -1,4 +1,4 @@
-//! Switching plugins off and on: the person's file is changed, and nothing else in it.
+//! Tests disabling and enabling plugins: only that part of the user's file changes.
 
 use std::fs;
 
@@ -45,17 +45,17 @@ fn a_plugin_is_switched_off_and_on_and_comments_stay() {
     let before = config(&house);
     let output = house.run(&["call", "get_environment"]).code(4);
     expect![[r#"
-        error: tool `get_environment` of plugin `tool-environment` cannot be used: `[plugins] disabled` names it
+        error: tool `get_environment` of plugin `tool-environment` cannot be used: it is disabled by `[plugins] disabled`
         hint: jaato plugin enable tool-environment
     "#]].assert_eq(&output.stderr);
     let again = house.run(&["plugin", "disable", "tool-environment"]).silent();
-    assert_eq!(again.stdout, "plugin `tool-environment` is disabled already\n");
+    assert_eq!(again.stdout, "plugin `tool-environment` is already disabled\n");
     assert_eq!(config(&house), before);
     house.run(&["plugin", "enable", "tool-environment"]).silent();
     assert_eq!(config(&house), before.replace("\"tool-environment\"", ""));
     assert_eq!(status(&house), "active");
     let again = house.run(&["plugin", "enable", "tool-environment"]).silent();
-    assert_eq!(again.stdout, "plugin `tool-environment` is enabled already\n");
+    assert_eq!(again.stdout, "plugin `tool-environment` is already enabled\n");
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn another_file_is_changed_where_one_is_named_and_another_layer_is_told() {
     house.run(&["trust"]).silent();
     let output = house.run(&["plugin", "enable", "tool-environment", "--config", &file]).code(3);
     expect![[r#"
-        error: plugin `tool-environment` is disabled elsewhere too, so it stays so
-        hint: `jaato config show` tells where `plugins.disabled` comes from
+        error: plugin `tool-environment` is also disabled elsewhere, so it stays disabled
+        hint: `jaato config show` shows the source of `plugins.disabled`
     "#]]
     .assert_eq(&output.stderr);
     assert!(!fs::read_to_string(&file).unwrap().contains("tool-environment"));

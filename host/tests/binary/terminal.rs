@@ -1,5 +1,5 @@
-//! On a terminal: calls are asked for, a workspace is asked about once, and no text drives the
-//! terminal.
+//! Tests a terminal: calls need a prompt, jaato asks about a workspace once, and no text controls
+//! the terminal.
 
 use std::path::Path;
 
@@ -10,11 +10,10 @@ use crate::support::command::Running;
 use crate::support::screen::recorded;
 use crate::support::{Command, House, fixture};
 
-/// The row in which a question is answered, without colours. A question that is asked again shows
-/// it again.
+/// The row in which a prompt is answered, without colours. Asking again shows it again.
 pub const QUESTION: &str = "║ > ";
 
-/// Runs jaato on a terminal of its own. The program `script` makes one, where it is there.
+/// Runs jaato on its own terminal. The program `script` creates one, if it is installed.
 pub fn on_terminal(
     house: &House,
     words: &str,
@@ -27,7 +26,7 @@ pub fn on_terminal(
     )
 }
 
-/// Runs a line of the shell on a terminal of its own.
+/// Runs a shell line on its own terminal.
 pub fn shell_on_terminal(
     house: &House,
     line: &str,
@@ -40,7 +39,7 @@ fn as_it_is(command: Command) -> Command {
     command
 }
 
-/// A house whose model calls a tool that has to be asked for, as often as there are results.
+/// Returns an installation whose model calls a tool that needs a prompt, once per result.
 fn counting(results: &[&str]) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("probe"));
@@ -111,7 +110,7 @@ fn an_always_holds_for_exactly_these_arguments() {
     running.write(b"2\n");
     running.wait_for_text("echo two >> made");
     running.wait_for_question();
-    // The same as before has run again meanwhile, unasked.
+    // The same command as before has run again without a prompt.
     let made = || std::fs::read_to_string(house.workspace().join("made")).unwrap();
     assert_eq!(made(), "one\none\n");
     running.write(b"n\n");
@@ -127,7 +126,7 @@ fn a_no_is_told_to_the_model_and_the_run_ends_well() {
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_question();
     running.write(b"no\n");
-    // Somebody was asked and has answered: nothing was wanting.
+    // A user was asked and has answered, so the exit code is 0.
     running.wait_with_open_input().code(0);
 }
 
@@ -165,7 +164,7 @@ fn a_workspace_is_asked_about_once() {
     let again = on_terminal(&house, "run --yes go", as_it_is).unwrap();
     let output = again.wait_with_open_input().code(0);
     assert!(!output.stdout.contains(asked), "{output}");
-    // Something else is there by now, so that the answer does not hold for it.
+    // The content has changed, so the answer does not apply to it.
     house.write("workspace/.env", "JAATO_OFFLINE=true\n");
     let mut running = on_terminal(&house, "run --yes go", as_it_is).unwrap();
     running.wait_for_text(asked);
@@ -174,7 +173,7 @@ fn a_workspace_is_asked_about_once() {
     running.wait_with_open_input().code(0);
     let prompt = house.run(&["run", "--show-prompt"]).code(0);
     assert!(prompt.stdout.contains("Always rhyme."), "{prompt}");
-    // So is a change of what was trusted.
+    // The same applies to a change of trusted content.
     house.write("workspace/AGENTS.md", "Never rhyme.");
     let mut running = on_terminal(&house, "run --yes go", as_it_is).unwrap();
     running.wait_for_text("changed since you trusted it");

@@ -1,4 +1,4 @@
-//! Terminals of the environment `local` in the real binary, with real programs, played by a
+//! Tests terminals of the environment `local` in the real binary, with real programs, through a
 //! fixture's tool.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::command::DEADLINE;
 use crate::support::{House, fixture, fixtures, library_name, skip};
 
-/// What one look at a terminal may take on a busy machine: a wait would be longer.
+/// How long one look at a terminal may take on a busy machine. A wait would take longer.
 const LOOK_US_MAX: u64 = 1_000_000;
 
 fn furnish() -> Option<House> {
@@ -30,7 +30,7 @@ fn sh(line: &str, steps: Value) -> Value {
     json!({ "program": "sh", "args": ["-c", line], "steps": steps })
 }
 
-/// Plays at terminals in one call, and tells what was answered and shown at each.
+/// Plays at terminals in one call, and returns the answers and screens of each.
 #[track_caller]
 fn play(house: &House, terminals: &[Value]) -> Vec<Value> {
     let arguments = json!({ "terminals": terminals }).to_string();
@@ -38,7 +38,7 @@ fn play(house: &House, terminals: &[Value]) -> Vec<Value> {
     answer["terminals"].as_array().unwrap().clone()
 }
 
-/// Plays at one terminal, and looks at the answers.
+/// Plays at one terminal, and checks the answers.
 #[track_caller]
 fn check(terminal: &Value, look: impl Fn(&[Value], &str)) {
     let Some(house) = furnish() else { return };
@@ -52,7 +52,7 @@ fn code(code: i32) -> Value {
     json!({ "code": code, "timed_out": false })
 }
 
-/// How a terminal takes what is typed: shown or not, by lines or not.
+/// Returns how a terminal handles input: shown or not, by lines or not.
 fn modes(state: &Value) -> (bool, bool) {
     (state["echoes"].as_bool().unwrap(), state["reads_lines"].as_bool().unwrap())
 }
@@ -142,7 +142,7 @@ fn a_file_that_is_read_from_the_terminal_ends_with_control_d() {
 
 #[test]
 fn somebody_further_down_the_line_is_found_too() {
-    // The shell waits for its child, which waits for another; that one reads.
+    // The shell waits for its child, which waits for another process that reads.
     let steps = json!([{ "waits": "reading" }, { "type": "\u{4}" }, "exit"]);
     let line = "sh -c 'sleep 300 & cat >/dev/null; kill $!; wait'; exit 4";
     check(&sh(line, steps), |answers, _| {
@@ -247,7 +247,7 @@ fn eight_terminals_at_once_answer_each_for_itself() {
     house.nothing_lives();
 }
 
-/// The promise is 100 ms; a busy machine gets the rest.
+/// The promise is 100 ms. The rest is for a busy machine.
 const END_WITHIN: Duration = DEADLINE;
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Trust in plugin files: by content, by the command that the list prints, and by a person alone.
+//! Tests trust in plugin files: by content, by the command in the list, and only by a user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use crate::house;
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, fixture};
 
-/// The command that the list prints for a plugin that is not trusted.
+/// Returns the command in the list for an untrusted plugin.
 #[track_caller]
 fn printed_command(house: &House) -> String {
     let list = house.run(&["plugin", "list"]).code(0);
@@ -19,7 +19,7 @@ fn printed_command(house: &House) -> String {
     line.unwrap_or_else(|| panic!("no command is printed: {list}")).to_owned()
 }
 
-/// Runs a command line as a person pastes it into a shell.
+/// Runs a command line as pasted into a shell.
 fn paste(house: &House, line: &str) -> Command {
     let path = format!("{}:/usr/bin:/bin", house.path().join("bin").display());
     Command::program(house, "sh", &["-c", line]).variable("PATH", path)
@@ -44,7 +44,7 @@ fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
 
         what is not trusted runs in a worker: it cannot take jaato down and gets no key, but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know
     "#]].assert_eq(&list.to_string());
-    // It works at once, apart from jaato.
+    // It works at once, outside of jaato.
     let output = house.run(&COUNT_BYTES).code(0);
     assert_eq!(output.json(), json!({ "bytes": 3 }));
     expect![[r#"
@@ -65,7 +65,7 @@ fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
     let shown = house.run(&["plugin", "show", "fixture-echo"]).silent();
     assert!(shown.stdout.contains("inside jaato, from a private copy"), "{shown}");
 
-    // What is opened is the copy, so that nobody can change what runs.
+    // The copy is opened, so that no one can change the running code.
     let copies: Vec<_> =
         fs::read_dir(house.home().join(".local/share/jaato/trusted")).unwrap().flatten().collect();
     assert_eq!(copies.len(), 1);
@@ -92,7 +92,7 @@ fn a_changed_file_is_not_trusted_any_more() {
     assert!(!is_in_worker(&house));
 }
 
-/// Where the probe runs, as `plugin show` says.
+/// Returns where the probe runs, according to `plugin show`.
 #[track_caller]
 fn is_in_worker(house: &House) -> bool {
     let shown = house.run(&["plugin", "show", "fixture-probe", "--json"]).code(0).json();
@@ -116,7 +116,7 @@ fn trust_is_taken_back_by_file_name_or_digest() {
         let copies = house.home().join(".local/share/jaato/trusted");
         assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
         let output = house.run(&["plugin", "untrust", what]).silent();
-        assert_eq!(output.stdout, format!("the content {digest} is not trusted any more\n"));
+        assert_eq!(output.stdout, format!("the content {digest} is no longer trusted\n"));
         assert_eq!(fs::read_dir(&copies).unwrap().count(), 0, "nothing opens its copy any more");
         assert!(is_in_worker(&house), "{what}");
     }
@@ -163,8 +163,8 @@ fn a_wrong_digest_is_refused_with_both() {
     expect![[r#"
         exit 4
         --- stderr
-        error: `$HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so` is another file than you mean: its sha256 is DIGEST, you gave DIGEST
-        hint: look at `jaato plugin list` again before you trust it
+        error: `$HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so` is not the file that you named: its sha256 is DIGEST, you gave DIGEST
+        hint: check `jaato plugin list` again before you trust it
     "#]].assert_eq(&output.to_string());
     let output = house.run(&["plugin", "trust", &file, "--sha256", "moon"]);
     assert!(output.code != 0, "{output}");
@@ -194,7 +194,7 @@ fn a_session_cannot_trust() {
     expect![[r#"
         exit 3
         --- stderr
-        error: only a person can trust, and this command was started by a session (`JAATO_SESSION_ID` is set, a parent process is jaato, or it bears the mark of a session's children)
+        error: only a user can trust, but a session started this command (`JAATO_SESSION_ID` is set, a parent process is jaato, or it bears the mark of a session's children)
         hint: run it in a terminal of your own
     "#]].assert_eq(&refused.to_string());
     let workspace = house.command(&["trust"]).variable("JAATO_SESSION_ID", "s1").run().code(3);
@@ -232,9 +232,9 @@ fn a_record_that_others_can_write_proves_nothing() {
         for command in [&["plugin", "list"][..], &["doctor"], &["tool", "list"]] {
             let output = house.run(command);
             assert!(output.stderr.contains(why), "{output}");
-            assert!(output.stderr.contains("nothing is trusted meanwhile"), "{output}");
+            assert!(output.stderr.contains("nothing is trusted until this is fixed"), "{output}");
         }
-        // Only a person mends it: nothing is written over it.
+        // Only a user can repair it, and nothing overwrites it.
         let before = fs::read(&record).unwrap();
         for command in [&["plugin", "untrust", "fixture-probe"][..], &["trust", "--remove"]] {
             assert!(house.run(command).code(3).stderr.contains(why));

@@ -1,5 +1,5 @@
-//! Trust in a workspace: before it nothing is read but names and manifests, and a change takes it
-//! back.
+//! Tests trust in a workspace: before it only names and manifests are read, and a change revokes
+//! it.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn an_untrusted_workspace_is_named_and_not_used() {
     let Some(house) = with_files() else { return };
     let output = house.run(&["config", "show"]).code(0);
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted, so `.env`, `.jaato/config.toml`, `AGENTS.md` there are not used; `jaato trust` trusts it
+        note: workspace `$HOUSE/workspace` is not trusted, so jaato ignores `.env`, `.jaato/config.toml`, `AGENTS.md`; run `jaato trust` to trust it
     "#]].assert_eq(&house.clean(&output.stderr));
     assert!(value_of(&house, "session.steps_max").contains("50"));
     assert!(value_of(&house, "session.call_deadline_ms").contains("600000"));
@@ -45,11 +45,11 @@ fn a_trusted_workspace_is_used_until_it_changes() {
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is trusted with these files as they are:
+        workspace `$HOUSE/workspace` is trusted with the current state of these files:
           .env
           .jaato/config.toml
           AGENTS.md
-        a change to one of them withdraws the trust; plugins among them are trusted one by one
+        if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     let output = house.run(&["config", "show"]).code(0);
@@ -63,12 +63,12 @@ fn a_trusted_workspace_is_used_until_it_changes() {
     house.write("workspace/.jaato/more.txt", "more");
     let output = house.run(&["config", "show"]).code(0);
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted any more: `.env` changed, `.jaato/more.txt` was added, `AGENTS.md` was removed; `jaato trust` trusts it as it is
+        note: workspace `$HOUSE/workspace` is no longer trusted: `.env` changed, `.jaato/more.txt` was added, `AGENTS.md` was removed; run `jaato trust` to trust it again
     "#]].assert_eq(&house.clean(&output.stderr));
     assert!(value_of(&house, "session.steps_max").contains("50"));
     for list in ["plugin", "tool", "model", "provider", "environment"] {
         let told = house.run(&[list, "list"]).stderr;
-        let line = "is not trusted any more: `.env` changed";
+        let line = "is no longer trusted: `.env` changed";
         assert_eq!(told.matches(line).count(), 1, "{list}: {told}");
     }
 
@@ -99,12 +99,12 @@ fn a_workspace_without_files_for_jaato_is_trusted_for_what_runs_its_code() {
     };
     let before = explain();
     assert!(before.starts_with("ask: "), "{before}");
-    assert!(before.contains("once `jaato trust` trusts it"), "{before}");
+    assert!(before.contains("only after `jaato trust`"), "{before}");
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is trusted: your rules may allow what runs its code (git, cargo, make)
-        jaato reads no file in it; adding one withdraws the trust
+        workspace `$HOUSE/workspace` is trusted: your rules may allow commands that run its code (git, cargo, make)
+        it has no files that jaato reads; if you add one, the trust ends
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     assert!(explain().starts_with("allow: "), "{}", explain());
@@ -134,7 +134,7 @@ fn a_workspace_plugin_needs_both_steps() {
         fixture-echo ($HOUSE/workspace/.jaato/plugins/libfixture_echo.so): its workspace is not trusted
           jaato trust
         --- stderr
-        note: workspace `$HOUSE/workspace` is not trusted, so `.jaato/plugins/libfixture_echo.so` there is not used; `jaato trust` trusts it
+        note: workspace `$HOUSE/workspace` is not trusted, so jaato ignores `.jaato/plugins/libfixture_echo.so`; run `jaato trust` to trust it
     "#]].assert_eq(&list.to_string());
     assert!(
         !house.run(&["tool", "list"]).code(0).stdout.contains("count_words"),
@@ -142,7 +142,7 @@ fn a_workspace_plugin_needs_both_steps() {
     );
     house.run(&COUNT_BYTES).code(2);
 
-    // The second step alone does nothing.
+    // The second step alone has no effect.
     let digest = digest_of(&file);
     let words = ["plugin", "trust", &file.display().to_string(), "--sha256", &digest];
     house.run(&words).silent();
@@ -170,13 +170,10 @@ fn a_workspace_plugin_needs_both_steps() {
     house.run(&words).silent();
     assert_eq!(house.run(&COUNT_BYTES).silent().json(), json!({ "bytes": 3 }));
 
-    // A change of the workspace takes the first step back.
+    // A change of the workspace revokes the first step.
     house.write("workspace/.jaato/config.toml", "");
     let output = house.run(&COUNT_BYTES).code(4);
-    assert!(
-        output.stderr.contains("is not trusted any more: `.jaato/config.toml` was"),
-        "{output}"
-    );
+    assert!(output.stderr.contains("is no longer trusted: `.jaato/config.toml` was"), "{output}");
     let error = "error: tool `count_bytes_echo` of plugin `fixture-echo` cannot be used: its workspace is not trusted\nhint: jaato trust\n";
     assert!(output.stderr.ends_with(error), "{output}");
 }
@@ -192,7 +189,7 @@ fn a_plugin_of_an_untrusted_workspace_never_runs() {
     let file = house.workspace().join(".jaato/plugins/hangs.so");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::copy(fixture("hangs"), &file).unwrap();
-    // Describing it would take its deadline and be told as a failure.
+    // Describing it would take its deadline and be reported as a failure.
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let plugin = &list["plugins"][1];
     assert_eq!(plugin["name"], "fixture-hangs");
@@ -235,14 +232,14 @@ fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
     let output = prompt();
     assert!(!output.stdout.contains("Always rhyme."), "{output}");
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted, so `CLAUDE.md` there is not used; `jaato trust` trusts it
+        note: workspace `$HOUSE/workspace` is not trusted, so jaato ignores `CLAUDE.md`; run `jaato trust` to trust it
     "#]].assert_eq(&house.clean(&output.stderr));
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is trusted with these files as they are:
+        workspace `$HOUSE/workspace` is trusted with the current state of these files:
           CLAUDE.md
-        a change to one of them withdraws the trust; plugins among them are trusted one by one
+        if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     let shown = prompt().stdout;
@@ -252,14 +249,14 @@ fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
     let output = prompt();
     assert!(!output.stdout.contains("Always rhyme."), "{output}");
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted any more: `AGENTS.md` was added; `jaato trust` trusts it as it is
+        note: workspace `$HOUSE/workspace` is no longer trusted: `AGENTS.md` was added; run `jaato trust` to trust it again
     "#]].assert_eq(&house.clean(&output.stderr));
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is trusted with these files as they are:
+        workspace `$HOUSE/workspace` is trusted with the current state of these files:
           AGENTS.md
-        a change to one of them withdraws the trust; plugins among them are trusted one by one
+        if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     let shown = prompt().stdout;
@@ -268,7 +265,7 @@ fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
 
     fs::remove_file(house.workspace().join("AGENTS.md")).unwrap();
     expect![[r#"
-        note: workspace `$HOUSE/workspace` is not trusted any more: `AGENTS.md` was removed, `CLAUDE.md` was added; `jaato trust` trusts it as it is
+        note: workspace `$HOUSE/workspace` is no longer trusted: `AGENTS.md` was removed, `CLAUDE.md` was added; run `jaato trust` to trust it again
     "#]].assert_eq(&house.clean(&prompt().stderr));
 }
 
@@ -282,7 +279,7 @@ fn agents_files_reach_the_prompt_only_when_trusted() {
     assert!(prompt().contains("Always rhyme."));
 }
 
-/// A house whose workspace names one MCP server, and that has the plugin for them.
+/// Returns an installation whose workspace names one MCP server, with the plugin for it.
 fn with_mcp_entry(entry: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));

@@ -1,4 +1,5 @@
-//! What a person types at the terminal: while the model works, over lines, stops and conversations.
+//! Tests the user's input at the terminal while the model works, across lines, stops and
+//! conversations.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,13 +18,13 @@ fn editing(command: Command) -> Command {
     command.variable("TERM", "xterm")
 }
 
-/// A command that says that it runs, and goes on once the file `go` is there.
+/// Returns a command that reports its start, and continues once the file `go` exists.
 fn waits() -> Value {
     let command = ": > runs; while [ ! -e go ]; do sleep 0.01; done; echo SHOWN";
     call("cli_based_tool", json!({ "command": command }))
 }
 
-/// A conversation in which such a command runs, and then the model answers so.
+/// Starts a conversation in which such a command runs, and then the model gives these answers.
 fn at_work(house: &House, answers: &[Value]) -> Option<Running> {
     let mut all = vec![waits()];
     all.extend_from_slice(answers);
@@ -42,7 +43,7 @@ fn history_of(house: &House) -> std::path::PathBuf {
     house.home().join(".local/share/jaato/chat-history")
 }
 
-/// Ends the conversation, and returns what the terminal has shown.
+/// Ends the conversation, and returns the terminal's output.
 fn quits(mut running: Running, house: &House) -> String {
     running.write(b"/quit\r");
     let output = running.wait_with_open_input();
@@ -91,7 +92,7 @@ fn commands_that_read_answer_at_once_and_others_wait_for_the_end_of_the_turn() {
         ("/permissions", "No remembered answers."),
         ("/help", "/attach"),
         ("/model", "queued, waits for the end of this turn: /model"),
-        // What stands behind it does not come before it.
+        // A later command does not overtake it.
         ("after it", "queued, waits for the end of this turn: after it"),
     ] {
         running.write(format!("{line}\r").as_bytes());
@@ -181,7 +182,7 @@ fn esc_stops_the_turn_at_an_empty_and_at_a_begun_draft_and_an_arrow_key_does_not
     running.write(b"next\r");
     running.wait_for_text("half again");
     running.wait_for_text("> ");
-    // The arrow goes to the beginning of the draft; the draft is there after the stop.
+    // The arrow moves to the beginning of the draft, which remains after the stop.
     running.write(b"half\x1b[D\x1b[D\x1b[D\x1b[Dand ");
     running.wait_for_text("> and half");
     running.write(b"\x1b");
@@ -260,7 +261,7 @@ fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
     house.script(&json!({ "answers": [says("one"), says("two")] }));
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
     running.wait_for_text("> ");
-    // Two rows, and a row that nobody is to find.
+    // Two rows, and a row that must not be found.
     running.write(b"the moon\x1b\ris full\r");
     running.wait_for_text("one");
     running.write(b" hidden\r");
@@ -269,7 +270,7 @@ fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
     house.script(&json!({ "answers": [told("prompt", "the moon\nis full", says("again"))] }));
     let mut running = on_terminal(&house, "chat", editing).unwrap();
     running.wait_for_text("> ");
-    // Behind `/quit`.
+    // After `/quit`.
     running.write(b"\x1b[A\x1b[A");
     running.wait_for_text("is full");
     running.write(b"\r");
@@ -291,7 +292,7 @@ fn two_conversations_at_once_lose_no_line_of_each_other() {
     other.wait_for_text("> ");
     let mut expected = Vec::new();
     for number in 0..10 {
-        // Commands that are none: they are answered here, and kept like any line; both at once.
+        // Unknown commands are answered locally and stored like any line, in both at once.
         let both = [(&mut one, "one"), (&mut other, "other")].map(|(running, name)| {
             let line = format!("/no-{name}-{number}");
             running.write(format!("{line}\r").as_bytes());
@@ -358,13 +359,13 @@ fn a_long_paste_is_a_label_in_the_draft_and_is_sent_whole() {
     let paste = format!("\x1b[200~{}\x1b[201~", lines.join("\r"));
     running.write(paste.as_bytes());
     running.wait_for_text("> [pasted 200 lines]");
-    // Backspace deletes the label whole.
+    // Backspace deletes the whole label.
     running.write(b"\x7fsee ");
     running.write(paste.as_bytes());
     running.wait_for_text("> see [pasted 200 lines]");
     running.write(b", please\r");
     running.wait_for_text("seen");
-    // A short one stays as it is.
+    // A short paste stays unchanged.
     running.write(b"\x1b[200~two\rlines\x1b[201~");
     running.wait_for_text("lines");
     running.write(b"\r");
@@ -404,7 +405,7 @@ fn a_message_that_begins_with_a_path_says_how_to_send_it_and_comes_back() {
     running.wait_for_text("there is no command `etc/hosts`");
     running.wait_for_text("`//` sends a line that begins with a slash");
     running.wait_for_text("> ");
-    // Up, to its beginning, and one slash more.
+    // Up, then to the beginning, and one more slash.
     running.write(b"\x1b[A\x01/\r");
     running.wait_for_text("names");
     quits(running, &house);

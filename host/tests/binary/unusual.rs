@@ -1,5 +1,5 @@
-//! Plugins that ask more of the host than others, in whole sessions: a hundred
-//! tools and much output, a gc with a state, a provider of thoughts and images.
+//! Tests plugins with unusual demands on the host, in whole sessions: a hundred tools and much
+//! output, a gc with a state, a provider of thoughts and images.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-/// The check of a file without its first lines, which are the same for each.
+/// Returns the check of a file without its first lines, which are the same for each.
 #[track_caller]
 fn checked(name: &str) -> String {
     let Some(house) = House::new() else { return String::new() };
@@ -39,7 +39,7 @@ fn a_hundred_tools_are_found_on_demand_and_much_output_is_kept_whole() {
     house.ship(&fixture("many"));
     let said = json!({ "tool_result": "\"name\":\"Say42\",\"text\":\"moon\",\"calls\":1" });
     let streamed = json!({ "tool_result": "\"shown\":20000" });
-    // Of a hundred tools one stands in the request; a call finds each of the others.
+    // Of a hundred tools, the request has one. A call finds each of the others.
     let first =
         json!({ "tools": ["get_environment", "stream_lines", "list_tools", "get_tool_schemas"] });
     house.script(&json!({ "answers": [
@@ -56,8 +56,8 @@ fn a_hundred_tools_are_found_on_demand_and_much_output_is_kept_whole() {
     house.nothing_lives();
 }
 
-/// An answer to a request of so many messages that holds this in its first message, and the tokens
-/// so far.
+/// Returns an answer to a request with this many messages and this text in its first message, and
+/// the tokens so far.
 fn says(text: &str, messages: usize, tokens: u64) -> Value {
     json!({
         "expect": { "messages": messages },

@@ -1,5 +1,4 @@
-//! Where nothing can be written: a full disk, a closed output, a file that may not grow, a terminal
-//! that stands still.
+//! Tests failed writes: a full disk, a closed output, a file at its size limit, a stopped terminal.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -15,7 +14,7 @@ fn says(text: &str) -> serde_json::Value {
     json!({ "answers": [{ "steps": [{ "text": text }] }], "repeat_last": true })
 }
 
-/// Runs a line of the shell in which `$JAATO` is the binary.
+/// Runs a shell line in which `$JAATO` is the binary.
 fn line(house: &House, line: &str) -> Output {
     let command = Command::program(house, "sh", &["-c", line]);
     command.variable("JAATO", house.binary()).input("hello\n").run()
@@ -91,7 +90,7 @@ fn a_pipe_that_nobody_reads_ends_lists_quietly() {
     assert_eq!(output.stderr, "", "{output}");
 }
 
-/// The most memory that a process has had, in KiB.
+/// Returns a process's peak memory, in KiB.
 fn memory_kib(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -104,7 +103,7 @@ fn errors_that_nobody_reads_cost_a_bound_of_memory_and_ctrl_c_still_ends_it() {
     let house = house!(ships "probe");
     let marker = house.workspace().join("marker");
     let call = |name: &str, arguments| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
-    // A mebibyte a call: a plugin that emits for longer than 100 ms in one poll is disabled.
+    // One MiB per call, because a plugin that emits for longer than 100 ms in one poll is disabled.
     let (pieces, bytes) = (16, 64 * 1024);
     let mut answers: Vec<_> = (0..FLOOD_BYTES / (pieces * bytes))
         .map(|_| call("emit", json!({ "pieces": pieces, "bytes": bytes })))

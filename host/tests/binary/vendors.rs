@@ -1,5 +1,5 @@
-//! What the tests against strict fakes of vendors share: a server on loopback that answers as the
-//! vendor does, and the plugin that asks it.
+//! Shared by tests with strict fakes of vendors: a server on loopback that answers like the vendor,
+//! and the plugin that uses it.
 
 use jaato_vendors as vendors;
 
@@ -10,7 +10,7 @@ pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x
     \xc4\x89\0\0\0\rIDATx\xdac\xf8\xcf\xc0\xf0\x1f\0\x05\0\x01\xff\x56\xc7\x2f\r\0\0\0\0IEND\xae\
     \x42\x60\x82";
 
-/// A server that answers as a vendor does.
+/// Starts a server that answers like a vendor.
 pub fn serve(
     vendor: impl Fn(&vendors::Asked) -> vendors::Answered + Send + Sync + 'static,
 ) -> Server {

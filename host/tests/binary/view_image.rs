@@ -1,4 +1,4 @@
-//! `viewImage`: offered where the model looks at images, and what it shows.
+//! Tests `viewImage`: offered if the model accepts images, and its results.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::vendors::PNG;
 
 const RUN: [&str; 5] = ["run", "--model", "openai/test", "--output", "json"];
 
-/// Adds the tool and the environment whose files it reads.
+/// Adds the tool and the environment with its files.
 fn furnish_all(house: &House) {
     furnish(house);
     let Some(built) = fixtures::house() else { return };
@@ -31,7 +31,7 @@ fn looked_up() -> Answer {
     Answer::calls(&[("get_tool_schemas", json!({ "names": ["viewImage"] }))])
 }
 
-/// Runs a task; gives the requests and what the calls gave.
+/// Runs a task. Returns the requests and the results of the calls.
 #[track_caller]
 fn run(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
     let words: Vec<&str> = RUN.iter().copied().chain(["look"]).collect();
@@ -65,7 +65,7 @@ fn a_model_that_looks_at_none_is_not_offered_it_and_told_why() {
     );
     let (requests, results) = run(&house, &server);
     let error = &results[1]["result"]["error"];
-    let why = "the tool `viewImage` is not available: where the model looks at images";
+    let why = "the tool `viewImage` is not available: with a model that accepts images";
     assert_eq!(error["message"], why, "{results:#?}");
     let tools = requests[2]["tools"].to_string();
     assert!(!tools.contains("viewImage"), "{tools}");
@@ -83,7 +83,7 @@ fn what_is_no_image_is_refused_at_once() {
     let made = Command::new("mkfifo").arg(workspace.join("pipe.png")).status().unwrap();
     assert!(made.success());
     let paths = [
-        ("words.png", "invalid_arguments", "its content is that of no PNG, JPEG, GIF or WebP"),
+        ("words.png", "invalid_arguments", "its content is not PNG, JPEG, GIF or WebP"),
         ("huge.png", "limit_reached", "1024.0 MB > 10 MB"),
         ("pipe.png", "invalid_arguments", "neither a file nor a folder"),
         (".", "invalid_arguments", "it is a folder"),

@@ -1,11 +1,12 @@
-//! On terminals of 40, 80 and 100 columns tables and answers fit; piped they are what scripts read.
+//! Tests that tables and answers fit on terminals of 40, 80 and 100 columns, and that scripts can
+//! read piped output.
 
 use serde_json::json;
 
 use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::terminal::shell_on_terminal;
 
-/// What a terminal of so many columns shows of a command, line by line.
+/// Returns a command's output on a terminal with this many columns, line by line.
 fn shown(house: &House, columns: usize, words: &str) -> Option<Vec<String>> {
     let binary = house.binary();
     let line = format!("stty -echo rows 24 cols {columns}; exec '{}' {words}", binary.display());
@@ -22,7 +23,7 @@ fn fits(lines: &[String], columns: usize) {
     }
 }
 
-/// A house with a plugin of six columns, of which the last is long.
+/// Returns an installation with a plugin whose table has six columns, the last of them long.
 fn house() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("probe"));

@@ -1,4 +1,4 @@
-//! What reaches a conversation that is idle, and tasks that nobody waits for.
+//! Tests notifications to an idle conversation, and tasks that no one waits for.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use crate::support::command::Running;
 use crate::support::{Command, House, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
-/// A call that starts a task that notifies once the file `go` is there, leaves the file `told`, and
-/// ends once the file `end` is there.
+/// Returns a call that starts a task. The task sends a notification once the file `go` exists,
+/// writes the file `told`, and ends once the file `end` exists.
 fn starts(house: &House) -> Value {
     let [after, marks, until] =
         ["go", "told", "end"].map(|file| house.path().join(file).display().to_string());
@@ -21,7 +21,7 @@ fn starts(house: &House) -> Value {
     call("call_other", json!({ "name": "tell_model", "arguments": arguments, "detached": true }))
 }
 
-/// The answers of a model that starts the task, is told that, and hears of the tea.
+/// Returns the answers of a model that starts the task, gets its result, and then hears of the tea.
 fn tea(house: &House, more: &[Value]) {
     let mut answers =
         vec![starts(house), told("tool_result", "\"task_id\":\"task_1\"", says("I will tell you"))];
@@ -82,7 +82,7 @@ fn while_a_person_types_a_wake_waits_and_joins_what_they_send() {
     running.wait_for_text("is it re");
     house.write("go", "");
     wait_for_file(&house.path().join("told"));
-    // What is told stands above the line, which is drawn again.
+    // The notification is above the input line, which is drawn again.
     running.wait_for_text("the tea is ready");
     running.wait_for_text("> is it re");
     running.write(b"ady?\r");
@@ -117,7 +117,7 @@ fn a_woken_turn_asks_on_the_whole_terminal() {
 fn a_task_asks_while_the_conversation_is_idle() {
     let Some(house) = with_talks() else { return };
     house.ship(&fixture("probe"));
-    // The task calls a tool that is asked about, while nobody types.
+    // The task calls a tool that needs a prompt, while no user types.
     let count = json!({ "name": "count", "arguments": {} });
     let inner = json!({ "name": "call_other", "arguments": count, "detached": true });
     house.script(&json!({ "answers": [
@@ -147,7 +147,7 @@ fn what_a_task_shows_stands_above_the_prompt() {
         says("started"),
     ] }));
     let Some(mut running) = on_terminal(&house, "chat --yes go", editing) else { return };
-    // The end of the turn: the row of progress has a prompt, too.
+    // The end of the turn, because the progress row has a prompt too.
     running.wait_for_text("/tasks lists and stops");
     house.write("go", "");
     running.wait_for_text("half a line");
@@ -155,7 +155,7 @@ fn what_a_task_shows_stands_above_the_prompt() {
     let output = running.wait_with_open_input().code(0);
     let shown = output.stdout;
     let line = shown.rfind("half a line").unwrap();
-    // The prompt begins a row of its own.
+    // The prompt begins on its own row.
     assert!(shown[line..].contains("\n\u{1b}[?2004h> "), "{shown:?}");
     house.nothing_lives();
 }
@@ -170,7 +170,7 @@ fn ctrl_z_at_an_idle_prompt_stops_jaato_and_the_prompt_comes_back_with_it() {
     running.wait_for_text("> ");
     running.write(b"\x1a");
     running.wait_for_text("has stopped");
-    // The editor may have drawn its prompt again before the process stood still.
+    // The editor may have drawn its prompt again before the process stopped.
     running.write(b"hi\r");
     running.wait_for_text("hello again");
     running.wait_for_text("> ");
@@ -188,7 +188,7 @@ fn what_is_pasted_at_an_idle_prompt_is_one_line_until_it_is_sent() {
     ] }));
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
     running.wait_for_text("> ");
-    // As terminals do it, once they were told to.
+    // As terminals do if bracketed paste is enabled.
     running.write(b"\x1b[200~one\rtwo\rthree\x1b[201~");
     running.wait_for_text("three");
     running.write(b" and four\r");
@@ -276,7 +276,7 @@ fn calls_and_commands_end_their_tasks() {
     let file = house.path().join("never").display().to_string();
     let inner = json!({ "text": "x", "after": file });
     let arguments = json!({ "name": "tell_model", "arguments": inner, "detached": true });
-    // What the call calls in turn is asked about.
+    // The call's own inner call needs a prompt.
     let words = format!("call call_other '{arguments}'");
     let Some(mut running) = on_terminal(&house, &words, editing) else { return };
     running.wait_for_question();

@@ -1,5 +1,5 @@
-//! Tools for work, as a person at a terminal meets them: a plan that is agreed to and worked
-//! through, a question, a program in the background, an exact sum.
+//! Tests tools for work at a user's terminal: a plan is agreed to and executed, a question, a
+//! program in the background, an exact sum.
 
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ fn a_plan_is_agreed_to_and_worked_through_with_a_question_and_a_task() {
     ask_about_reading(&house);
     house.script(&script());
     let Some(mut running) = on_terminal(&house, "run 'make a page'", plain) else { return };
-    // The plan stands in the question.
+    // The prompt shows the plan.
     running.wait_for_text("1. ask");
     running.wait_for_question();
     running.write(b"y\n");
@@ -93,7 +93,7 @@ fn a_plan_is_agreed_to_and_worked_through_with_a_question_and_a_task() {
     running.wait_for_question();
     running.write(b"Moons\n");
     running.wait_for_text("[x] ask: blue");
-    // Asked about under the name of what runs.
+    // The prompt shows the program's name.
     running.wait_for_text("echo ready; sleep 300");
     running.wait_for_question();
     running.write(b"y\n");
@@ -117,7 +117,7 @@ fn without_a_user_a_plan_starts_with_a_note_and_a_question_is_answered_at_once()
             }))],
         },
         {
-            "expect": { "tool_result": "Nobody can answer" },
+            "expect": { "tool_result": "No one can answer" },
             "steps": [{ "text": "I shall do it in blue." }],
         },
     ] }));

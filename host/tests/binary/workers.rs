@@ -1,4 +1,5 @@
-//! Plugins in workers: whatever kills one costs the call, and the session goes on.
+//! Tests plugins in workers: whatever kills a worker fails only the call, and the session
+//! continues.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,8 @@ fn tally() -> Value {
     call("tally_of_hostile", json!({}))
 }
 
-/// A house whose model makes these calls, one an answer; each result must hold its text. Then it is
-/// done.
+/// Returns an installation whose model makes these calls, one per answer, and then finishes. Each
+/// result must contain its text.
 fn house_of(calls: &[(Value, &str)]) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("hostile"));
@@ -34,7 +35,8 @@ fn house_of(calls: &[(Value, &str)]) -> Option<House> {
     Some(house)
 }
 
-/// Dies so; the model is told how, and the next call has a fresh worker that knows what was saved.
+/// Kills the worker in this way. The model gets the reason, and the next call has a fresh worker
+/// with the saved state.
 #[track_caller]
 fn survives(how: &str, told: &str) {
     let Some(house) =
@@ -84,13 +86,13 @@ fn a_death_in_the_middle_of_a_message_costs_the_call() {
 
 #[test]
 fn half_a_message_costs_no_later_call() {
-    survives("half", "sent what is no message: only ");
+    survives("half", "sent an invalid message: only ");
 }
 
 #[test]
 fn a_worker_that_sends_nonsense_is_ended() {
-    survives("huge", "sent what is no message: a message of 2147483647 bytes");
-    survives("nonsense", "sent what is no message");
+    survives("huge", "sent an invalid message: a message of 2147483647 bytes");
+    survives("nonsense", "sent an invalid message");
 }
 
 #[test]
@@ -102,14 +104,14 @@ fn five_deaths_are_enough() {
         (die("abort"), abort),
         (die("abort"), abort),
         (die("abort"), abort),
-        (tally(), "its worker died 5 times"),
-        (tally(), "`/plugin reload fixture-hostile` in a conversation begins it anew"),
+        (tally(), "its worker crashed 5 times"),
+        (tally(), "`/plugin reload fixture-hostile` restarts it in a conversation"),
     ]) else {
         return;
     };
     let start = Instant::now();
     house.run(&["run", "--yes", "go"]).code(1);
-    // It waited before each worker but the first two: 100, 200 and 400 ms.
+    // It waited before each worker except the first two: 100, 200 and 400 ms.
     assert!(start.elapsed() >= Duration::from_millis(700), "{:?}", start.elapsed());
 }
 
@@ -222,7 +224,7 @@ fn a_plugin_that_a_person_isolates_runs_in_a_worker() {
     assert_eq!(output.json()["text"], "hello");
 }
 
-/// The fixture's bytes as a plugin of another name, with tools of other names.
+/// Returns the fixture's bytes under another plugin name, with other tool names.
 fn renamed(letter: char) -> Vec<u8> {
     let mut bytes = std::fs::read(fixture("hostile")).unwrap();
     for (name, count_min) in [("fixture-hostile", 1), ("_of_hostile", 3)] {
@@ -255,8 +257,8 @@ fn one_session_outlives_every_way_to_die_and_answers_a_last_question() {
         ("hog", "was ended by signal 6"),
         ("large", "limit_reached"),
         ("torn", "was ended by signal 6"),
-        ("huge", "sent what is no message"),
-        ("nonsense", "sent what is no message"),
+        ("huge", "sent an invalid message"),
+        ("nonsense", "sent an invalid message"),
         ("garbage", "printed"),
     ];
     let (mut answers, mut expect) = (Vec::new(), json!({}));

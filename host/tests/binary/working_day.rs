@@ -1,5 +1,5 @@
-//! A day with every tool for work: a skill is used, a plan agreed to, a question asked, a fact
-//! kept, a server started and talked past; another session finds the fact.
+//! Tests a day with every tool for work: a skill is used, a plan is agreed to, a question is
+//! answered, a fact is stored, and a server runs in the background. Another session finds the fact.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const TOOLS: [&str; 5] =
 const SKILL: &str = "---\nname: publish\ndescription: Use when a page goes out.\n---\n\
     Ask for the colour. Serve the page. Note what was chosen.\n";
 
-/// A server that says where it listens, and what it was asked for.
+/// A server that reports that it listens, and its requests.
 const SERVER: &str = "echo listening; while [ ! -e asked ]; do sleep 0.1; done; echo GET /; \
     touch answered; sleep 300";
 
@@ -45,7 +45,7 @@ fn read_on(offset: u64) -> Value {
     )
 }
 
-/// The first session: two messages of the person.
+/// Returns the first session, with two messages of the user.
 fn first_day() -> Value {
     let questions = json!([{ "text": "Which colour?", "choices": ["red", "blue"] }]);
     let step = |id: &str, result: &str| {
@@ -89,7 +89,7 @@ fn first_day() -> Value {
     ] })
 }
 
-/// The second session, which knows nothing of the first but what was kept.
+/// Returns the second session, which knows only what the first one stored.
 fn second_day() -> Value {
     json!({ "answers": [
         {

@@ -1,5 +1,5 @@
-//! What a workspace may say and hold: bounded where it is trusted, and a nuisance to nobody where
-//! it is not.
+//! Tests limits on a workspace's settings and files: a trusted one is restricted, and an untrusted
+//! one does no harm.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,7 +17,7 @@ fn trust(house: &House) {
     house.run(&["trust"]).code(0);
 }
 
-/// What is told of the workspace's values that do not count.
+/// Returns the reported workspace values that have no effect.
 fn not_used(output: &Output) -> Vec<String> {
     let lines = output.stderr.lines().filter(|line| line.contains("is not used"));
     lines.map(|line| line.split(['`']).nth(1).unwrap().to_owned()).collect()
@@ -50,7 +50,7 @@ fn a_prompt_file_of_a_workspace_lies_inside_of_it() {
         let output = shown(refused).code(3);
         assert!(output.stderr.contains("cannot use prompt file `"), "{refused}: {output}");
     }
-    // A variable of the workspace is no other way.
+    // A variable of the workspace is no way around this.
     fs::remove_file(house.workspace().join(".jaato/config.toml")).unwrap();
     house.write("workspace/.env", &format!("JAATO_PROMPT_FILE={secret}\n"));
     trust(&house);
@@ -58,11 +58,11 @@ fn a_prompt_file_of_a_workspace_lies_inside_of_it() {
     assert_eq!(not_used(&output), ["JAATO_PROMPT_FILE"]);
     assert!(!output.stdout.contains("the key"));
 
-    // The person names what they like, but nothing that is waited for.
+    // The user may name any file, but jaato waits for none.
     fs::remove_file(house.workspace().join(".env")).unwrap();
     house.configure_more("[prompt]\nfile = \"/dev/zero\"\n");
     let output = house.run(&["run", "--show-prompt", "hello"]).code(3);
-    assert!(output.stderr.contains("it is no regular file"), "{output}");
+    assert!(output.stderr.contains("it is not a regular file"), "{output}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_workspace_chooses_no_shell_and_no_folders() {
     assert_eq!(told, ["allowed_paths", "shell"], "{output}");
     assert!(output.stderr.contains("workspace/.jaato/config.toml:2)"), "{output}");
 
-    // The person's own value counts instead, and their own file may say all of it.
+    // The user's own value applies instead, and their own file may set all of them.
     house.configure(&format!("[plugins.tool-cli]\nshell = \"{}\"\n", evil.display()));
     let output = house.run(&["call", "cli_based_tool", &shell("echo honest")]).code(0);
     assert!(output.stdout.contains("evil"), "{output}");
@@ -118,10 +118,10 @@ fn a_workspace_makes_nothing_looser() {
     ];
     let expected: Vec<_> = keys.into_iter().chain(variables).map(str::to_owned).collect();
     assert_eq!(not_used(&output), expected, "{output}");
-    // Nobody else chose an environment.
+    // Nothing else chose an environment.
     assert!(output.stdout.contains("environment = \"docker\""), "{output}");
 
-    // Stricter it may be.
+    // A workspace may be stricter.
     house.configure("");
     fs::remove_file(house.workspace().join(".env")).unwrap();
     house.write(
@@ -159,7 +159,7 @@ fn plugins_that_trust_does_not_cover_are_not_found() {
     fs::copy(fixture("echo"), plugins.join("echo.so")).unwrap();
     trust(&house);
     assert!(tools().stdout.contains("count_bytes_echo"));
-    // What runs is a copy that nobody else can write to, of exactly that content.
+    // The running file is a copy with exactly that content, which no other user can write.
     let copies = fs::read_dir(house.cache().join("workspace-plugins")).unwrap();
     let copies: Vec<_> = copies.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(copies.len(), 1);
@@ -206,7 +206,7 @@ fn what_a_stranger_puts_below_jaato_keeps_nobody_from_working() {
             let output = command.run().code(0);
             assert!(output.stdout.contains("get_environment"), "{name}: {output}");
             assert!(output.stderr.contains("is not trusted"), "{name}: {output}");
-            // So that it can be taken away again.
+            // So that it can be removed again.
             if folder.join("closed").exists() {
                 set_mode(&folder.join("closed"), 0o700);
             }
@@ -217,7 +217,7 @@ fn what_a_stranger_puts_below_jaato_keeps_nobody_from_working() {
 #[test]
 fn a_file_full_of_holes_costs_neither_time_nor_memory() {
     let house = house!();
-    // A plugin whose table of sections goes on behind its end: gigabytes of it would be read into
+    // A plugin whose section table continues after its end. Gigabytes of it would be read into
     // memory.
     let mut elf = fs::read(fixture("echo")).unwrap();
     let number = |at: usize, bytes: usize| {
@@ -228,7 +228,7 @@ fn a_file_full_of_holes_costs_neither_time_nor_memory() {
     let (table, count) = (number(40, 8), number(60, 2));
     let mut sections = elf[table..table + count * 64].to_vec();
     let many = 2_000_000_usize;
-    // So many that the number stands in the first section.
+    // So many that their number is stored in the first section.
     sections[32..40].copy_from_slice(&(many as u64).to_le_bytes());
     elf[60..62].copy_from_slice(&[0, 0]);
     elf.resize(elf.len().next_multiple_of(64), 0);
@@ -256,7 +256,7 @@ fn a_file_full_of_holes_costs_neither_time_nor_memory() {
 const BEGIN: &str = "<!-- plugins' settings: made from the plugins, do not edit -->\n";
 const END: &str = "<!-- end of plugins' settings -->";
 
-/// Each setting of each plugin that ships, and whether a trusted workspace may give it.
+/// Lists each setting of each shipped plugin, and whether a trusted workspace may set it.
 fn settings_as_markdown(house: &House) -> String {
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let mut table = String::from("| plugin | setting | a trusted workspace |\n|---|---|---|\n");
@@ -265,7 +265,7 @@ fn settings_as_markdown(house: &House) -> String {
         let schema = &plugin["description"]["config_schema"];
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let may = if property["x-jaato-workspace"] == Value::Bool(true) {
-                "may say it"
+                "may set it"
             } else {
                 "may not"
             };

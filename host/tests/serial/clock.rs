@@ -1,4 +1,4 @@
-//! What ends because time goes by: only a clock that goes on by itself can be outlasted.
+//! Tests timeouts that need a real clock.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::openai;
 use crate::support::server::{Answer, Gate, Server, Step, choices, end};
 use crate::support::shells::{Calls, furnish_with, output, reason};
 
-/// Only a clock that goes on by itself can be outlasted: this one test waits for the real one.
+/// Needs a clock that advances on its own, so this one test waits for the real one.
 #[test]
 fn an_answer_that_came_while_jaato_was_stopped_is_read() {
     const IDLE: Duration = Duration::from_millis(1_500);
@@ -77,6 +77,6 @@ fn a_session_lives_no_longer_than_it_may_even_if_it_is_used() {
     let ended = calls.call("shell_read", &read);
     assert_eq!((reason(&ended), &ended["is_alive"]), ("exit", &json!(false)));
     let gone = calls.refused("shell_read", &json!({ "session_id": session }));
-    assert!(gone["message"].as_str().unwrap().contains("the longest that a session lives"));
+    assert!(gone["message"].as_str().unwrap().contains("the maximum lifetime of a session"));
     calls.end(&house);
 }

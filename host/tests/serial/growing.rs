@@ -1,4 +1,4 @@
-//! A file that grows while it is searched.
+//! Tests a file that grows during a search.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ fn a_file_that_grows_is_searched_as_far_as_it_was() {
         scope.spawn(|| {
             let mut log = File::options().append(true).open(&path).unwrap();
             let lines = "moon\n".repeat(1000);
-            // As fast as it can, to a bound that a search does not reach.
+            // As fast as possible, up to a limit that a search does not reach.
             for _ in 0..20_000 {
                 if is_over.load(Relaxed) {
                     break;

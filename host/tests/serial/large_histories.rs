@@ -1,4 +1,4 @@
-//! Histories that are larger than a frame: through the host to a provider in its process and in a
+//! Tests histories larger than a frame: through the host to a provider in its process and in a
 //! worker, and on to a server over a socket.
 
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::support::embedded::setup_with;
 use crate::support::openai::furnish;
 use crate::support::server::{Answer, Server};
 
-/// Sees what happens, and keeps none of it.
+/// Discards all events.
 struct Unseen;
 
 impl EventSink for Unseen {
     fn event(&self, _envelope: Envelope) {}
 }
 
-/// Says two things of so many bytes to a server, and returns how much it was sent each time.
+/// Sends two messages of this size to a server, and returns the sizes of the requests.
 fn talk(house: &House, server: &Server, prompt_bytes: usize) -> Vec<usize> {
     let variables = [("OPENAI_BASE_URL", server.base_url()), ("OPENAI_API_KEY", "sk-0".into())];
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -45,7 +45,7 @@ fn talk(house: &House, server: &Server, prompt_bytes: usize) -> Vec<usize> {
 
 #[test]
 fn a_history_of_50_mb_reaches_a_server_whole() {
-    // In a worker it is enough to be more than a frame.
+    // In a worker, exceeding one frame is enough.
     let places = [(25_000_000, ""), (5_000_000, "[plugins]\nisolated = [\"*\"]\n")];
     for (prompt_bytes, isolated) in places {
         let house = house!(furnish);

@@ -1,5 +1,5 @@
-//! Tests of the real binary that go by the clock or load the machine: one after the other, with
-//! nothing beside them.
+//! Tests of the real binary that depend on the clock or load the machine. They run one after the
+//! other, with no other tests at the same time.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,11 +1,11 @@
-//! Sessions where the environment has no terminals: pipes, and the model is told what does not work
-//! on them.
+//! Tests sessions in environments without terminals: they use pipes, and the model learns what does
+//! not work on them.
 
 use serde_json::json;
 
 use crate::support::shells::{Calls, is_there, output, reason, with_environment};
 
-/// Environments without terminals: one runs programs itself, of one the host runs them.
+/// Environments without terminals: one runs programs itself, and the host runs them for the other.
 const ENVIRONMENTS: [&str; 2] = ["pipes", "prepares"];
 
 #[test]
@@ -25,7 +25,7 @@ fn a_program_on_pipes_is_driven_in(environment: &str) {
         assert!(limits.contains(limit), "{limits}");
     }
     let answer = calls.input(&session, "import sys; print(sys.stdin.isatty(), 'x')\n");
-    // Prompts and results come on two pipes, whose order nobody knows.
+    // Prompts and results come through two pipes, whose order is unknown.
     assert!(output(&answer).contains("False x\n") && output(&answer).contains(">>> "), "{answer}");
     assert_eq!(reason(&answer), "silence");
     assert_eq!(calls.call("shell_list", &json!({}))["backend"], "pipes");

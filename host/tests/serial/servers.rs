@@ -1,5 +1,5 @@
-//! Programs that speak to a server on loopback: `ssh`, `psql`; and `sudo`, behind which another
-//! user works.
+//! Tests programs that use a server on loopback (`ssh`, `psql`), and `sudo`, which runs programs as
+//! another user.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use tempfile::TempDir;
 use crate::support::shells::{Calls, furnish, is_there, output, reason};
 use crate::support::{is_root, skip};
 
-/// How often a server that begins is looked at.
+/// Number of attempts to reach a starting server.
 const LOOKS: usize = 200;
 
-/// A server that ends with the test, and its folder: not the house's, whose processes are looked
-/// for.
+/// A server that ends with the test, and its folder. The folder is not the installation's, whose
+/// processes must end.
 struct Server(Child, #[expect(dead_code, reason = "goes with the server")] TempDir);
 
 impl Drop for Server {
@@ -39,7 +39,7 @@ fn wait_until_it_listens(port: u16) {
     panic!("nothing listens on {port}");
 }
 
-/// Makes a key without a password.
+/// Creates a key without a password.
 fn key(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let made = Program::new("ssh-keygen")
@@ -50,7 +50,7 @@ fn key(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Starts a server that lets in whoever has the key; root alone can.
+/// Starts a server that accepts this key, which only root can do.
 fn sshd() -> Option<(Server, String)> {
     let sshd = PathBuf::from("/usr/sbin/sshd");
     if !is_root() || !sshd.is_file() {
@@ -110,7 +110,7 @@ fn behind_ssh_marks_tell_what_silence_cannot() {
         }
         let failed = calls.input(&session, "sh -c 'exit 7'\n");
         assert_eq!(failed["command_exit_code"], 7, "{failed}");
-        // A stranger's mark is none of ours.
+        // A forged mark is ignored.
         let forged = calls.input(
             &session,
             "printf '\\033]133;D;0\\007\\033]133;B\\007'; sleep 0.7; echo af''ter\n",
@@ -122,7 +122,7 @@ fn behind_ssh_marks_tell_what_silence_cannot() {
     }
 }
 
-/// Starts a server of a user of its own, which postgres insists on.
+/// Starts a server as its own user, which postgres requires.
 fn postgres() -> Option<(Server, String)> {
     let folder =
         std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().next()?.path().join("bin");
@@ -174,7 +174,7 @@ fn psql() {
     let Some((_server, psql)) = postgres() else { return };
     let mut calls = Calls::of(&house);
     let mut session = String::new();
-    // The server listens before it lets anybody in.
+    // The server listens before it accepts users.
     for _ in 0..LOOKS {
         let (id, spawned) = calls.spawn(&psql);
         session = id;
@@ -195,7 +195,7 @@ fn psql() {
             ("moon\n", "postgres=# "),
         ],
     );
-    // A password is the person's to type.
+    // Only the user may type a password.
     let asked = calls.input(&session, "\\password moon\n");
     assert_eq!(asked["expects"], "hidden_line", "{asked}");
     let input = json!({ "session_id": session, "input": "secret\n" });

@@ -1,5 +1,5 @@
-//! Plugins that take from the host what is not theirs: its exit code, its signals, its output, its
-//! threads, its connections, its log. Inside as in a worker, it costs them and nobody else.
+//! Tests plugins that interfere with the host's exit code, signals, output, threads, connections or
+//! log. Inside the host and in a worker, only the plugin is affected.
 
 use std::fs;
 use std::thread::sleep;
@@ -12,10 +12,10 @@ use crate::support::command::LOOK_AGAIN;
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, Output, fixture};
 
-/// Bytes that the log may have: its bound, and what is written between two looks.
+/// Maximum size of the log: its limit, and what is written between two checks.
 const LOG_BYTES_MAX: u64 = 5 * 1024 * 1024;
 
-/// Requests of one plugin that may be going on.
+/// Maximum number of one plugin's running requests.
 const REQUESTS_MAX: usize = 64;
 
 fn call(what: &str) -> Value {
@@ -27,7 +27,7 @@ fn do_it(house: &House, what: &str) -> Output {
     house.run(&["call", "do_of_unruly", &json!({ "what": what }).to_string()])
 }
 
-/// Makes a house with the plugin, inside and in a worker.
+/// Tests with the plugin inside the host and in a worker.
 #[track_caller]
 fn both_ways(work: impl Fn(&House)) {
     for isolated in ["", "[plugins]\nisolated = [\"fixture-unruly\"]\n"] {
@@ -94,7 +94,7 @@ fn a_plugin_inside_that_takes_the_signals_away_keeps_no_person_from_stopping_it(
         let running = house.command(&["run", "--yes", "go"]).no_input().start();
         running.wait_for_error("has taken the signals");
         let status = format!("/proc/{}/stat", running.id());
-        // What a person does: once more, until it stops.
+        // Like a user: send it again until the program stops.
         while !fs::read_to_string(&status).unwrap_or_default().contains(") Z ") {
             running.signal(signal);
             sleep(LOOK_AGAIN);
@@ -143,7 +143,7 @@ fn a_storm_of_requests_is_bounded_and_others_go_on() {
         let storm = &answers[0]["result"];
         let going_on = storm["going_on"].as_u64().unwrap();
         assert!(going_on > 0 && going_on <= REQUESTS_MAX as u64, "{output}");
-        // A few more may have begun before, and ended as the server wanted.
+        // A few more requests may have started before and ended normally.
         assert!(storm["limited"].as_u64().unwrap() > 2000 - 4 * REQUESTS_MAX as u64, "{output}");
         assert!(answers[1..].iter().all(|answer| answer.get("result").is_some()), "{output}");
     });
@@ -197,7 +197,7 @@ fn a_worker_that_was_stopped_goes_on_with_the_next_answer_that_is_missing() {
     house.configure("[plugins]\nisolated = [\"fixture-unruly\"]\n");
     let output = do_it(&house, "stop").code(0);
     assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
-    house.wait_for_log("the worker of plugin `fixture-unruly` was stopped: it was made to go on");
+    house.wait_for_log("the stopped worker of plugin `fixture-unruly` was resumed");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_command_cannot_trust_by_another_name_without_variables_or_parents() {
     let output = house.run(&["run", "--yes", "go"]);
     let said =
         format!("{output}{}", fs::read_to_string(house.path().join("told")).unwrap_or_default());
-    assert!(said.contains("only a person can trust"), "{said}");
+    assert!(said.contains("only a user can trust"), "{said}");
     assert!(!house.home().join(".local/share/jaato/trust.json").exists(), "{said}");
     house.nothing_lives();
 }

@@ -7,12 +7,12 @@ pub fn call(name: &str, arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
 }
 
-/// Says a text.
+/// Returns a text.
 pub fn says(text: &str) -> Value {
     json!({ "steps": [{ "text": text }] })
 }
 
-/// An answer to a request that must hold something: what of it, and what there.
+/// Returns an answer with an expectation: which part of the request must contain which text.
 pub fn told(what: &str, wanted: &str, then: Value) -> Value {
     let mut answer = then;
     answer["expect"] = json!({ what: wanted });

@@ -1,10 +1,10 @@
-//! A house whose model runs commands.
+//! An installation whose model runs commands.
 
 use serde_json::{Value, json};
 
 use super::{House, fixtures, library_name};
 
-/// A house with the tool in it.
+/// Returns an installation with the tool.
 pub fn with_cli() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -13,19 +13,19 @@ pub fn with_cli() -> Option<House> {
     Some(house)
 }
 
-/// The same house, which asks about commands that only read.
+/// Returns the same installation, but with prompts for read-only commands.
 pub fn with_cli_that_asks() -> Option<House> {
     let house = with_cli()?;
     ask_about_reading(&house);
     Some(house)
 }
 
-/// Switches the shipped rules off: `echo` and `date` are asked about.
+/// Disables the shipped rules, so that `echo` and `date` need a prompt.
 pub fn ask_about_reading(house: &House) {
     house.write("home/.config/jaato/permissions.toml", "version = 1\nshipped_rules = false\n");
 }
 
-/// Makes that house, or leaves the test out.
+/// Returns that installation, or skips the test.
 macro_rules! cli_house {
     () => {
         match $crate::support::cli::with_cli() {

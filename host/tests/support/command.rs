@@ -1,5 +1,4 @@
-//! Runs a house's jaato: with variables of its own, a deadline, and everything that it printed in
-//! the end.
+//! Runs an installation's jaato with its own variables and a deadline, and captures its output.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write as _};
@@ -11,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use super::House;
 
-/// How long a run may take. Far more than any needs: it only ends what hangs.
+/// How long a run may take. Far more than any needs, so it only ends hanging runs.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How long a run of a real model may take.
+/// How long a run with a real model may take.
 const PATIENT_DEADLINE: Duration = Duration::from_secs(600);
 
-/// How long processes may live on after the host has ended.
+/// How long processes may live after the host has ended.
 pub const LEFTOVERS_BOUND: Duration = DEADLINE;
 
-/// How often it is looked whether they do.
+/// The interval between checks for such processes.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A command line that is to be run.
+/// A command line to run.
 pub struct Command {
     command: std::process::Command,
     input: Input,
@@ -31,15 +30,15 @@ pub struct Command {
     root: String,
 }
 
-/// What standard input is.
+/// Standard input.
 enum Input {
     /// A pipe with these bytes.
     Pipe(Vec<u8>),
-    /// What the command was given already.
+    /// Already set on the command.
     Given,
 }
 
-/// Returns the words of `unshare` that take a command's network away, where that can be done here.
+/// Returns the words of `unshare` that remove a command's network, if that is possible here.
 pub fn no_network(house: &House) -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [&["-n", "--"], &["-rn", "--"]];
     let works =
@@ -48,10 +47,10 @@ pub fn no_network(house: &House) -> Option<&'static [&'static str]> {
     ways.iter().filter(|_| has_program).find(works).copied()
 }
 
-/// What a run has printed and how it ended.
+/// The output of a run and how it ended.
 #[derive(Debug)]
 pub struct Output {
-    /// The exit code, or 128 and the signal's number.
+    /// The exit code, or 128 plus the signal's number.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -87,7 +86,7 @@ impl Command {
         self
     }
 
-    /// Runs another program in front of jaato, as `strace` or `unshare`.
+    /// Runs another program in front of jaato, such as `strace` or `unshare`.
     pub fn under(house: &House, program: &str, before: &[&str], words: &[&str]) -> Self {
         let mut command = Self {
             command: std::process::Command::new(program),
@@ -137,20 +136,20 @@ impl Command {
         self
     }
 
-    /// Reads from nothing, as a service does.
+    /// Uses no input, like a service.
     pub fn no_input(mut self) -> Self {
         self.command.stdin(Stdio::null());
         self.input = Input::Given;
         self
     }
 
-    /// Waits longer than others may need.
+    /// Waits longer than others need.
     pub fn patient(mut self) -> Self {
         self.deadline = PATIENT_DEADLINE;
         self
     }
 
-    /// Reads standard input from a file, where the output is closed early.
+    /// Reads standard input from a file, for outputs that are closed early.
     pub fn input_file(mut self, path: &std::path::Path) -> Self {
         self.command.stdin(std::fs::File::open(path).unwrap());
         self.input = Input::Given;
@@ -174,7 +173,7 @@ impl Command {
         running.finish()
     }
 
-    /// Starts it; what it prints is read while it runs.
+    /// Starts the program and reads its output while it runs.
     #[track_caller]
     pub fn start(mut self) -> Running {
         if let Input::Pipe(_) = &self.input {
@@ -205,8 +204,8 @@ impl Command {
         }
     }
 
-    /// Runs it with an output that is closed after so many bytes, as `| head -c` does. Only then is
-    /// its input written, which stays open.
+    /// Runs the program with an output that is closed after this many bytes, as `| head -c` does.
+    /// Writes the input only after that, and keeps it open.
     #[track_caller]
     pub fn run_into_closed_output(mut self, bytes: usize) -> Output {
         let (mut head, output) = std::io::pipe().unwrap();
@@ -218,7 +217,7 @@ impl Command {
             Input::Given => Vec::new(),
         };
         let mut child = spawn(self.command.stdout(output).stderr(Stdio::piped())).unwrap();
-        // Its end of the pipe is the child's alone.
+        // Only the child may hold its end of the pipe.
         drop(self.command);
         let (ended, watch) = channel();
         let (group, deadline) = (child.id(), self.deadline);
@@ -228,7 +227,7 @@ impl Command {
         drop(head);
         let mut stdin = child.stdin.take();
         if let Some(stdin) = &mut stdin {
-            // One that does not read its input has ended, and its output tells why.
+            // If it does not read its input, it has ended, and its output shows why.
             let _ = stdin.write_all(&input);
         }
         let (_, stderr) = reader(child.stderr.take().unwrap());
@@ -242,7 +241,7 @@ impl Command {
     }
 }
 
-/// A run that goes on.
+/// A run in progress.
 pub struct Running {
     child: Child,
     input: Option<ChildStdin>,
@@ -265,7 +264,7 @@ impl Running {
     /// Writes to standard input, which stays open.
     pub fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("standard input is open");
-        // One that does not read its input has ended, and its output tells why.
+        // If it does not read its input, it has ended, and its output shows why.
         let _ = input.write_all(bytes).and_then(|()| input.flush());
     }
 
@@ -281,7 +280,7 @@ impl Running {
         line
     }
 
-    /// Waits for a line of standard output that holds this.
+    /// Waits for a line of standard output with this text.
     #[track_caller]
     pub fn wait_for(&self, text: &str) -> String {
         loop {
@@ -292,7 +291,7 @@ impl Running {
         }
     }
 
-    /// Waits for text on standard error, where a line need not have ended; returns what came up to
+    /// Waits for text on standard error, even in an unfinished line. Returns everything up to
     /// there.
     #[track_caller]
     pub fn wait_for_error(&self, text: &str) -> String {
@@ -303,12 +302,12 @@ impl Running {
         seen
     }
 
-    /// Returns what has come on standard error and was not waited for.
+    /// Returns the text on standard error that was not waited for.
     pub fn errors(&self) -> String {
         self.error_lines.try_iter().collect()
     }
 
-    /// Waits for text on standard output, where a line need not have ended.
+    /// Waits for text on standard output, even in an unfinished line.
     #[track_caller]
     pub fn wait_for_text(&self, text: &str) {
         let mut seen = String::new();
@@ -317,7 +316,7 @@ impl Running {
         }
     }
 
-    /// Waits until a question takes an answer: the row in which it is typed is shown.
+    /// Waits until a prompt accepts an answer, which is when its input row is shown.
     #[track_caller]
     pub fn wait_for_question(&self) {
         let mut seen = String::new();
@@ -327,7 +326,7 @@ impl Running {
         }
     }
 
-    /// Sends a signal to the host alone, by its name.
+    /// Sends a signal by its name, only to the host.
     pub fn signal(&self, name: &str) {
         let words = [format!("-{name}"), self.child.id().to_string()];
         let status = std::process::Command::new("kill").args(words).status().unwrap();
@@ -372,7 +371,7 @@ fn spawn(command: &mut std::process::Command) -> std::io::Result<Child> {
     }
 }
 
-/// Ends the process group at the deadline; tells whether it had to.
+/// Kills the process group at the deadline. Returns whether that was necessary.
 fn end_at_deadline(watch: &Receiver<()>, deadline: Duration, group: u32) -> bool {
     let late = matches!(watch.recv_timeout(deadline), Err(RecvTimeoutError::Timeout));
     if late {
@@ -382,8 +381,7 @@ fn end_at_deadline(watch: &Receiver<()>, deadline: Duration, group: u32) -> bool
     late
 }
 
-/// Reads to the end. Hands on what has come as soon as it has: a piece is a line, or the beginning
-/// of one.
+/// Reads to the end and passes on each piece at once. A piece is a line, or the beginning of one.
 fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle<String>) {
     let (sender, pieces) = channel();
     let thread = std::thread::spawn(move || {
@@ -393,7 +391,7 @@ fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle
             while told < all.len() {
                 let end = all[told..].iter().position(|&byte| byte == b'\n');
                 let end = end.map_or(all.len(), |at| told + at + 1);
-                // The rest of a character that a read has cut is still to come.
+                // A character split between two reads is still incomplete.
                 let end = match std::str::from_utf8(&all[told..end]) {
                     Err(error) if error.error_len().is_none() => told + error.valid_up_to(),
                     _ => end,
@@ -401,7 +399,7 @@ fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle
                 if end == told {
                     break;
                 }
-                // Nobody may be waiting for it.
+                // The receiver may be gone.
                 let _ = sender.send(String::from_utf8_lossy(&all[told..end]).into_owned());
                 told = end;
             }
@@ -423,20 +421,20 @@ impl Output {
         self
     }
 
-    /// Fails unless it ended well without a word on standard error.
+    /// Fails unless it succeeded with an empty standard error.
     #[track_caller]
     pub fn silent(self) -> Self {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self}");
         self
     }
 
-    /// Standard output as JSON.
+    /// Returns standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// Standard output as JSON lines.
+    /// Returns standard output as JSON lines.
     #[track_caller]
     pub fn json_lines(&self) -> Vec<serde_json::Value> {
         let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
@@ -444,7 +442,7 @@ impl Output {
     }
 }
 
-/// The whole for snapshots, with what differs from house to house replaced.
+/// Formats everything for snapshots, with the parts replaced that differ between installations.
 impl std::fmt::Display for Output {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let clean = |text: &str| super::clean(text, &self.root);

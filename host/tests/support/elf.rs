@@ -1,7 +1,6 @@
-//! Writes small ELF files: headers, one section with a manifest, and nothing else. And patches real
-//! ones.
+//! Writes small ELF files with only headers and one section with a manifest, and patches real ones.
 
-/// A file that is to be written; each field is what the loader looks at.
+/// A file to write. The loader reads each field.
 pub struct Elf {
     /// `e_type`: 3 is a dynamic library, 1 an object file, 2 an executable, 4 a core dump.
     pub kind: u16,
@@ -20,7 +19,7 @@ const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
 const RISCV: u16 = 243;
 
-/// This machine in an ELF header.
+/// Returns this machine's value in an ELF header.
 pub const fn own_machine() -> u16 {
     if cfg!(target_arch = "aarch64") {
         AARCH64
@@ -31,12 +30,12 @@ pub const fn own_machine() -> u16 {
     }
 }
 
-/// Another machine than this.
+/// Returns the value of another machine.
 pub const fn foreign_machine() -> u16 {
     if own_machine() == AARCH64 { X86_64 } else { AARCH64 }
 }
 
-/// A library for this machine with a manifest of one's own.
+/// Returns a library for this machine with a given manifest.
 pub fn with_manifest(manifest: impl Into<Vec<u8>>) -> Vec<u8> {
     Elf { kind: DYNAMIC, machine: own_machine(), manifest: manifest.into() }.write()
 }
@@ -83,7 +82,7 @@ fn section(file: &mut Vec<u8>, name: u32, kind: u32, at: usize, bytes: usize) {
     }
 }
 
-/// Replaces a text in a file's bytes by one of the same length, everywhere; it must be there.
+/// Replaces a text everywhere in a file's bytes with one of the same length. The text must occur.
 pub fn patch(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len(), "a patch keeps everything in its place");
     let mut bytes = bytes.to_vec();
@@ -100,7 +99,7 @@ pub fn patch(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     bytes
 }
 
-/// Makes a library one of another machine.
+/// Changes the machine of a library.
 pub fn of_machine(bytes: &[u8], machine: u16) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[18..20].copy_from_slice(&machine.to_le_bytes());

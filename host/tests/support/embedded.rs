@@ -1,16 +1,16 @@
-//! The runtime inside a test, over a house's plugins.
+//! The runtime inside a test, with an installation's plugins.
 
 use jaato_runtime::config::{Folders, Variables};
 use jaato_runtime::{Arguments, Setup};
 
 use super::House;
 
-/// Reads what the house is made of; no variable of this process counts.
+/// Reads an installation's setup, without variables of this process.
 pub fn setup(house: &House) -> Setup {
     setup_with(house, &[])
 }
 
-/// The same with variables beside the path.
+/// The same, with more variables than the path.
 pub fn setup_with(house: &House, variables: &[(&str, String)]) -> Setup {
     let arguments = Arguments {
         config_file: Some(house.home().join(".config/jaato/config.toml")),

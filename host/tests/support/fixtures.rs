@@ -1,4 +1,5 @@
-//! What the houses are made of: the test house, and the fixtures, built once a test program.
+//! The parts of installations: the test installation, and the fixtures, built once per test
+//! program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,8 +8,9 @@ use std::time::SystemTime;
 
 use super::skip;
 
-/// Returns the test house: the one that `cargo xtask test` names, else the one that it left behind,
-/// if it is not older than the binary. Without one the test is left out.
+/// Returns the test installation: the one that `cargo xtask test` names, otherwise the one that it
+/// left behind, if that is not older than the binary. Returns `None` without one, and the test is
+/// skipped.
 pub fn house() -> Option<PathBuf> {
     static HOUSE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let house = HOUSE.get_or_init(|| match std::env::var_os("JAATO_TEST_HOUSE") {
@@ -27,7 +29,7 @@ fn left_behind() -> Result<PathBuf, String> {
     let placed_binary = house.join("bin/jaato");
     match age(&placed_binary) {
         Ok(placed) if placed >= built => Ok(house),
-        // What has not changed is not placed again.
+        // An unchanged binary is not copied again.
         Ok(_) if std::fs::read(&placed_binary).ok() == std::fs::read(binary).ok() => Ok(house),
         Ok(_) => Err(format!("the test house is older than the binary; {remedy}")),
         Err(_) => Err(format!("there is no test house; {remedy}")),
@@ -40,7 +42,7 @@ pub fn fixture(name: &str) -> PathBuf {
     built(&format!("fixture_{name}"))
 }
 
-/// Returns a library of the workspace that holds the fixtures and the examples.
+/// Returns a library of the workspace with the fixtures and the examples.
 pub fn built(library: &str) -> PathBuf {
     folder().join(library_name(library))
 }
@@ -77,7 +79,7 @@ pub fn library_name(library: &str) -> String {
     format!("{}{library}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
-/// Returns the folder where cargo puts what it builds.
+/// Returns cargo's target folder.
 pub fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
 }

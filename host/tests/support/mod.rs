@@ -1,5 +1,4 @@
-//! Houses for tests of the real binary: an installed layout, a home and a workspace of each test's
-//! own.
+//! Installations for tests of the real binary, each with its own home and workspace.
 #![allow(dead_code, unused_imports, unused_macros)]
 
 pub mod answers;
@@ -25,8 +24,8 @@ pub use command::{Command, Output, no_network};
 pub use fixtures::{fixture, library_name};
 pub use jaato_plugin_testkit::skip;
 
-/// Makes the house of a test, or leaves the test with a line that says why it is left out. It can
-/// come with a fixture that ships or is dropped in, or furnished by a function.
+/// Creates the installation of a test, or prints why the test is skipped. A fixture can be shipped
+/// or dropped in, or a function can furnish it.
 #[macro_export]
 macro_rules! house {
     () => {
@@ -52,14 +51,14 @@ macro_rules! house {
     }};
 }
 
-/// A jaato installed for one test, with a home and a workspace that nobody else sees.
+/// A jaato installation for one test, with its own home and workspace.
 pub struct House {
     root: TempDir,
     path: PathBuf,
 }
 
 impl House {
-    /// Makes a house whose only shipped plugin is `tool-environment`.
+    /// Creates an installation whose only shipped plugin is `tool-environment`.
     pub fn new() -> Option<Self> {
         let house = Self::without_plugins()?;
         let environment = fixtures::house()?.join("plugins").join(library_name("tool_environment"));
@@ -67,20 +66,20 @@ impl House {
         Some(house)
     }
 
-    /// Makes a house without a plugin.
+    /// Creates an installation without a plugin.
     pub fn without_plugins() -> Option<Self> {
         let test_house = fixtures::house()?;
         let root = tempfile::tempdir_in(place()).unwrap();
         let path = root.path().canonicalize().unwrap();
         let house = Self { root, path };
-        // The mark of a repository keeps whatever lies around the tests out of the workspace.
+        // The repository marker keeps files around the tests out of the workspace.
         for folder in ["bin", "plugins", "home", "workspace/.git", "run", "given"] {
             fs::create_dir_all(house.path.join(folder)).unwrap();
         }
-        // A person's folder is mended by no umask of who runs the tests.
+        // The modes must not depend on the umask of the user who runs the tests.
         set_mode(&house.path.join("plugins"), 0o755);
         set_mode(&house.path.join("run"), 0o700);
-        // The binary is big, and tests are many: a second name for it is enough.
+        // The binary is big and there are many tests, so use a hard link.
         let binary = test_house.join("bin/jaato");
         if fs::hard_link(&binary, house.binary()).is_err() {
             copy(&binary, &house.binary());
@@ -104,17 +103,17 @@ impl House {
         self.path.join("workspace")
     }
 
-    /// The folder of shipped plugins.
+    /// Returns the folder of shipped plugins.
     pub fn shipped(&self) -> PathBuf {
         self.path.join("plugins")
     }
 
-    /// The folder that [`House::given`] fills and `--plugin-dir` may name.
+    /// Returns the folder that [`House::given`] fills and `--plugin-dir` may name.
     pub fn given_folder(&self) -> PathBuf {
         self.path.join("given")
     }
 
-    /// The user's own plugins.
+    /// Returns the folder of the user's own plugins.
     pub fn user_plugins(&self) -> PathBuf {
         self.home().join(".local/share/jaato/plugins")
     }
@@ -127,7 +126,7 @@ impl House {
         self.cache().join("descriptions.json")
     }
 
-    /// Ships a plugin beside the binary: it is trusted as the binary is.
+    /// Ships a plugin next to the binary, so that it is trusted like the binary.
     pub fn ship(&self, plugin: &Path) -> PathBuf {
         let copy = self.copy_to_shipped(plugin);
         warm::add_description(self, plugin, &copy);
@@ -140,23 +139,23 @@ impl House {
         place
     }
 
-    /// Takes away what is known of the plugins: the next jaato describes them.
+    /// Deletes the cached descriptions, so that the next jaato describes the plugins.
     pub fn forget_descriptions(&self) {
         fs::remove_dir_all(self.cache().parent().unwrap()).unwrap();
     }
 
-    /// Drops a plugin into the user's folder, as a file of its own.
+    /// Copies a plugin into the user's folder.
     pub fn drop_in(&self, plugin: &Path) -> PathBuf {
         let place = self.user_plugins().join(plugin.file_name().unwrap());
         self.write_bytes(&place, &fs::read(plugin).unwrap())
     }
 
-    /// Puts a file into the given folder.
+    /// Writes a file into the given folder.
     pub fn give(&self, name: &str, bytes: &[u8]) -> PathBuf {
         self.write_bytes(&self.given_folder().join(name), bytes)
     }
 
-    /// Writes a file below the house, with the folders that it needs.
+    /// Writes a file in the installation, with its parent folders.
     pub fn write(&self, place: &str, text: &str) -> PathBuf {
         self.write_bytes(&self.path.join(place), text.as_bytes())
     }
@@ -172,7 +171,7 @@ impl House {
         self.write("home/.config/jaato/config.toml", text)
     }
 
-    /// Begins a command line of this house's jaato.
+    /// Builds a command line of this installation's jaato.
     pub fn command(&self, words: &[&str]) -> Command {
         Command::new(self, words)
     }
@@ -182,7 +181,7 @@ impl House {
         self.command(words).run()
     }
 
-    /// Ships the scripted provider and makes it answer with these steps, one list a request.
+    /// Ships the scripted provider with these answers, one list of steps per request.
     pub fn script(&self, script: &serde_json::Value) {
         self.ship(&fixtures::built("provider_scripted"));
         let path = self.write("script.json", &script.to_string());
@@ -192,24 +191,25 @@ impl House {
         ));
     }
 
-    /// Adds to the user's configuration.
+    /// Appends to the user's configuration.
     pub fn configure_more(&self, text: &str) {
         let path = self.home().join(".config/jaato/config.toml");
         let before = fs::read_to_string(&path).unwrap_or_default();
         self.configure(&format!("{before}{text}"));
     }
 
-    /// Runs a plugin in a worker, whatever it asks for; `*` is all of them.
+    /// Runs a plugin in a worker, whatever it asks for. `*` means all of them.
     pub fn isolate(&self, plugin: &str) {
         self.configure_more(&format!("[plugins]\nisolated = [{plugin:?}]\n"));
     }
 
-    /// Replaces what differs from house to house: its path, digests, lines of sources.
+    /// Replaces the parts that differ between installations: the path, digests, line numbers of
+    /// sources.
     pub fn clean(&self, text: &str) -> String {
         clean(text, &self.path.display().to_string())
     }
 
-    /// Lists the processes that this house's binary runs in, or that name it.
+    /// Lists the processes that run this installation's binary or mention the installation.
     pub fn processes(&self) -> Vec<String> {
         let needle = self.path.display().to_string();
         let mut found = Vec::new();
@@ -218,7 +218,7 @@ impl House {
             let exe = fs::read_link(folder.join("exe")).unwrap_or_default();
             let words = fs::read(folder.join("cmdline")).unwrap_or_default();
             let words = String::from_utf8_lossy(&words).replace('\0', " ");
-            // What a plugin starts itself has the house's home among its variables.
+            // Programs started by a plugin have the installation's home among their variables.
             let variables = fs::read(folder.join("environ")).unwrap_or_default();
             let is_below = String::from_utf8_lossy(&variables).contains(&needle);
             if exe.starts_with(&self.path) || words.contains(&needle) || is_below {
@@ -228,7 +228,7 @@ impl House {
         found
     }
 
-    /// Waits until the log holds this.
+    /// Waits until the log contains this text.
     #[track_caller]
     pub fn wait_for_log(&self, text: &str) {
         let bound = std::time::Instant::now() + command::DEADLINE;
@@ -239,7 +239,7 @@ impl House {
         }
     }
 
-    /// Waits until there is a file.
+    /// Waits until a file exists.
     #[track_caller]
     pub fn wait_for_file(&self, path: &Path) {
         let bound = std::time::Instant::now() + command::DEADLINE;
@@ -249,7 +249,7 @@ impl House {
         }
     }
 
-    /// Waits until a process of this house runs with these words.
+    /// Waits until a process of this installation runs with these words.
     #[track_caller]
     pub fn wait_for_process(&self, words: &str) {
         let bound = std::time::Instant::now() + command::DEADLINE;
@@ -259,7 +259,7 @@ impl House {
         }
     }
 
-    /// Waits until no process of this house runs with these words.
+    /// Waits until no process of this installation runs with these words.
     #[track_caller]
     pub fn wait_for_no_process(&self, words: &str) {
         let bound = std::time::Instant::now() + command::LEFTOVERS_BOUND;
@@ -269,7 +269,7 @@ impl House {
         }
     }
 
-    /// Waits until no process of this house lives; fails when one outlives the bound.
+    /// Waits until no process of this installation lives. Fails if one outlives the time limit.
     #[track_caller]
     pub fn nothing_lives(&self) {
         let bound = std::time::Instant::now() + command::LEFTOVERS_BOUND;
@@ -285,13 +285,14 @@ impl House {
 }
 
 fn clean(text: &str, root: &str) -> String {
-    // Fixtures are compiled from outside their workspace's root, so panics name their whole paths.
+    // Fixtures are compiled from outside their workspace's root, so panics contain their full
+    // paths.
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let fixtures = format!("{}/", checkout.join("plugin-api/testkit/fixtures").display());
     clean_lines(&clean_digests(&text.replace(root, "$HOUSE").replace(&fixtures, "")))
 }
 
-/// Replaces the number behind `.rs:` by `LINE`: a fixture may grow.
+/// Replaces the number after `.rs:` with `LINE`, because a fixture may grow.
 fn clean_lines(text: &str) -> String {
     let mut pieces = text.split(".rs:");
     let mut clean = pieces.next().unwrap_or_default().to_owned();
@@ -303,7 +304,7 @@ fn clean_lines(text: &str) -> String {
     clean
 }
 
-/// Replaces 64 hexadecimal digits by `DIGEST`.
+/// Replaces 64 hexadecimal digits with `DIGEST`.
 fn clean_digests(text: &str) -> String {
     let mut clean = String::new();
     let mut rest = text;
@@ -317,8 +318,8 @@ fn clean_digests(text: &str) -> String {
     clean
 }
 
-/// Where houses stand: below `target`, or, where that is closed to the other users as whom root
-/// runs some tests (a checkout in `/root`), in the system's temporary folder.
+/// Returns the folder for installations: inside `target`, or in the system's temporary folder if
+/// `target` is closed to the other users as whom root runs some tests (a checkout in `/root`).
 fn place() -> &'static Path {
     static PLACE: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     PLACE.get_or_init(|| {
@@ -331,8 +332,8 @@ fn place() -> &'static Path {
     })
 }
 
-/// Never a second name: one more of those changes a file's marks, by which its description is
-/// cached.
+/// Copies a file. A hard link would change the metadata of the original, by which its description
+/// is cached.
 fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap_or_else(|error| panic!("copying {}: {error}", from.display()));
     set_mode(to, 0o755);
@@ -345,7 +346,7 @@ pub fn set_mode(path: &Path, mode: u32) {
 /// A user that owns nothing, and that the system does not know.
 pub const NOBODY: u32 = 65_123;
 
-/// Tells whether that user gets as far as to the house's binary; it needs root to find out.
+/// Returns true if that user can run the installation's binary. Only root can find out.
 pub fn can_start_as_nobody(house: &House) -> bool {
     use std::os::unix::process::CommandExt as _;
     let mut command = std::process::Command::new(house.binary());
@@ -355,14 +356,14 @@ pub fn can_start_as_nobody(house: &House) -> bool {
         && command.status().is_ok_and(|status| status.success())
 }
 
-/// Ships a provider's plugin, by the name of its library, and lets nothing wait for long.
+/// Ships a provider's plugin by the name of its library, with short waits.
 pub fn provider(house: &House, library: &str) {
     let plugins = fixtures::house().expect("the house is there").join("plugins");
     house.ship(&plugins.join(library_name(library)));
     house.configure("[session]\nretry_base_ms = 1\n");
 }
 
-/// A URL of this machine where nobody listens: its port was bound a moment ago.
+/// Returns a URL of this machine on which nothing listens. Its port was bound a moment ago.
 pub fn closed_port() -> String {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     format!("http://{}", listener.local_addr().unwrap())
@@ -371,13 +372,13 @@ pub fn closed_port() -> String {
 /// The variable that makes every plugin run in a worker.
 pub const ISOLATED: (&str, &str) = ("JAATO_PLUGINS_ISOLATED", "*");
 
-/// Tells whether every plugin runs in a worker in this pass, also the trusted ones that ask for
-/// none.
+/// Returns true if every plugin runs in a worker in this pass, even trusted ones that do not ask
+/// for it.
 pub fn is_isolated() -> bool {
     std::env::var_os("JAATO_TEST_ISOLATED").is_some()
 }
 
-/// Tells whether the tests run as root, for whom no file is unreadable.
+/// Returns true if the tests run as root, who can read every file.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }

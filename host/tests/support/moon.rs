@@ -1,21 +1,21 @@
-//! Compiles the testkit's plugin in C with the compiler of this machine.
+//! Compiles the testkit's C plugin with this machine's compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use jaato_plugin_testkit::skip;
 
-/// Compiles the plugin, in the variant that a macro of its names (or none). None, and a line that
-/// says why the test is left out, where there is no compiler. `host` is the folder `host` of the
-/// checkout.
+/// Compiles the plugin, in the variant that one of its macros selects (or none). Returns `None` if
+/// there is no compiler, after printing that the test is skipped. `host` is the folder `host` of
+/// the checkout.
 pub fn moon(host: &str, variant: Option<&str>) -> Option<PathBuf> {
     let source = Path::new(host).join("../plugin-api/testkit/tests/moon.c");
     compile(host, &source, variant)
 }
 
-/// Compiles a plugin in C, as [`moon`] does.
+/// Compiles a C plugin, as [`moon`] does.
 pub fn compile(host: &str, source: &Path, variant: Option<&str>) -> Option<PathBuf> {
-    // A folder of each package's own: their tests may run side by side.
+    // A separate folder per package, because their tests may run at the same time.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_PKG_NAME"));
     std::fs::create_dir_all(&folder).unwrap();
     let name = source.file_stem().unwrap().to_str().unwrap();

@@ -1,20 +1,20 @@
-//! A house with the provider of OpenAI's protocols, led to a server on loopback.
+//! An installation with the provider of OpenAI's protocols, using a server on loopback.
 
 use super::server::Server;
 use super::{Command, House};
 
-/// A key, long enough to be one.
+/// A key that is long enough to count as one.
 pub const SECRET: &str = "sk-secret-0123456789-abcdef";
 
 /// The words of a run.
 pub const RUN: [&str; 4] = ["run", "--model", "openai/test", "hello"];
 
-/// Ships the plugin, and lets nothing wait for long.
+/// Ships the plugin with short waits.
 pub fn furnish(house: &House) {
     super::provider(house, "provider_openai");
 }
 
-/// Begins a command line that is led to a server.
+/// Builds a command that uses a server.
 pub fn at(house: &House, server: &Server, words: &[&str]) -> Command {
     house
         .command(words)
@@ -22,7 +22,7 @@ pub fn at(house: &House, server: &Server, words: &[&str]) -> Command {
         .variable("OPENAI_API_KEY", SECRET)
 }
 
-/// Fails where the key stands in any file that a run may have written.
+/// Fails if any file that a run may have written contains the key.
 #[track_caller]
 pub fn no_file_holds_the_key(house: &House) {
     fn visit(folder: &std::path::Path, found: &mut Vec<String>) {
@@ -39,7 +39,7 @@ pub fn no_file_holds_the_key(house: &House) {
         }
     }
     let mut found = Vec::new();
-    // Everything but the program and its plugins.
+    // All files except the program and its plugins.
     for folder in ["home", "workspace", "run"] {
         visit(&house.path().join(folder), &mut found);
     }

@@ -1,7 +1,6 @@
-//! Screens as a person sees them: what jaato writes to a terminal, drawn by a terminal emulator.
+//! Screens as a user sees them, drawn by a terminal emulator from jaato's output.
 //!
-//! Colours stand as marks: `‹red:…›`. Durations and the test's own folder are
-//! written alike.
+//! Colours become marks: `‹red:…›`. Durations and the test's own folder are normalized.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,8 +11,8 @@ use std::time::Instant;
 use super::command::{DEADLINE, LOOK_AGAIN, Running};
 use super::{Command, House, skip};
 
-/// Runs a line of the shell on a terminal of its own, and records what is written to that in a
-/// file. The program `script` makes one, where it is there.
+/// Runs a shell line on its own terminal, and records the terminal's output in a file. The program
+/// `script` creates the terminal, if it is installed.
 pub fn recorded(
     house: &House,
     line: &str,
@@ -38,7 +37,7 @@ pub struct Size {
     pub columns: u16,
 }
 
-/// A terminal with jaato on it.
+/// A terminal that runs jaato.
 pub struct Scene<'a> {
     house: &'a House,
     size: Size,
@@ -46,7 +45,7 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Runs jaato on a terminal of this size; nothing where no terminal can be made.
+    /// Runs jaato on a terminal of this size. Returns `None` if no terminal can be created.
     pub fn begin(
         house: &'a House,
         words: &str,
@@ -76,7 +75,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Waits until a text was written to the terminal, whether or not it still stands there.
+    /// Waits until a text was written to the terminal, even if it is no longer visible.
     #[track_caller]
     pub fn until_shown_once(&self, text: &str) {
         let begun = Instant::now();
@@ -90,33 +89,33 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Types.
+    /// Types bytes.
     pub fn write(&mut self, bytes: &[u8]) {
         self.running.write(bytes);
     }
 
-    /// Ends it and returns its last screen, as snapshots have it.
+    /// Ends jaato and returns its last screen for a snapshot.
     pub fn end(self) -> String {
         let Self { house, size, running } = self;
         running.wait_with_open_input();
         drawn(house, size)
     }
 
-    /// Returns the screen as snapshots have it.
+    /// Returns the current screen for a snapshot.
     pub fn now(&self) -> String {
         drawn(self.house, self.size)
     }
 
-    /// The rows that have text, without colours.
+    /// Returns the rows with text, without colours.
     fn plain(&self) -> String {
         emulated(self.house, self.size).screen().contents()
     }
 }
 
-/// What the terminal shows.
+/// Returns the terminal's state.
 fn emulated(house: &House, size: Size) -> vt100::Parser {
     let recorded = fs::read(house.path().join("screen")).unwrap_or_default();
-    // `script` writes a line of its own before and after.
+    // `script` writes its own line before and after.
     let begin = recorded.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let end = recorded.windows(13).rposition(|it| it == b"\nScript done ");
     let own = &recorded[begin.min(recorded.len())..end.unwrap_or(recorded.len())];
@@ -126,7 +125,7 @@ fn emulated(house: &House, size: Size) -> vt100::Parser {
     parser
 }
 
-/// What the terminal shows, as snapshots have it.
+/// Returns the terminal's screen for a snapshot.
 fn drawn(house: &House, size: Size) -> String {
     let parser = emulated(house, size);
     let screen = parser.screen();
@@ -157,7 +156,7 @@ fn drawn(house: &House, size: Size) -> String {
     without_chance(&alike(&house.clean(text.trim_end())))
 }
 
-/// Ends a mark behind the last letter that has it.
+/// Ends a mark after the last letter that has it.
 fn close(line: &mut String, mark: &str) {
     if !mark.is_empty() {
         let end = line.trim_end().len();
@@ -165,7 +164,7 @@ fn close(line: &mut String, mark: &str) {
     }
 }
 
-/// The name of how a cell looks; nothing for plain text.
+/// Returns the name of a cell's style, empty for plain text.
 fn mark_of(cell: &vt100::Cell) -> String {
     const COLOURS: [&str; 8] =
         ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
@@ -187,7 +186,7 @@ fn mark_of(cell: &vt100::Cell) -> String {
     looks.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Writes the folders of sessions alike, which chance makes.
+/// Normalizes the random folder names of sessions.
 fn without_chance(text: &str) -> String {
     let mut text = text.to_owned();
     if let Some((_, folder)) = text.split_once("/session-") {
@@ -197,15 +196,15 @@ fn without_chance(text: &str) -> String {
     text
 }
 
-/// Begins a duration in a result.
+/// The text before a duration in a result.
 const WAITED: &str = "waited_ms ";
 
-/// Writes durations alike.
+/// Normalizes durations.
 fn alike(text: &str) -> String {
     let mut alike = String::new();
     for line in text.lines() {
         if let Some((begin, _)) = line.split_once(WAITED) {
-            // How much of the rest has room depends on the digits.
+            // The number of digits determines how much of the rest fits.
             let _ = writeln!(alike, "{begin}{WAITED}N");
             continue;
         }

@@ -1,9 +1,9 @@
-//! A server on loopback that speaks OpenAI's chat completions or Ollama's by a script, or whatever
-//! a test answers, and is as rude as it is told to be.
+//! A server on loopback that speaks OpenAI's chat completions or Ollama's protocol from a script,
+//! or gives a test's own answers, including rude ones.
 //!
-//! HTTP/1.1 by hand, a thread a connection: what matters here is which bytes come when. A
-//! connection is closed after its answer, unless the answer says that it is kept. The script's
-//! completions are given in order, one a `POST`; a `GET` of models has its own answer.
+//! HTTP/1.1 is implemented manually with a thread per connection, because the timing of the bytes
+//! matters. A connection is closed after its answer, unless the answer keeps it. The script's
+//! completions are returned in order, one per `POST`. A `GET` of models has its own answer.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,31 +16,32 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// How long a client may keep the server waiting. Far more than any needs: it only ends what hangs.
+/// How long a client may keep the server waiting. Far more than any needs, so it only ends hanging
+/// clients.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long an answer lags. A client that does not wait for its end is gone by then.
 const LAG: Duration = Duration::from_millis(5);
 
-/// Stands for an answer that has no head.
+/// Marks an answer without a head.
 const NO_HEAD: u16 = 0;
 
-/// The body of an answer, step by step.
+/// A step of an answer's body.
 #[derive(Clone)]
 pub enum Step {
     /// These bytes, in one piece.
     Bytes(Vec<u8>),
-    /// These bytes, each in a piece of its own.
+    /// These bytes, one per piece.
     Torn(Vec<u8>),
-    /// These bytes again and again, until the client goes.
+    /// These bytes repeatedly, until the client leaves.
     Endless(Vec<u8>),
-    /// Nothing for a moment, in which a client may go.
+    /// A short pause, in which a client may leave.
     Lag,
-    /// Nothing more, until the test says so.
+    /// A pause until the test opens the gate.
     Wait(Gate),
-    /// Nothing more, until the client goes.
+    /// A pause until the client leaves.
     Hang,
-    /// The connection is closed as it is, in the middle of the body.
+    /// Closes the connection in the middle of the body.
     Cut,
 }
 
@@ -49,7 +50,7 @@ pub enum Step {
 pub struct Gate(Sender<()>, Arc<Mutex<Receiver<()>>>);
 
 impl Gate {
-    /// Makes a gate that is closed.
+    /// Creates a closed gate.
     pub fn closed() -> Self {
         let (opener, waiter) = channel();
         Self(opener, Arc::new(Mutex::new(waiter)))
@@ -70,23 +71,23 @@ pub struct Answer {
     keeps_connection: bool,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub method: String,
     pub path: String,
-    /// Names in lower case.
+    /// Headers with lower-case names.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-/// The server; it ends with the process.
+/// The server, which ends with the process.
 pub struct Server {
     port: u16,
     shared: Arc<Shared>,
 }
 
-/// What a test answers by itself.
+/// A test's own answer to each request.
 type Answering = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
 
 struct Shared {
@@ -95,32 +96,32 @@ struct Shared {
     answering: Option<Answering>,
     models: Mutex<Answer>,
     asked: Mutex<Vec<Asked>>,
-    /// Connections that carried a request.
+    /// Number of connections that carried a request.
     connections: AtomicUsize,
-    /// Questions that are no completions: for models, for a window.
+    /// Requests that are not completions: for models or a window.
     looked: Mutex<Vec<Asked>>,
-    /// A client went while its answer was still coming.
+    /// Receives a message for each client that left during its answer.
     gone: Mutex<Receiver<()>>,
     gone_sender: Sender<()>,
 }
 
 impl Answer {
-    /// An answer of this status without a body.
+    /// Returns an answer with this status and no body.
     pub fn status(status: u16) -> Self {
         Self { status, headers: Vec::new(), steps: Vec::new(), keeps_connection: false }
     }
 
-    /// No answer: not even a status comes.
+    /// Returns an answer that sends nothing, not even a status.
     pub fn silence() -> Self {
         Self { steps: vec![Step::Hang], ..Self::status(NO_HEAD) }
     }
 
-    /// A stream of these steps.
+    /// Returns a stream of these steps.
     pub fn stream(steps: Vec<Step>) -> Self {
         Self { steps, ..Self::status(200).header("content-type", "text/event-stream") }
     }
 
-    /// The model says this, in these pieces, and stops.
+    /// Returns an answer with this text, in these pieces.
     pub fn text(pieces: &[&str]) -> Self {
         let mut events: Vec<Value> =
             pieces.iter().map(|piece| json!({ "delta": { "content": piece } })).collect();
@@ -128,7 +129,7 @@ impl Answer {
         Self::stream(vec![Step::Bytes(choices(&events)), Step::Bytes(end())])
     }
 
-    /// The model says this, and the request had so many tokens.
+    /// Returns an answer with this text to a request with this many tokens.
     pub fn text_of_prompt(text: &str, prompt_tokens: u64) -> Self {
         let usage = json!({ "prompt_tokens": prompt_tokens, "completion_tokens": 5 });
         let usage = format!("data: {}\n\n", json!({ "choices": [], "usage": usage }));
@@ -140,7 +141,7 @@ impl Answer {
         Self::stream(vec![Step::Bytes(choices(&said)), Step::Bytes(end)])
     }
 
-    /// The model makes these calls: name and arguments.
+    /// Returns an answer with these calls: name and arguments.
     pub fn calls(calls: &[(&str, Value)]) -> Self {
         let call = |(index, (name, arguments)): (usize, &(&str, Value))| {
             let arguments = arguments.to_string();
@@ -159,7 +160,7 @@ impl Answer {
         Self::stream(vec![Step::Bytes(choices(&events)), Step::Bytes(end())])
     }
 
-    /// An error, as the protocol has them.
+    /// Returns an error in the protocol's format.
     pub fn error(status: u16, message: &str) -> Self {
         let body = json!({ "error": { "message": message } }).to_string();
         Self { steps: vec![Step::Bytes(body.into_bytes())], ..Self::status(status) }
@@ -178,7 +179,7 @@ impl Answer {
         self
     }
 
-    /// Sets a body that comes in one piece.
+    /// Sets a body that is sent in one piece.
     pub fn body(mut self, body: &str) -> Self {
         self.steps = vec![Step::Bytes(body.as_bytes().to_vec())];
         self
@@ -191,7 +192,7 @@ impl Answer {
         self
     }
 
-    /// Tears the body to single bytes.
+    /// Splits the body into single bytes.
     pub fn torn(mut self) -> Self {
         for step in &mut self.steps {
             if let Step::Bytes(bytes) = step {
@@ -202,25 +203,25 @@ impl Answer {
     }
 }
 
-/// Events of choices, as they stand in a stream.
+/// Returns the stream events of choices.
 pub fn choices(choices: &[Value]) -> Vec<u8> {
     let event = |choice| format!("data: {}\n\n", json!({ "choices": [choice] }));
     choices.iter().map(event).collect::<String>().into_bytes()
 }
 
-/// The end of a stream: what it cost, and that nothing more comes.
+/// Returns the end of a stream: the usage and the final marker.
 pub fn end() -> Vec<u8> {
     let usage = json!({ "prompt_tokens": 20, "completion_tokens": 5 });
     format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage })).into_bytes()
 }
 
 impl Server {
-    /// Starts a server that gives these answers, one a completion; then it refuses.
+    /// Starts a server with these answers, one per completion. Further requests are refused.
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
         Self::serving(script.into_iter().collect(), None)
     }
 
-    /// Starts a server that answers as a test says, whatever is asked.
+    /// Starts a server that gives the test's answer to each request.
     pub fn answering(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         Self::serving(VecDeque::new(), Some(Box::new(answer)))
     }
@@ -250,38 +251,38 @@ impl Server {
         Self { port, shared }
     }
 
-    /// What `OPENAI_BASE_URL` is set to.
+    /// Returns the value for `OPENAI_BASE_URL`.
     pub fn base_url(&self) -> String {
         format!("{}/v1", self.root_url())
     }
 
-    /// Where the server is.
+    /// Returns the server's root URL.
     pub fn root_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Sets the answer to `GET /v1/models`, and to `GET /api/tags`, which is Ollama's.
+    /// Sets the answer to `GET /v1/models`, and to Ollama's `GET /api/tags`.
     pub fn set_models(&self, answer: Answer) {
         *self.shared.models.lock() = answer;
     }
 
-    /// The requests for completions so far.
+    /// Returns the completion requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.asked.lock().clone()
     }
 
-    /// How many connections carried requests.
+    /// Returns the number of connections that carried requests.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// The other requests so far: for models, and for the window of one, which come beside
-    /// completions.
+    /// Returns the other requests so far: for models, and for a model's window, sent at the same
+    /// time as completions.
     pub fn looked(&self) -> Vec<Asked> {
         self.shared.looked.lock().clone()
     }
 
-    /// Waits until a client has gone in the middle of its answer.
+    /// Waits until a client has left in the middle of its answer.
     #[track_caller]
     pub fn wait_until_gone(&self) {
         let waited = self.shared.gone.lock().recv_timeout(PATIENCE);
@@ -290,12 +291,12 @@ impl Server {
 }
 
 impl Asked {
-    /// The first header of this name.
+    /// Returns the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body.
+    /// Returns the body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
@@ -317,7 +318,7 @@ impl Shared {
             let record = if is_completion { &self.asked } else { &self.looked };
             record.lock().push(asked);
             if self.write(&mut connection, &answer).is_err() {
-                // Nobody may be waiting for it.
+                // The receiver may be gone.
                 let _ = self.gone_sender.send(());
                 return;
             }
@@ -368,7 +369,7 @@ impl Shared {
                     let opened = waiter.lock().recv_timeout(PATIENCE);
                     assert!(opened.is_ok(), "the test never opens the gate");
                 }
-                // A client that goes closes its side; nothing else can come from it.
+                // A client that leaves closes its side, and nothing else can come from it.
                 Step::Hang => {
                     let read = connection.read(&mut [0])?;
                     assert_eq!(read, 0, "the client says more than one request");
@@ -381,7 +382,7 @@ impl Shared {
     }
 }
 
-/// Waits a moment; an error when the client goes meanwhile.
+/// Waits a moment. Returns an error if the client leaves.
 fn lag(connection: &mut TcpStream) -> std::io::Result<()> {
     connection.set_read_timeout(Some(LAG))?;
     let read = connection.read(&mut [0]);
@@ -399,7 +400,7 @@ fn chunk(connection: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
     connection.write_all(b"\r\n")
 }
 
-/// Reads one request; none when the client says none.
+/// Reads one request, or returns `None` if the client sends none.
 fn read(connection: &TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();

@@ -1,16 +1,16 @@
-//! Interactive sessions of the real binary, driven through `jaato call --batch`.
+//! Interactive sessions of the real binary, used through `jaato call --batch`.
 
 use serde_json::{Value, json};
 
 use super::command::Running;
 use super::{House, fixture, fixtures, library_name, skip};
 
-/// Makes a house with the shells, or leaves the test with a line that says why it is left out.
+/// Returns an installation with the shells, or prints why the test is skipped.
 pub fn furnish() -> Option<House> {
     furnish_with("")
 }
 
-/// [`furnish`], with settings.
+/// Like [`furnish`], with settings.
 pub fn furnish_with(settings: &str) -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
@@ -21,7 +21,7 @@ pub fn furnish_with(settings: &str) -> Option<House> {
     Some(house)
 }
 
-/// Tells whether a program is there; one line says what is left out where it is not.
+/// Returns true if a program is installed, otherwise prints what is skipped.
 pub fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -31,24 +31,24 @@ pub fn is_there(program: &str) -> bool {
     found
 }
 
-/// A session of jaato in which one tool call is made after the other.
+/// A session of jaato for consecutive tool calls.
 pub struct Calls {
     running: Running,
 }
 
 impl Calls {
-    /// Begins.
+    /// Starts the session.
     pub fn of(house: &House) -> Self {
         let command = house.command(&["call", "--batch"]).variable("PS1", "$ ").patient();
         Self::start(command.variable("TMPDIR", house.path().join("run")))
     }
 
-    /// Begins with a command line of the test's own.
+    /// Starts the session with the test's own command line.
     pub fn start(command: super::Command) -> Self {
         Self { running: command.start() }
     }
 
-    /// Calls a tool; the whole answer.
+    /// Calls a tool and returns the whole answer.
     #[track_caller]
     pub fn ask(&mut self, tool: &str, arguments: &Value) -> Value {
         let line = json!({ "tool": tool, "args": arguments }).to_string() + "\n";
@@ -56,7 +56,7 @@ impl Calls {
         serde_json::from_str(&self.running.line()).unwrap()
     }
 
-    /// Calls a tool that must not fail.
+    /// Calls a tool that must succeed.
     #[track_caller]
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.ask(tool, arguments);
@@ -72,14 +72,14 @@ impl Calls {
         answer["error"].clone()
     }
 
-    /// Starts a program in a session, whose name is returned.
+    /// Starts a program in a session and returns the session's name.
     #[track_caller]
     pub fn spawn(&mut self, command: &str) -> (String, Value) {
         let answer = self.call("shell_spawn", &json!({ "command": command }));
         (answer["session_id"].as_str().unwrap().to_owned(), answer)
     }
 
-    /// Types.
+    /// Types text.
     #[track_caller]
     pub fn input(&mut self, session: &str, text: &str) -> Value {
         self.call("shell_input", &json!({ "session_id": session, "input": text }))
@@ -97,21 +97,21 @@ impl Calls {
         self.call("shell_close", &json!({ "session_id": session }))
     }
 
-    /// Ends, and looks whether anything lives on.
+    /// Ends jaato, and checks that no process is left.
     #[track_caller]
     pub fn end(self, house: &House) {
         self.end_alone();
         house.nothing_lives();
     }
 
-    /// Ends, where others of the same house go on.
+    /// Ends jaato while other processes of the installation continue.
     #[track_caller]
     pub fn end_alone(self) {
         self.running.finish();
     }
 }
 
-/// Starts a program, and plays.
+/// Starts a program, and runs the test with it.
 #[track_caller]
 pub fn play(command: &str, play: impl Fn(&mut Calls, &str, &Value)) {
     let Some(house) = furnish() else { return };
@@ -132,26 +132,26 @@ pub fn kill_worker(house: &House, plugin: &str) {
     assert!(status.success(), "{worker}");
 }
 
-/// Returns what was shown.
+/// Returns the output.
 #[track_caller]
 pub fn output(answer: &Value) -> &str {
     answer["output"].as_str().unwrap()
 }
 
-/// Returns why the answer was given.
+/// Returns the reason of the answer.
 #[track_caller]
 pub fn reason(answer: &Value) -> &str {
     answer["reason"].as_str().unwrap()
 }
 
-/// A shell that shows nothing but what it is told.
+/// A shell that shows only its commands' output.
 pub const BASH: &str = "bash --norc --noprofile";
 
 pub fn without_terminals() -> Option<House> {
     with_environment("pipes")
 }
 
-/// A house whose sessions have an environment without terminals.
+/// Returns an installation whose sessions have an environment without terminals.
 pub fn with_environment(name: &str) -> Option<House> {
     let house = furnish_with(&format!("environment = \"{name}\"\n"))?;
     house.ship(&fixture(name));

@@ -1,5 +1,5 @@
-//! Descriptions of the shipped plugins and of the scripted provider, made once for a test program:
-//! no house has to describe its copies of them.
+//! Descriptions of the shipped plugins and of the scripted provider, created once per test program,
+//! so that no installation has to describe its copies of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 
 use super::{House, fixtures, set_mode};
 
-/// The caches' content without entries, and the entry of each file that is copied into houses.
+/// The cache's content without entries, and the entry of each file that is copied into
+/// installations.
 #[derive(Default)]
 struct Warm {
     cache: Value,
     entries: BTreeMap<PathBuf, Value>,
 }
 
-/// Adds the description of a copied plugin to the house's cache, if it is one of those.
+/// Adds the description of a copied plugin to the installation's cache, if it is known.
 pub fn add_description(house: &House, original: &Path, copy: &Path) {
     static WARM: OnceLock<Warm> = OnceLock::new();
     let warm = WARM.get_or_init(|| describe().unwrap_or_default());
@@ -33,7 +34,7 @@ pub fn add_description(house: &House, original: &Path, copy: &Path) {
     set_mode(&path, 0o600);
 }
 
-/// Lets one jaato describe them all.
+/// Lets one jaato describe all of them.
 fn describe() -> Option<Warm> {
     let house = House::without_plugins()?;
     let shipped = fs::read_dir(fixtures::house()?.join("plugins")).unwrap();
@@ -50,7 +51,7 @@ fn describe() -> Option<Warm> {
     Some(Warm { cache, entries })
 }
 
-/// The state of a file, as the cache has it.
+/// Returns a file's state in the cache's format.
 fn stamp(file: &Path) -> Value {
     let file = fs::metadata(file).unwrap();
     let nanoseconds = |seconds: i64, rest: i64| seconds * 1_000_000_000 + rest;

@@ -1,8 +1,7 @@
-//! Runs one check of the conformance suite on a plugin out of a file, on a host that does nothing
-//! real.
+//! Runs one check of the conformance suite on a plugin file, with a host that does nothing real.
 //!
-//! Started as `jaato plugin-worker --conform CHECK FILE`, a process for each check: a plugin that
-//! dies of one, or hangs, loses that one alone.
+//! Started as `jaato plugin-worker --conform CHECK FILE`, with a process for each check, so that a
+//! crash or a hang fails only that check.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,20 +14,20 @@ use jaato_types::{Error, ErrorKind, Kind};
 
 use crate::{Answer, answer_main, refusal};
 
-/// The arguments in front of the check's name and the file.
+/// The arguments before the check's name and the file.
 pub const CONFORM_ARGUMENTS: [&str; 2] = ["plugin-worker", "--conform"];
 
-/// How long a plugin may keep a check waiting.
+/// How long a plugin may block a check.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Lists the names of the checks of plugins of these kinds: `tool::examples_work`.
+/// Lists the names of the checks for plugins of these kinds: `tool::examples_work`.
 pub fn conformance_checks(kinds: &[Kind]) -> Vec<String> {
     checks(kinds).into_iter().map(|(group, name, _)| format!("{group}::{name}")).collect()
 }
 
-/// Runs a check and writes to descriptor 3 what does not hold; nothing where all does.
+/// Runs a check and writes the violation to descriptor 3, or nothing if there is none.
 ///
-/// Called by the binary's hidden subcommand and by nobody else: it takes descriptor 3 for its own.
+/// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
 pub fn conform_main(check: &str, plugin: &Path) -> ExitCode {
     answer_main(|| match conform(check, plugin) {
         Ok(what) => Answer::Ok(what),

@@ -1,10 +1,10 @@
-//! The child processes that run code of plugins in isolation: one describes, one serves, one
-//! checks.
+//! The child processes that run plugin code in isolation: one describes, one serves, one checks.
 //!
-//! `serve` runs an instance for the host, `conform` a check of the conformance suite. This module
-//! describes: started as `jaato plugin-worker --describe FILE` by the host, through the guardian:
-//! with a deadline, limits on memory, cleaned variables and no descriptor of the host's but the
-//! pipe that takes the answer. It opens the plugin and so runs code of strangers; it is no sandbox.
+//! `serve` runs an instance for the host, and `conform` a check of the conformance suite. This
+//! module describes. The host starts it through the guardian as
+//! `jaato plugin-worker --describe FILE`, with a deadline, memory limits, cleaned variables, and no
+//! descriptor of the host's except the pipe for the answer. It opens the plugin and so runs
+//! untrusted code, but it is not a sandbox.
 
 mod conform;
 mod platform;
@@ -21,22 +21,22 @@ use serde::{Deserialize, Serialize};
 pub use conform::{CONFORM_ARGUMENTS, conform_main, conformance_checks};
 pub use serve::{SERVE_ARGUMENTS, serve_main};
 
-/// The arguments in front of the file.
+/// The arguments before the file.
 pub const DESCRIBE_ARGUMENTS: [&str; 2] = ["plugin-worker", "--describe"];
 
-/// What the child answers, as JSON on descriptor 3.
+/// The child's answer, as JSON on descriptor 3.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<T> {
-    /// The description; what does not hold of a check.
+    /// The description, or a check's violation.
     Ok(T),
-    /// Why there is none.
+    /// Why there is no answer.
     Error(Error),
 }
 
-/// Opens a plugin file, asks it for its description and writes that to descriptor 3.
+/// Opens a plugin file, asks for its description and writes that to descriptor 3.
 ///
-/// Called by the binary's hidden subcommand and by nobody else: it takes descriptor 3 for its own.
+/// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
 pub fn describe_main(plugin: &Path) -> ExitCode {
     answer_main(|| match describe(plugin) {
         Ok(description) => Answer::Ok(description),
@@ -44,7 +44,7 @@ pub fn describe_main(plugin: &Path) -> ExitCode {
     })
 }
 
-/// Does the work of a child and writes its answer to descriptor 3.
+/// Does a child's work and writes the answer to descriptor 3.
 fn answer_main<T: Serialize>(work: impl FnOnce() -> Answer<T>) -> ExitCode {
     let Some(mut pipe) = platform::descriptor3() else {
         eprintln!("`plugin-worker` is started by jaato itself: there is no descriptor 3");
@@ -65,7 +65,7 @@ fn describe(plugin: &Path) -> Result<Description, Error> {
     jaato_loader::describe(&opened)
 }
 
-/// Why a file cannot be opened. Whoever asked knows the file, and names it.
+/// Returns why a file cannot be opened. The caller knows the file and names it.
 fn refusal(error: &LoadError) -> Error {
     let described = Error::new(ErrorKind::PluginMisbehaved, error.problem.to_string());
     match error.problem.hint() {

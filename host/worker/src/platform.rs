@@ -1,20 +1,19 @@
-//! Takes over the descriptor that the host gave.
+//! Takes over the descriptor that the host passed.
 
 use std::fs::File;
 use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 
-/// Returns descriptor 3, where it is open and can be written to.
+/// Returns descriptor 3, if it is open and writable.
 pub fn descriptor3() -> Option<File> {
-    // Looked at by its path first: taking a number that nobody opened would close somebody else's
-    // later.
+    // Check the path first, because owning an unopened number would later close an unrelated file.
     std::fs::metadata("/dev/fd/3").ok()?;
     // SAFETY: descriptor 3 is open, as was just seen; the process is this worker's own, started
     // with descriptor 3 for this purpose, and nothing else in it takes that number.
     Some(unsafe { File::from_raw_fd(3) })
 }
 
-/// Returns descriptor 3, where it is a socket.
+/// Returns descriptor 3, if it is a socket.
 pub fn socket3() -> Option<UnixStream> {
     use std::os::unix::fs::FileTypeExt as _;
     if !std::fs::metadata("/dev/fd/3").ok()?.file_type().is_socket() {

@@ -1,8 +1,8 @@
 //! The child process that runs one instance of one plugin for the host.
 //!
-//! The plugin lives here as it would in the host: the same loader opens it, the same executor polls
-//! it. Only the services are elsewhere: what it asks for crosses descriptor 3 to the host, and so
-//! do its emissions, answers and lines for the log. When the host's end closes, the process ends.
+//! The plugin runs as it would in the host: the same loader opens it, and the same executor polls
+//! it. Only the services are elsewhere. The plugin's requests cross descriptor 3 to the host, and
+//! so do its emissions, answers and log lines. When the host's end closes, the process ends.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -26,15 +26,15 @@ use tokio::sync::oneshot;
 
 use crate::platform;
 
-/// The argument in front of the file.
+/// The argument before the file.
 pub const SERVE_ARGUMENTS: [&str; 1] = ["plugin-worker"];
 
-/// What crosses as the answer to a question.
+/// The answer to a request.
 type Answered = Result<(Flag, Vec<u8>), Error>;
 
 /// Opens a plugin file and runs an instance of it until the host's end of descriptor 3 closes.
 ///
-/// Called by the binary's hidden subcommand and by nobody else: it takes descriptor 3 for its own.
+/// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
 pub fn serve_main(plugin: &Path) -> ExitCode {
     let Some(socket) = platform::socket3() else {
         eprintln!("`plugin-worker` is started by jaato itself: there is no socket as descriptor 3");
@@ -43,7 +43,7 @@ pub fn serve_main(plugin: &Path) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let served = runtime.and_then(|runtime| {
         let served = runtime.block_on(serve(socket, plugin));
-        // A job of the plugin that hangs must not hold up the end.
+        // A hanging task of the plugin must not delay the end.
         runtime.shutdown_background();
         served
     });
@@ -71,7 +71,7 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Says that the plugin is open and does what the host asks, until its end closes.
+/// Reports that the plugin is open and handles the host's messages, until its end closes.
 async fn talk(link: Arc<Link>, plugin: Plugin) -> std::io::Result<()> {
     link.send(Kind::Ready, Flag::Frame, 0, b"", &[wire::VERSION]);
     let questions = Arc::new(Questions::new(&link));
@@ -97,7 +97,7 @@ async fn open(executor: &Executor, file: &Path) -> Result<Plugin, Error> {
     Plugin::start(executor, &opened).await
 }
 
-/// What the worker has.
+/// The worker's state.
 struct House {
     link: Arc<Link>,
     plugin: Plugin,
@@ -118,7 +118,7 @@ impl House {
             }
             Kind::Call => own.call(id, &payload),
             Kind::Cancel => {
-                // At once: an answer that is on its way to the call must find it cancelled.
+                // At once, because an answer on its way to the call must find it cancelled.
                 if let Some(call) = self.calls.lock().get(&id) {
                     call.cancel();
                 }
@@ -142,7 +142,7 @@ impl House {
                     tell(&own.link, Kind::Closed, id, saved);
                 });
             }
-            // The host is the same executable: what it does not send does not come.
+            // The host is the same executable and never sends these.
             Kind::Ready
             | Kind::Created
             | Kind::Emit
@@ -167,7 +167,7 @@ impl House {
             Ok(instance) => {
                 let has = [instance.facets().bits()];
                 if let Some(disabled) = instance.disabled() {
-                    // Weak: what has ended meanwhile is not held.
+                    // A weak reference, so that an ended worker is not kept alive.
                     let own = Arc::downgrade(&self);
                     tokio::spawn(async move {
                         let error = disabled.await;
@@ -184,7 +184,7 @@ impl House {
     }
 
     fn call(self: Arc<Self>, id: u64, payload: &[u8]) {
-        // Held over the beginning: an answer that comes at once finds its call.
+        // Held during the start, so that an immediate answer finds its call.
         let mut calls = self.calls.lock();
         let begun = match (self.instance(), wire::read_call(payload)) {
             (Some(instance), Some((facet, name, frame))) => {
@@ -203,8 +203,7 @@ impl House {
         }
     }
 
-    /// Answers all calls in flight for a plugin that is disabled: one may be in the middle of a
-    /// poll that hangs.
+    /// Answers all calls in flight when the plugin is disabled, because one may hang in a poll.
     fn fail_all(&self, error: &Error) {
         let calls = std::mem::take(&mut *self.calls.lock());
         for id in calls.into_keys() {
@@ -213,7 +212,7 @@ impl House {
     }
 }
 
-/// The way of a call's emissions and answer to the host, from whichever thread they come.
+/// Sends a call's emissions and answer to the host, from any thread.
 struct ToHost {
     house: Arc<House>,
     id: u64,
@@ -222,7 +221,7 @@ struct ToHost {
 impl Outlet for ToHost {
     fn emitted(&self, frame: &[u8]) -> bool {
         let link = &self.house.link;
-        // Far below what the link itself takes: the rest is for answers and questions.
+        // Far below the link's own limit, which leaves space for answers and requests.
         let has_room = link.waiting_bytes() + frame.len() <= EMITTED_BYTES_MAX;
         if has_room {
             link.send(Kind::Emit, Flag::Frame, self.id, b"", frame);
@@ -231,7 +230,7 @@ impl Outlet for ToHost {
     }
 
     fn answered(&self, answer: Result<Bytes, Error>) {
-        // One answer a call: it may have been failed meanwhile.
+        // A call has one answer, and may already have failed.
         if self.house.calls.lock().remove(&self.id).is_none() {
             return;
         }
@@ -244,7 +243,7 @@ impl Outlet for ToHost {
     }
 }
 
-/// Sends an answer; an error that does not fit is replaced by a short one.
+/// Sends an answer. An error that does not fit is replaced by a short one.
 fn tell(link: &Link, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>) {
     match answer {
         Ok(Some(frame)) => link.send(kind, Flag::Frame, id, b"", &frame),
@@ -258,7 +257,7 @@ fn tell(link: &Link, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>
     };
 }
 
-/// What the plugin has asked the host and not been told yet.
+/// The plugin's unanswered requests to the host.
 struct Questions {
     link: Arc<Link>,
     last: AtomicU64,
@@ -270,7 +269,8 @@ impl Questions {
         Self { link: Arc::clone(link), last: AtomicU64::new(0), open: Mutex::default() }
     }
 
-    /// Asks, and gives the future of the answer. Dropping it tells the host to forget the question.
+    /// Sends a request and returns the future of its answer. Dropping it tells the host to forget
+    /// the request.
     fn ask(self: &Arc<Self>, kind: Kind, head: &[u8], frame: &[u8]) -> Asked {
         let id = self.last.fetch_add(1, Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
@@ -282,7 +282,7 @@ impl Questions {
     fn answered(&self, id: u64, flag: Flag, payload: Vec<u8>) {
         let Some(sender) = self.open.lock().remove(&id) else { return };
         let misread = |error| Error::new(ErrorKind::HostBug, format!("{error}"));
-        // Whoever asked may have gone.
+        // The waiter may be gone.
         let _ = sender.send(match flag {
             Flag::Error => Err(Frame::read(&payload).unwrap_or_else(misread)),
             Flag::Frame | Flag::Nothing | Flag::Stream => Ok((flag, payload)),
@@ -290,7 +290,7 @@ impl Questions {
     }
 }
 
-/// The answer to a question, once it comes.
+/// The future answer to a request.
 struct Asked {
     questions: Arc<Questions>,
     id: u64,
@@ -311,7 +311,7 @@ impl Drop for Asked {
     }
 }
 
-/// Lends the host's services to one context.
+/// Provides the host's services to one context.
 struct Lender {
     questions: Arc<Questions>,
     context: u64,
@@ -376,7 +376,7 @@ impl Drop for HostStream {
     }
 }
 
-/// Sends what the plugin logs and does wrong to the host's log.
+/// Sends the plugin's log lines and misbehaviour to the host's log.
 struct HostLog(Arc<Link>);
 
 impl HostLog {
@@ -386,7 +386,7 @@ impl HostLog {
     }
 }
 
-/// Longest line that crosses to the host's log.
+/// Longest line to send to the host's log.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 impl Watch for HostLog {

@@ -1,38 +1,38 @@
-//! What one plugin may hold on the host's side, and how much one piece of its JSON may cost.
+//! Limits on what one plugin may hold on the host's side, and on the cost of one piece of its JSON.
 //!
-//! Inside as in a worker: a plugin that asks without waiting for answers takes memory and
-//! descriptors that all others need. What is past a bound is refused with `limit_reached`; nobody
-//! else notices.
+//! The limits apply to plugins in the host and in a worker. A plugin that sends requests without
+//! waiting for answers would use memory and descriptors that other plugins need. The host refuses
+//! requests that exceed a limit with `limit_reached`, and other plugins are not affected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use jaato_types::{Error, ErrorKind, PluginName};
 
-/// Questions to services that one context may have without an answer: a fan-out over some hundred
-/// files fits.
+/// The most unanswered service requests of one context. Enough to process some hundred files in
+/// parallel.
 pub const QUESTIONS_MAX: usize = 512;
 
-/// Questions of all contexts of one instance.
+/// The most unanswered requests of all contexts of one instance.
 pub const QUESTIONS_PER_PLUGIN_MAX: usize = 2048;
 
-/// Bytes of those questions: each may be a frame of 8 MiB.
+/// The most bytes of those requests, each of which may be a frame of 8 MiB.
 pub const QUESTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Open streams of all contexts of one instance. Most hold a descriptor, of which a process has
-/// 1024 on many systems: two contexts may have all that theirs allow.
+/// The most open streams of all contexts of one instance. Most streams hold a descriptor, and many
+/// systems allow a process only 1024. The limit lets two contexts use their maximum.
 pub const STREAMS_PER_PLUGIN_MAX: usize = 320;
 
-/// Values in one piece of JSON. Each costs the host a hundred bytes and more, whatever it costs the
-/// plugin: 8 MiB of `[],[],…` would be 400 MiB here.
+/// The most values in one piece of JSON. Each value needs a hundred bytes or more in the host, even
+/// if it is cheap for the plugin: 8 MiB of `[],[],…` would use 400 MiB.
 pub const JSON_VALUES_MAX: usize = 250_000;
 
-/// Counts what is held.
+/// Counts what a plugin holds.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Arc<AtomicUsize>);
 
 impl Tally {
-    /// Takes so much, unless that is more than there may be.
+    /// Takes an amount, unless the sum would exceed `max`.
     pub(crate) fn take(&self, amount: usize, max: usize) -> Option<Held> {
         let fits = |held: usize| held.checked_add(amount).filter(|sum| *sum <= max);
         self.0.fetch_update(SeqCst, SeqCst, fits).ok()?;
@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-/// What was taken, until it is dropped.
+/// An amount that is held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     count: Arc<AtomicUsize>,
@@ -53,7 +53,7 @@ impl Drop for Held {
     }
 }
 
-/// What all contexts of one instance hold together.
+/// The total of all contexts of one instance.
 #[derive(Debug, Default)]
 pub(crate) struct Holdings {
     pub(crate) questions: Tally,
@@ -62,46 +62,46 @@ pub(crate) struct Holdings {
 }
 
 impl Holdings {
-    /// Takes the place of a question, of its context and of its instance.
+    /// Reserves room for a request in its context and its instance.
     pub(crate) fn ask(&self, context: &Tally, bytes: usize) -> Result<[Held; 3], Error> {
         let full = |max: usize, what: &str| {
-            let text = format!("{max} {what} wait for an answer already");
+            let text = format!("{max} {what} are already waiting for answers");
             Error::new(ErrorKind::LimitReached, text)
-                .with_hint("wait for answers before you ask on")
+                .with_hint("wait for answers before you send more requests")
                 .temporary()
         };
         Ok([
             context
                 .take(1, QUESTIONS_MAX)
-                .ok_or_else(|| full(QUESTIONS_MAX, "questions of this context"))?,
+                .ok_or_else(|| full(QUESTIONS_MAX, "requests of this context"))?,
             self.questions
                 .take(1, QUESTIONS_PER_PLUGIN_MAX)
-                .ok_or_else(|| full(QUESTIONS_PER_PLUGIN_MAX, "questions of this plugin"))?,
+                .ok_or_else(|| full(QUESTIONS_PER_PLUGIN_MAX, "requests of this plugin"))?,
             self.question_bytes
                 .take(bytes, QUESTION_BYTES_MAX)
-                .ok_or_else(|| full(QUESTION_BYTES_MAX, "bytes of questions of this plugin"))?,
+                .ok_or_else(|| full(QUESTION_BYTES_MAX, "bytes of requests of this plugin"))?,
         ])
     }
 }
 
-/// Checks how many values a piece of JSON holds before it is parsed.
+/// Checks how many values a piece of JSON holds, before it is parsed.
 ///
 /// # Errors
-/// `limit_reached` past [`JSON_VALUES_MAX`].
+/// `limit_reached` beyond [`JSON_VALUES_MAX`].
 pub fn check_json(plugin: &PluginName, json: &[u8]) -> Result<(), Error> {
     if values_of(json) <= JSON_VALUES_MAX {
         return Ok(());
     }
     let text = format!("the plugin `{plugin}` sent JSON of more than {JSON_VALUES_MAX} values");
     Err(Error::new(ErrorKind::LimitReached, text)
-        .with_hint("raw bytes beside the JSON have no such bound"))
+        .with_hint("send large data as raw bytes after the JSON"))
 }
 
-/// Counts at least as many values as there are: each stands behind a comma, a colon or the bracket
-/// that opens its list. What is malformed gives any number; that is for the parser to say.
+/// Returns an upper bound for the number of values: each follows a comma, a colon or an opening
+/// bracket. The result for malformed JSON is arbitrary, because the parser rejects it.
 pub fn values_of(json: &[u8]) -> usize {
     if json.len() <= JSON_VALUES_MAX {
-        // Each takes a byte at least, and most JSON is too short for too many.
+        // Each value takes at least one byte, and most JSON is too short to exceed the limit.
         return json.len();
     }
     count(json)
@@ -142,13 +142,13 @@ mod tests {
         let held: Vec<_> = (0..QUESTIONS_MAX).map(|_| holdings.ask(&context, 1).unwrap()).collect();
         let error = holdings.ask(&context, 1).unwrap_err();
         assert_eq!(error.kind, ErrorKind::LimitReached);
-        assert_eq!(error.message, "512 questions of this context wait for an answer already");
-        // Another context of the plugin has its own.
+        assert_eq!(error.message, "512 requests of this context are already waiting for answers");
+        // Another context of the plugin has its own limit.
         let other = Tally::default();
         drop(holdings.ask(&other, 1).unwrap());
         let error = holdings.ask(&other, QUESTION_BYTES_MAX).unwrap_err();
-        assert!(error.message.contains("bytes of questions"), "{}", error.message);
-        // What was refused holds nothing.
+        assert!(error.message.contains("bytes of requests"), "{}", error.message);
+        // A refused request holds nothing.
         drop(held);
         assert!(holdings.ask(&context, QUESTION_BYTES_MAX).is_ok());
     }

@@ -1,17 +1,17 @@
-//! A frame in the memory of whoever made it: what one plugin answers another may be handed
-//! uncopied.
+//! A frame in the memory of its creator, so that one plugin's answer can be passed to another
+//! without copying.
 
 use std::fmt;
 use std::ops::Deref;
 
 use jaato_plugin_api::abi::abi_stable::std_types::RVec;
 
-/// Bytes that a plugin has answered, or the host. Dropping them gives them back to their maker's
+/// The bytes of an answer from a plugin or the host. Dropping them returns the memory to its
 /// allocator.
 pub struct Bytes(pub(crate) RVec<u8>);
 
 impl Bytes {
-    /// Gives them as a buffer of the host's own; copied where they are a plugin's.
+    /// Returns the bytes as a buffer of the host. Copies them if they are a plugin's.
     pub fn into_vec(self) -> Vec<u8> {
         self.0.into_vec()
     }

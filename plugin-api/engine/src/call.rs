@@ -1,4 +1,4 @@
-//! One call of a plugin: the future that runs it, and who takes what it gives.
+//! One call of a plugin: the future that runs it, and the outlet for its results.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,24 +16,23 @@ use crate::context::{EndOnDrop, HostContext};
 use crate::executor::{Guest, HostCode};
 use crate::fence::{host_code, plugin_code};
 
-/// Takes what a call gives from the thread that makes it, which wakes nobody who would only pass it
-/// on.
+/// Receives the results of a call directly on the thread that produces them, without waking another
+/// thread that would only pass them on.
 ///
-/// Called on the plugin executor: it must not block. All that the call emits comes before its
-/// answer.
+/// The plugin executor calls it, so it must not block. All emitted frames arrive before the answer.
 pub trait Outlet: Send + Sync + 'static {
-    /// Takes a frame that the call emits, in the order of emission; false where there is no room
-    /// for it, which the call's answer then tells. Called with the context locked: it must not come
-    /// back to the call.
+    /// Takes an emitted frame, in the order of emission. Returns false if there is no room for it,
+    /// which the call's answer then reports. The context is locked, so this method must not access
+    /// the call.
     fn emitted(&self, frame: &[u8]) -> bool;
 
-    /// Takes the answer, once: a checked frame. That of a plugin which is disabled in the middle of
-    /// a poll does not come before the poll ends: see
+    /// Takes the answer, which arrives once and is a checked frame. If the plugin is disabled
+    /// during a poll, the answer arrives only after the poll: see
     /// [`Instance::disabled`](crate::Instance::disabled).
     fn answered(&self, answer: Result<Bytes, Error>);
 }
 
-/// Gives an outlet its answer, also where the call's future is dropped before there is one.
+/// Gives an outlet its answer, even if the call's future is dropped before it has one.
 struct Answering {
     outlet: Option<Arc<dyn Outlet>>,
     guest: Arc<Guest>,
@@ -43,8 +42,8 @@ impl Answering {
     fn answer(&mut self, answer: Result<Bytes, Error>) {
         let _host = HostCode::enter();
         let Some(outlet) = self.outlet.take() else { return };
-        // The executor's own fence tells of it, without saying whose fault it is; whoever waits
-        // would wait for ever.
+        // The executor's fence does not report which plugin is at fault, and the waiting caller
+        // would wait forever.
         if host_code(|| outlet.answered(answer)).is_err() {
             drop(host_code(|| outlet.answered(Err(self.guest.lost_error()))));
         }
@@ -57,14 +56,14 @@ impl Drop for Answering {
     }
 }
 
-/// Runs a call whose answer goes to an outlet.
+/// Runs a call and sends its answer to an outlet.
 fn pass_on(
     call: impl Future<Output = Result<Bytes, Error>> + Send,
     guest: Arc<Guest>,
     outlet: Arc<dyn Outlet>,
 ) -> impl Future<Output = ()> + Send {
     let mut answering = Answering { outlet: Some(outlet), guest };
-    // The call has let go of everything when its answer leaves.
+    // The call releases everything before its answer is sent.
     async move {
         let answer = call.await;
         answering.answer(answer);
@@ -72,7 +71,7 @@ fn pass_on(
 }
 
 impl HostContext {
-    /// Runs in this context what no plugin gives out: for checks of a host.
+    /// Runs a body without a plugin in this context. For tests of a host.
     pub fn run_into(
         self: &Arc<Self>,
         body: impl FnOnce(ContextBox) -> Answer + Send + 'static,
@@ -82,7 +81,7 @@ impl HostContext {
     }
 }
 
-/// Has the executor run a call whose emissions and answer go to an outlet.
+/// Runs a call on the executor, and sends its emissions and answer to an outlet.
 pub(crate) fn run_into(
     call: CallFuture<impl Begin + Send + 'static, impl Send + 'static>,
     outlet: Arc<dyn Outlet>,
@@ -93,15 +92,15 @@ pub(crate) fn run_into(
     context.executor.spawn(guest, pass_on(call, Arc::clone(guest), outlet)).detach();
 }
 
-/// Begins a call in the plugin; none when the plugin does not offer what is called.
+/// Starts a call in the plugin. Returns `None` if the plugin does not offer it.
 pub(crate) trait Begin: FnOnce(ContextBox) -> Option<Answer> {}
 
 impl<F: FnOnce(ContextBox) -> Option<Answer>> Begin for F {}
 
-/// A call, polled by the executor (or in place, by a benchmark). Ready or dropped, it ends its
+/// A call, polled by the executor, or in place by a benchmark. Its end, or dropping it, ends its
 /// context.
 pub(crate) struct CallFuture<B, K> {
-    // In this order on a drop: the plugin's future, the context, what was kept for the call.
+    // The drop order: the plugin's future, the context, and the rest.
     stage: Stage<B>,
     core: EndOnDrop,
     _kept: K,
@@ -118,8 +117,8 @@ impl<B, K> CallFuture<B, K> {
         Self { stage: Stage::Waiting(begin), core: EndOnDrop(core), _kept: kept }
     }
 
-    /// Drops the plugin's future and ends the context; what the emissions did wrong is the answer
-    /// then.
+    /// Drops the plugin's future and ends the context. If the emissions had a fault, that is the
+    /// answer.
     fn finish(&mut self, answer: Result<Bytes, Error>) -> Poll<Result<Bytes, Error>> {
         self.stage = Stage::Over;
         let fault = self.core.0.take_fault();
@@ -128,7 +127,7 @@ impl<B, K> CallFuture<B, K> {
     }
 }
 
-// The stage is moved only before the plugin's future is there, and that future is a pointer.
+// The stage moves only before the plugin's future exists, and that future is a pointer.
 impl<B, K> Unpin for CallFuture<B, K> {}
 
 impl<B: Begin, K> Future for CallFuture<B, K> {
@@ -167,7 +166,7 @@ impl<B: Begin, K> Future for CallFuture<B, K> {
     }
 }
 
-/// Checks what a plugin answered. It stays in the plugin's memory.
+/// Checks a plugin's answer, which stays in the plugin's memory.
 fn read_answer(guest: &Guest, answer: RResult<RVec<u8>, RVec<u8>>) -> Result<Bytes, Error> {
     match answer {
         RResult::ROk(frame) => checked(guest, frame),
@@ -178,7 +177,9 @@ fn read_answer(guest: &Guest, answer: RResult<RVec<u8>, RVec<u8>>) -> Result<Byt
 pub(crate) fn checked(guest: &Guest, frame: RVec<u8>) -> Result<Bytes, Error> {
     match Frame::parse(&frame) {
         Ok(parsed) => check_json(guest.name(), parsed.json).map(|()| Bytes(frame)),
-        Err(error) => Err(guest.misbehaved(format_args!("its answer is no frame: {error}"))),
+        Err(error) => {
+            Err(guest.misbehaved(format_args!("its answer is not a valid frame: {error}")))
+        }
     }
 }
 
@@ -187,7 +188,7 @@ pub(crate) fn read_error(guest: &Guest, frame: &RVec<u8>) -> Error {
     Frame::read(frame).unwrap_or_else(refused)
 }
 
-/// Makes the error of a panic that the plugin's own fence let through.
+/// Returns the error of a panic that passed the plugin's own fence.
 pub(crate) fn panicked(guest: &Guest, text: &str) -> Error {
     let text = format!("the plugin `{}` panicked: {text}", guest.name());
     Error::new(jaato_types::ErrorKind::PluginPanicked, text)

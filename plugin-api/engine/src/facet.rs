@@ -1,16 +1,16 @@
-//! What an instance can be asked for.
+//! The facets of an instance.
 
-/// A facet of an instance, or its open operation. Its number is what crosses to a worker.
+/// A facet of an instance, or its open operation. Workers use its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Facet {
-    /// A call of a tool.
+    /// A tool call.
     Tool = 0,
-    /// A gc's plan.
+    /// The plan of a gc.
     Gc = 1,
-    /// A provider's completion.
+    /// The completion of a provider.
     Complete = 2,
-    /// A provider's models.
+    /// The models of a provider.
     Models = 3,
     /// An operation by name.
     Operation = 4,
@@ -18,7 +18,7 @@ pub enum Facet {
     Environment = 5,
 }
 
-/// The facets that an instance has: a bit each.
+/// The facets that an instance has, with a bit for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Facets(u8);
 
@@ -26,7 +26,7 @@ impl Facet {
     const ALL: [Self; 6] =
         [Self::Tool, Self::Gc, Self::Complete, Self::Models, Self::Operation, Self::Environment];
 
-    /// Returns the facet of a number, or `None` if no facet has it.
+    /// Returns the facet with a number, or `None` if no facet has it.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|facet| *facet as u8 == number)
     }
@@ -39,7 +39,7 @@ impl Facets {
         Self(self.0 | u8::from(has) << facet as u8)
     }
 
-    /// Returns true if the facet is among them.
+    /// Returns true if the set contains the facet.
     pub fn has(self, facet: Facet) -> bool {
         self.0 & 1 << facet as u8 != 0
     }
@@ -49,7 +49,7 @@ impl Facets {
         self.0
     }
 
-    /// Makes them of bits. Bits that stand for no facet are kept and never asked about.
+    /// Creates a set from bits. Unknown bits are kept and never used.
     pub fn of_bits(bits: u8) -> Self {
         Self(bits)
     }

@@ -1,15 +1,15 @@
-//! Fences: no panic of a plugin's raw export or of the host's own services goes further than the
-//! call.
+//! Fences: stop panics of a plugin's raw export and of the host's own services at the call.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jaato_types::{Error, ErrorKind};
 
-/// Runs host code that a plugin called; a panic is the host's bug and must not cross.
+/// Runs host code that a plugin called. A panic is a bug of the host and must not cross the
+/// boundary.
 ///
 /// # Errors
-/// `host_bug` when it panics.
+/// `host_bug` if the code panics.
 pub fn host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
         let text = format!("a service of the host panicked: {}", text_of(payload.as_ref()));
@@ -19,10 +19,10 @@ pub fn host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     })
 }
 
-/// Runs code of a plugin; a panic that its own fence let through becomes the text.
+/// Runs code of a plugin, and catches a panic that passed the plugin's own fence.
 ///
 /// # Errors
-/// The text, when it panics.
+/// The panic message.
 pub fn plugin_code<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
         let text = text_of(payload.as_ref()).to_owned();
@@ -31,8 +31,7 @@ pub fn plugin_code<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Drops a panic's payload. Its own drop may panic too; what that leaves is leaked rather than
-/// dropped.
+/// Drops a panic's payload. If that drop panics too, its payload is leaked instead of dropped.
 pub(crate) fn bury(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);

@@ -1,4 +1,4 @@
-//! A living instance of a plugin: its calls, what it saves, its end.
+//! A living instance of a plugin: its calls, its saved state, and its end.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -22,14 +22,15 @@ use crate::fence::plugin_code;
 use crate::services::{CallerKind, Services};
 use crate::waiters::Signal;
 
-/// How long a close waits for each of its steps: calls in flight, `save`, `close`, background
-/// tasks, the drop.
+/// The longest wait for each step of a close: calls in flight, `save`, `close`, background tasks,
+/// and the drop.
 pub const CLOSE_STEP_MAX: Duration = Duration::from_secs(2);
 
-/// An instance's objects, kept so that the executor alone drops them.
+/// An instance's objects, wrapped so that only the executor drops them.
 pub(crate) type Living = OnExecutor<Rooms>;
 
-/// What an instance gave out. Dropped in this order: its context is revoked, its facets, itself.
+/// The objects of an instance. The drop order is: revoke the context, then the facets, then the
+/// instance.
 pub(crate) struct Rooms {
     _end: EndOnDrop,
     tools: Option<ToolBox>,
@@ -40,7 +41,7 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// Asks an instance for its facets.
+    /// Gets the facets of an instance.
     pub(crate) fn of(instance: InstanceBox, end: EndOnDrop) -> Self {
         let tools = instance.tools().into_option();
         let (gc, provider) = (instance.gc().into_option(), instance.provider().into_option());
@@ -49,15 +50,14 @@ impl Rooms {
     }
 }
 
-/// An instance of a plugin. Share it behind an `Arc`; close it, or drop it without asking it to
-/// save.
+/// An instance of a plugin. Share it in an `Arc`. Close it, or drop it if it need not save.
 pub struct Instance {
     core: Arc<HostContext>,
     calls: Arc<Calls>,
     facets: Facets,
 }
 
-/// The calls of an instance that are in flight, and the instance's objects until it is closed.
+/// The calls in flight, and the instance's objects until it is closed.
 struct Calls {
     state: Mutex<CallsState>,
     empty: Signal,
@@ -69,7 +69,7 @@ struct CallsState {
     count: usize,
 }
 
-/// A call's place in the list, given back when it is dropped.
+/// A call's place in the list. Dropping it frees the place.
 struct Place {
     calls: Arc<Calls>,
     index: usize,
@@ -109,7 +109,7 @@ impl Calls {
         }
     }
 
-    /// Takes the instance's objects away, so that no call begins any more, and cancels those in
+    /// Takes the instance's objects, so that no further call can start, and cancels the calls in
     /// flight.
     fn close(&self) -> Option<Arc<Living>> {
         let mut state = self.state.lock();
@@ -155,26 +155,26 @@ impl Instance {
         self.core.guest.name()
     }
 
-    /// Returns what it has.
+    /// Returns the instance's facets.
     pub fn facets(&self) -> Facets {
         self.facets
     }
 
-    /// Counts the calls in flight, with those that were cancelled and not yet let go of.
+    /// Returns the number of calls in flight, including cancelled calls that have not ended yet.
     pub fn in_flight(&self) -> usize {
         self.calls.state.lock().count
     }
 
-    /// Makes a call's context.
+    /// Creates the context of a call.
     pub fn context(&self, services: Arc<dyn Services>) -> Arc<HostContext> {
         HostContext::new(CallerKind::Call, &self.core.executor, &self.core.guest, services)
     }
 
-    /// Begins a call of a facet in a context that was made for it; a facet without names takes an
-    /// empty one.
+    /// Starts a call of a facet in a context that was created for it. A facet without names takes
+    /// an empty name.
     ///
     /// # Errors
-    /// `plugin_disabled`, and `cancelled` when the instance is closed.
+    /// `plugin_disabled`, or `cancelled` if the instance is closed.
     pub fn call(
         &self,
         context: &Arc<HostContext>,
@@ -186,7 +186,7 @@ impl Instance {
         Ok(context.executor.spawn(&context.guest, future))
     }
 
-    /// Begins a call as [`Instance::call`], whose emissions and answer go to an outlet.
+    /// Starts a call like [`Instance::call`], and sends its emissions and answer to an outlet.
     ///
     /// # Errors
     /// As [`Instance::call`].
@@ -202,8 +202,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Runs a call on the calling thread. For benchmarks alone: a plugin that blocks blocks the
-    /// caller, and no watchdog sees it.
+    /// Runs a call on the calling thread. Only for benchmarks: a plugin that blocks blocks the
+    /// caller, and no watchdog notices it.
     ///
     /// # Errors
     /// As [`Instance::call`].
@@ -218,7 +218,8 @@ impl Instance {
         self.prepare(context, facet, name, frame)
     }
 
-    /// Waits until the plugin is disabled, and makes the error of its calls; usually for ever.
+    /// Waits until the plugin is disabled, which usually never happens. Returns the error of its
+    /// calls.
     pub fn disabled(&self) -> impl Future<Output = Error> + Send + use<> {
         let guest = Arc::clone(&self.core.guest);
         async move {
@@ -227,23 +228,23 @@ impl Instance {
         }
     }
 
-    /// Asks for what the next instance is to be given; none when there is nothing to keep.
+    /// Returns the state to pass to the next instance, or `None` if there is nothing to save.
     ///
     /// # Errors
-    /// What the plugin answers, `plugin_misbehaved` for what is no answer, `cancelled` when the
+    /// The plugin's error, `plugin_misbehaved` for an invalid answer, or `cancelled` if the
     /// instance is closed.
     pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
         let living = self.calls.living().ok_or_else(Error::cancelled)?;
         self.save_of(living).await
     }
 
-    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
-    /// what it has going on, loses its context, and is dropped. Each step takes at most
-    /// [`CLOSE_STEP_MAX`].
+    /// Closes the instance. No new calls start, and the calls in flight are cancelled and awaited.
+    /// Then the instance saves, ends its background tasks, loses its context, and is dropped. Each
+    /// step takes at most [`CLOSE_STEP_MAX`].
     ///
     /// # Errors
-    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was
-    /// closed before.
+    /// The error of its last `save`, after which it is closed all the same, or `cancelled` if it
+    /// was already closed.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         let living = self.end_calls().await?;
         let saved = self.within(self.save_of(Arc::clone(&living))).await;
@@ -254,10 +255,10 @@ impl Instance {
         })
     }
 
-    /// Closes the instance as [`Instance::close`], and does not ask it to save.
+    /// Closes the instance like [`Instance::close`], but without saving.
     ///
     /// # Errors
-    /// `cancelled` when it was closed before.
+    /// `cancelled` if it was already closed.
     pub async fn close_unsaved(&self) -> Result<(), Error> {
         let living = self.end_calls().await?;
         self.end(living).await;
@@ -277,7 +278,7 @@ impl Instance {
             self.within(task.cancel()).await;
         }
         self.core.end();
-        // A call that did not end in time holds the instance; it goes with the call.
+        // A call that did not end in time still holds the instance, and drops it at its end.
         if let Ok(living) = Arc::try_unwrap(living) {
             self.within(living.dispose()).await;
         }
@@ -302,14 +303,13 @@ impl Instance {
     async fn close_of(&self, living: &Arc<Living>) {
         let living = Arc::clone(living);
         let task = self.core.executor.spawn(&self.core.guest, async move {
-            // A panic that the plugin's own fence let through: it ends in any case.
+            // A panic that passed the plugin's own fence does not prevent the close.
             let _ = fenced(plugin_code(|| living.get().instance.close())).await;
         });
         task.await;
     }
 
-    /// Waits for a step of the close, but not too long; a plugin that hangs in it is left to the
-    /// watchdog.
+    /// Waits for a step of the close, up to the limit. The watchdog handles a plugin that hangs.
     async fn within<T>(&self, step: impl Future<Output = T>) -> Option<T> {
         let runtime = self.core.executor.runtime();
         if runtime.is_patient() {
@@ -340,16 +340,16 @@ impl Instance {
             Error::new(ErrorKind::Cancelled, text)
         })?;
         let begin = begin(Arc::clone(&living), facet, name.to_owned(), frame);
-        // The instance before the place in the list: who waits for the list to be empty finds all
-        // the rest gone.
+        // The instance must be dropped before the place: when the list is empty, everything else
+        // must be gone.
         Ok(CallFuture::new(begin, Arc::clone(core), (living, place)))
     }
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // What is in flight is cancelled; the last call to end lets go of the objects, which the
-        // executor drops together with the context.
+        // Calls in flight are cancelled. The last call to end releases the objects, and the
+        // executor drops them together with the context.
         self.core.cancel();
         drop(self.calls.close());
     }
@@ -374,8 +374,8 @@ fn begin(
     }
 }
 
-/// Polls a plugin's future inside the host's fence; the text is a panic's that the plugin's own let
-/// through.
+/// Polls a plugin's future inside the host's fence. The error is the message of a panic that passed
+/// the plugin's own fence.
 pub(crate) async fn fenced<F: Future>(begun: Result<F, String>) -> Result<F::Output, String> {
     let mut future = pin!(begun?);
     poll_fn(|cx| match plugin_code(|| future.as_mut().poll(cx)) {

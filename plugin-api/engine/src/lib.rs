@@ -1,18 +1,17 @@
-//! Runs a plugin: polls, fences, contexts, cancellation, streams.
+//! Runs plugins: polls, fences, contexts, cancellation, streams.
 //!
-//! [`Plugin`] holds a factory and makes [`Instance`]s; an instance runs calls, each in a
-//! [`HostContext`] of its own. Everything that a plugin made is polled and dropped by the
-//! [`Executor`]; what a plugin may use of the host it reaches through its context, which lends the
-//! host's [`Services`]. Time, threads and the place where futures of the host are polled come from
-//! a [`Runtime`].
+//! A [`Plugin`] holds a factory and creates [`Instance`]s. An instance runs calls, each in its own
+//! [`HostContext`]. The [`Executor`] polls and drops everything that a plugin created. A plugin
+//! accesses the host's [`Services`] only through its context. A [`Runtime`] provides time, threads,
+//! and the place where host futures are polled.
 //!
-//! The host and the fake host of the testkit stand on this one engine. Not here: files, processes,
-//! workers, which plugins are trusted.
+//! The host and the testkit's fake host share this engine. It does not handle files, processes,
+//! workers, or trust.
 //!
 //! Invariants:
-//! - What a plugin made is polled and dropped by the executor alone, whoever let go of it.
-//! - A panic costs the call; no panic of the host's own code crosses.
-//! - After its end a context refuses everything.
+//! - Only the executor polls and drops the values that a plugin created.
+//! - A panic fails the call. No panic of the host's own code crosses the boundary.
+//! - After its end, a context refuses everything.
 #![forbid(unsafe_code)]
 
 mod bounds;

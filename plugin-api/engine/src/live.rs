@@ -1,18 +1,18 @@
-//! Counts what plugins hold of the host, so that a test can tell that nothing stays behind.
+//! Counts the host objects that plugins hold, so that tests can detect leaks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What plugins hold of the host.
+/// The number of host objects that plugins hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Live {
-    /// Contexts, of calls and of instances.
+    /// Contexts of calls and instances.
     pub contexts: usize,
-    /// Streams that services opened.
+    /// Streams that services have opened.
     pub streams: usize,
-    /// Futures of the host that plugins hold.
+    /// Host futures that plugins hold.
     pub futures: usize,
-    /// Pieces of blocking work that run or wait for their turn.
+    /// Blocking work that runs or waits.
     pub jobs: usize,
 }
 
@@ -36,7 +36,7 @@ impl Counters {
     }
 }
 
-/// Counts tokens that are alive.
+/// Counts live tokens.
 #[derive(Default)]
 pub(crate) struct Counter(Arc<AtomicUsize>);
 
@@ -51,7 +51,7 @@ impl Counter {
     }
 }
 
-/// Something that is counted until it is dropped.
+/// A token that is counted until it is dropped.
 pub(crate) struct Token(Arc<AtomicUsize>);
 
 impl Drop for Token {

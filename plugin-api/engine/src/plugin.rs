@@ -1,4 +1,4 @@
-//! A plugin in use: its factory, and the instances that it makes.
+//! A loaded plugin: its factory, and the instances that it creates.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::instance::{Instance, Living, Rooms, fenced};
 use crate::services::{CallerKind, Services};
 use crate::watch::Watch;
 
-/// A plugin whose factory is at hand. Start it once a process.
+/// A plugin with its factory. Start it once per process.
 pub struct Plugin {
     factory: Arc<OnExecutor<FactoryBox>>,
     guest: Arc<Guest>,
@@ -24,11 +24,11 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Gets the factory of a plugin, on the executor. `factory` is given the host's log.
+    /// Gets the factory of a plugin on the executor. `factory` receives the host's log.
     ///
     /// # Errors
-    /// What the plugin answers (no tools where its manifest says there are some, two of one name),
-    /// and `plugin_misbehaved` for what is no answer.
+    /// The plugin's error (for example a manifest with tools but a plugin without, or two tools of
+    /// the same name), or `plugin_misbehaved` for an invalid answer.
     pub async fn start(
         executor: &Executor,
         manifest: Manifest,
@@ -48,7 +48,7 @@ impl Plugin {
         Ok(Self { factory: Arc::new(factory), guest, executor: executor.clone(), manifest })
     }
 
-    /// Makes a plugin of a factory that is at hand.
+    /// Creates a plugin from an existing factory.
     pub fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
         let guest = executor.guest(manifest.name.clone());
         let factory = Arc::new(OnExecutor::new(executor, &guest, factory));
@@ -65,17 +65,18 @@ impl Plugin {
         &self.manifest
     }
 
-    /// Tells whether the plugin is disabled because it blocked or flooded the executor too often.
+    /// Returns true if the plugin is disabled because it blocked or flooded the executor too often.
     pub fn is_disabled(&self) -> bool {
         self.guest.is_disabled()
     }
 
-    /// Makes an instance, fresh or from what an earlier one saved. `services` are what it is lent
-    /// outside of calls. Dropping the future cancels; an instance that is made all the same is
-    /// dropped on the executor.
+    /// Creates an instance, either fresh or from saved state. `services` are its services outside
+    /// calls. Dropping the future cancels the creation. If the instance is created nevertheless,
+    /// the executor drops it.
     ///
     /// # Errors
-    /// What the plugin answers. With `saved`, keep the bytes, say so and make a fresh instance.
+    /// The plugin's error. If this fails with `saved`, keep the bytes, report the failure, and
+    /// create a fresh instance.
     pub async fn create(
         &self,
         services: Arc<dyn Services>,
@@ -87,7 +88,7 @@ impl Plugin {
         let core = HostContext::new(CallerKind::Instance, &self.executor, &self.guest, services);
         let making = make(Arc::clone(&self.factory), Arc::clone(&core), saved);
         let mut task = self.executor.spawn(&self.guest, making);
-        // Dropped before the task, when this future is: the flag first, then the plugin's future.
+        // Dropped before the task: first the flag is set, then the plugin's future is dropped.
         let cancel = CancelUnlessMade(Some(&core));
         let living = self.guest.or_disabled(&mut task).await?;
         cancel.made();
@@ -95,7 +96,7 @@ impl Plugin {
     }
 }
 
-/// Cancels an instance's context when its making is given up.
+/// Cancels an instance's context if its creation is abandoned.
 struct CancelUnlessMade<'a>(Option<&'a Arc<HostContext>>);
 
 impl CancelUnlessMade<'_> {
@@ -112,8 +113,8 @@ impl Drop for CancelUnlessMade<'_> {
     }
 }
 
-/// Runs on the executor. What comes out is wrapped already, so that it is dropped there whoever
-/// lets go of it.
+/// Runs on the executor. The result is already wrapped, so that the executor drops it even if
+/// another thread holds it last.
 async fn make(
     factory: Arc<OnExecutor<FactoryBox>>,
     core: Arc<HostContext>,
@@ -132,7 +133,7 @@ async fn make(
     }
 }
 
-/// The host's log, as one plugin has it for the life of the process.
+/// The host's log for one plugin, which lives as long as the process.
 struct HostLog {
     plugin: PluginName,
     watch: Arc<dyn Watch>,
@@ -141,7 +142,7 @@ struct HostLog {
 impl LogAbi for HostLog {
     fn log(&self, level: u8, text: RStr<'_>) {
         let _host = HostCode::enter();
-        // Nobody is left to tell when the log itself panics.
+        // If the log itself panics, there is no way to report it.
         let _ = host_code(|| self.watch.log(&self.plugin, level, text.as_str()));
     }
 }

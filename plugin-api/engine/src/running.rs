@@ -1,7 +1,6 @@
-//! Which plugin's code a thread runs: for whatever ends the process in the middle of it.
+//! Records which plugin's code a thread runs, for reports when the process dies.
 //!
-//! All of it can be read in a handler of a signal: no allocation, no destructor of a
-//! thread's.
+//! Everything is safe to read in a signal handler: no allocation, and no thread-local destructors.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
@@ -10,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use jaato_types::PluginName;
 
-/// Names that are kept; what runs under a further one is told without a name.
+/// The most names in the table. Further plugins are reported without a name.
 const NAMES_MAX: usize = 256;
 
 static NAMES: [OnceLock<CString>; NAMES_MAX] = [const { OnceLock::new() }; NAMES_MAX];
 
-/// The plugin whose code ran last, on any thread; a thread of the plugin's own is told by it.
+/// The plugin whose code ran last on any thread. Also used for a plugin's own threads.
 static LAST: AtomicUsize = AtomicUsize::new(NOBODY);
 
 const NOBODY: usize = usize::MAX;
@@ -24,12 +23,12 @@ thread_local! {
     static RUNNING: Cell<usize> = const { Cell::new(NOBODY) };
 }
 
-/// A plugin's name by its place.
+/// The index of a plugin's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NamePlace(usize);
 
 impl NamePlace {
-    /// Keeps a name for the rest of the process; the same name has the same place.
+    /// Stores a name for the rest of the process. The same name has the same index.
     pub(crate) fn of(plugin: &PluginName) -> Self {
         let Ok(name) = CString::new(plugin.as_str()) else { return Self(NOBODY) };
         let is_taken = |kept: &OnceLock<CString>| *kept.get_or_init(|| name.clone()) == name;
@@ -37,30 +36,30 @@ impl NamePlace {
     }
 }
 
-/// Notes whose code the calling thread runs.
+/// Records whose code the calling thread runs.
 pub(crate) fn begin(place: NamePlace) {
     LAST.store(place.0, Relaxed);
     RUNNING.set(place.0);
 }
 
-/// Notes that the calling thread runs no plugin's code.
+/// Records that the calling thread runs no plugin's code.
 pub(crate) fn end() {
-    // A thread that goes down has none any more, and no destructor that would say so.
+    // The variable has no destructor, so this works on a thread that is ending.
     RUNNING.set(NOBODY);
 }
 
-/// Whose code ended the process, as far as it can be told.
+/// The plugin whose code ended the process, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Culprit {
-    /// This plugin's, which the thread was running.
+    /// The thread was running this plugin's code.
     Running(&'static CStr),
-    /// A thread of somebody's own; this plugin was the last to be called.
+    /// The thread is not the host's. This plugin was the last to be called.
     Perhaps(&'static CStr),
-    /// No plugin has run inside this process.
+    /// No plugin has run in this process.
     Nobody,
 }
 
-/// Tells whose code the calling thread runs.
+/// Returns the plugin whose code the calling thread runs.
 pub fn culprit() -> Culprit {
     let name = |place: usize| NAMES.get(place)?.get().map(CString::as_c_str);
     match (name(RUNNING.get()), name(LAST.load(Relaxed))) {

@@ -1,4 +1,5 @@
-//! What the host lends to plugins by name: implemented by the host, reached through contexts.
+//! Services that the host lends to plugins by name. The host implements them, and contexts use
+//! them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,62 +12,62 @@ use crate::runtime::Work;
 
 /// The services of one call or of one instance.
 ///
-/// Called from threads of plugins, inside the engine's fence and with the runtime entered: what it
-/// returns is polled there, so it must not block. A panic is answered with `host_bug`.
+/// The engine calls them from plugin threads, inside its fence and with the runtime entered. The
+/// returned future is polled there, so it must not block. A panic becomes the error `host_bug`.
 pub trait Services: Send + Sync + 'static {
-    /// Answers one request; `unknown_operation` for a name that it does not know. `frame` is a
+    /// Answers one request, or fails with `unknown_operation` for an unknown name. `frame` is a
     /// checked frame.
     fn call(&self, caller: Caller, operation: &str, frame: Vec<u8>) -> Work<Result<Served>>;
 }
 
-/// Who asks.
+/// The caller of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The plugin.
     pub plugin: PluginName,
     /// The context's number, unique within the process.
     pub context: u64,
-    /// Whose context it is.
+    /// The kind of the context.
     pub kind: CallerKind,
 }
 
-/// Whose context asks.
+/// The kind of a caller's context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerKind {
-    /// A call's.
+    /// The context of a call.
     Call,
-    /// An instance's, outside of calls.
+    /// The context of an instance, outside calls.
     Instance,
 }
 
-/// What a service answers.
+/// The answer of a service.
 pub enum Served {
     /// A frame.
     Frame(Vec<u8>),
-    /// A stream; the plugin gets a handle and reads it piece by piece.
+    /// A stream. The plugin gets a handle and reads the stream in pieces.
     Stream(Box<dyn ByteStream>),
-    /// A stream, and what is known before its first byte: the answer is this object with the
+    /// A stream, with data that is known before its first byte. The answer is this object, with the
     /// stream's number added as `handle`.
     StreamWith(serde_json::Map<String, serde_json::Value>, Box<dyn ByteStream>),
 }
 
 /// Bytes that arrive over time. Every stream of byte buffers is one.
 pub trait ByteStream: Send + 'static {
-    /// Gives the next piece, of any size; none at the end. An error ends it.
+    /// Returns the next piece, of any size, or `None` at the end. An error ends the stream.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>>>>;
 
-    /// Gives the next piece in the memory in which it came; what the host asks for.
+    /// Returns the next piece without copying it. The host calls this method.
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
         self.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(Bytes::from)))
     }
 
-    /// Tells whether each piece is a frame, which is handed out as it is, rather than bytes.
+    /// Returns true if each piece is a frame, which is passed on whole.
     fn gives_frames(&self) -> bool {
         false
     }
 }
 
-/// A stream each of whose pieces is a frame: JSON and, where there are any, bytes.
+/// A stream whose pieces are frames: JSON, optionally with bytes.
 pub struct Frames<S>(pub S);
 
 impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for Frames<S> {
@@ -85,7 +86,7 @@ impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for 
     }
 }
 
-/// Services that know nothing.
+/// Services that answer no request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoServices;
 

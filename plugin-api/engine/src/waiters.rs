@@ -1,4 +1,4 @@
-//! Who waits for something to happen, by number.
+//! Wakers of tasks that wait for an event, by number.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-/// Wakers by the number of who waits.
+/// Wakers by the number of the waiting task.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     last: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Waiters {
 }
 
 impl Waiters {
-    /// Keeps the waker of whoever has this number, or gets one here; false where `max` wait
+    /// Keeps the waker for a number, or for a new number. Returns false if `max` wakers are kept
     /// already.
     pub(crate) fn keep(&mut self, number: &mut Option<u64>, waker: &Waker, max: usize) -> bool {
         if number.is_none() && self.wakers.len() >= max {
@@ -30,29 +30,30 @@ impl Waiters {
         true
     }
 
-    /// Takes a waker out; it is to be dropped where nothing is locked.
+    /// Removes and returns a waker, which must be dropped without a lock.
     pub(crate) fn forget(&mut self, number: &mut Option<u64>) -> Option<Waker> {
         self.wakers.remove(&number.take()?)
     }
 
-    /// Takes all out, to be woken where nothing is locked.
+    /// Removes and returns all wakers, which must be woken without a lock.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Waker> + use<> {
         std::mem::take(&mut self.wakers).into_values()
     }
 }
 
-/// Something that happens, for those who wait for it.
+/// An event that tasks can wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Signal(Mutex<Waiters>);
 
 impl Signal {
-    /// Has everybody who waits look again.
+    /// Wakes all waiting tasks to check again.
     pub(crate) fn notify(&self) {
         let woken = self.0.lock().take_all();
         woken.for_each(Waker::wake);
     }
 
-    /// Waits until a look tells that it is so. Each change of what is looked at is notified.
+    /// Waits until `is_so` returns true. Every change of what it checks must call
+    /// [`Signal::notify`].
     pub(crate) fn until<F: Fn() -> bool>(&self, is_so: F) -> Until<'_, F> {
         Until { signal: self, is_so, number: None }
     }
@@ -70,7 +71,7 @@ impl<F: Fn() -> bool + Unpin> Future for Until<'_, F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        // Kept before the look, so that a change in between is not missed.
+        // Registered before the check, so that a concurrent change is not missed.
         this.signal.0.lock().keep(&mut this.number, cx.waker(), usize::MAX);
         if (this.is_so)() { Poll::Ready(()) } else { Poll::Pending }
     }

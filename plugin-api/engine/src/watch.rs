@@ -1,4 +1,4 @@
-//! What the loader tells the host of its plugins: their log lines and their misdeeds.
+//! Reports of the engine to the host: log lines and misdeeds of plugins.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,48 +7,47 @@ use jaato_types::PluginName;
 
 use crate::executor::{JOB_OVERDUE_MAX, JOBS_LOST_MAX};
 
-/// Told by the loader; called from threads of plugins and from the watchdog. Must not block for
-/// long.
+/// Receives the reports, on threads of plugins and of the watchdog. Must not block for long.
 pub trait Watch: Send + Sync + 'static {
-    /// Takes a line that a plugin logs; panic messages come this way too. Levels: 1 error, 2 warn,
-    /// 3 info, 4 debug.
+    /// Takes a log line of a plugin, including panic messages. Levels: 1 error, 2 warn, 3 info, 4
+    /// debug.
     fn log(&self, plugin: &PluginName, level: u8, text: &str);
 
-    /// Takes a report: a plugin blocked or flooded the executor.
+    /// Takes a report that a plugin blocked or flooded the executor.
     fn misbehaved(&self, report: &Report);
 
-    /// Takes what went wrong in the loader itself.
+    /// Takes an error of the engine itself.
     fn trouble(&self, text: &str);
 }
 
-/// What a plugin did wrong.
+/// A plugin's misdeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The plugin.
     pub plugin: PluginName,
-    /// What it did.
+    /// The misdeed.
     pub misdeed: Misdeed,
-    /// How often it did wrong in this process.
+    /// The number of misdeeds in this process.
     pub strikes: u32,
-    /// Whether it is disabled for that.
+    /// Whether the plugin is disabled for it.
     pub disabled: bool,
 }
 
-/// What can be done wrong on the executor.
+/// The kinds of misdeeds on the executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misdeed {
     /// A poll or a drop blocked its thread, which was written off and replaced.
     Blocked {
         /// The number in the thread's name.
         thread: usize,
-        /// How long the thread was able to run in it.
+        /// How long the thread was able to run during the poll.
         able_to_run: Duration,
     },
-    /// Its futures wake themselves without end; for the rest of the second they were not polled.
+    /// Its futures keep waking themselves, so they were not polled for the rest of the second.
     PollsWithoutEnd,
-    /// Blocking work went on long after its call had been cancelled, and was given up.
+    /// Blocking work continued long after its call was cancelled, and was given up.
     IgnoresCancel {
-        /// How much of it goes on at this moment, in all.
+        /// The total number of such jobs that still run.
         lost: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Reads what `#[tool(…)]` and `#[tool_fn(…)]` say of a tool.
+//! Parses the attributes `#[tool(…)]` and `#[tool_fn(…)]`.
 
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};
@@ -7,7 +7,7 @@ use syn::{Attribute, Error, Expr, Ident, LitBool, LitStr, Result, Token, parenth
 
 use crate::condition::Condition;
 
-/// What `#[tool(…)]` on a struct says, or `#[tool_fn(…)]` on a function.
+/// The content of `#[tool(…)]` on a struct, or of `#[tool_fn(…)]` on a function.
 #[derive(Default)]
 pub struct ToolAttributes {
     pub name: Option<LitStr>,
@@ -17,17 +17,17 @@ pub struct ToolAttributes {
     pub auto_background: bool,
     pub previews: bool,
     pub traits: Vec<LitStr>,
-    /// The arguments' JSON Schema, where it is not the one that is derived.
+    /// The JSON Schema of the arguments, if it is not derived.
     pub schema: Option<Expr>,
     pub examples: Vec<Example>,
-    /// `available_if`, and where it stands.
+    /// `available_if`, with its key.
     pub available_if: Option<(Ident, Condition)>,
     pub run_if: Option<Condition>,
-    /// Promises by name; absent means none.
+    /// Annotations by name. An absent one promises nothing.
     pub promises: Vec<(Ident, bool)>,
 }
 
-/// Reads what stands in the parentheses of `#[tool_fn(…)]`.
+/// Parses the content of the parentheses of `#[tool_fn(…)]`.
 impl Parse for ToolAttributes {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut all = Self::default();
@@ -36,7 +36,7 @@ impl Parse for ToolAttributes {
     }
 }
 
-/// A phrase and the arguments that it should give.
+/// A phrase with the expected arguments.
 pub struct Example {
     pub phrase: LitStr,
     pub arguments: Vec<(Ident, Expr)>,
@@ -46,7 +46,7 @@ const PROMISES: [&str; 5] =
     ["read_only", "destructive", "idempotent", "open_world", "parallel_safe"];
 
 impl ToolAttributes {
-    /// Reads all `#[tool(…)]` of a struct.
+    /// Parses all `#[tool(…)]` attributes of a struct.
     pub fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut all = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("tool")) {
@@ -60,7 +60,7 @@ impl ToolAttributes {
         items.into_iter().try_for_each(|item| self.take(item))
     }
 
-    /// Returns a promise, where it was made.
+    /// Returns an annotation, if it is set.
     pub fn promise(&self, name: &str) -> Option<bool> {
         self.promises.iter().find(|(promise, _)| promise == name).map(|(_, value)| *value)
     }
@@ -75,13 +75,13 @@ impl ToolAttributes {
             Item::Flag(key, value) if key == "previews" => self.previews = value,
             Item::Flag(key, value) if PROMISES.iter().any(|promise| key == promise) => {
                 if self.promise(&key.to_string()).is_some() {
-                    return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+                    return Err(Error::new(key.span(), format!("duplicate key `{key}`")));
                 }
                 self.promises.push((key, value));
             }
             Item::Schema(key, schema) => {
                 if self.schema.replace(schema).is_some() {
-                    return Err(Error::new(key.span(), "`schema` is given twice"));
+                    return Err(Error::new(key.span(), "duplicate key `schema`"));
                 }
             }
             Item::Traits(traits) => self.traits.extend(traits),
@@ -92,7 +92,7 @@ impl ToolAttributes {
                     false => self.available_if.replace((key.clone(), condition)).is_some(),
                 };
                 if is_taken {
-                    return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+                    return Err(Error::new(key.span(), format!("duplicate key `{key}`")));
                 }
             }
             Item::Flag(key, _) | Item::Text(key, _) => return Err(unknown(&key)),
@@ -162,10 +162,10 @@ fn unknown(key: &Ident) -> Error {
     let known = "read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, \
                  auto_background, previews, name = \"…\", category = \"…\", schema = …, traits(…), \
                  example(…), available_if(…), run_if(…)";
-    Error::new(key.span(), format!("`{key}` is not known here; known are: {known}"))
+    Error::new(key.span(), format!("unknown key `{key}`, expected one of: {known}"))
 }
 
-/// Joins the lines of a doc comment: a blank line stays one, other line ends become spaces.
+/// Joins the lines of a doc comment: a blank line stays, other line breaks become spaces.
 pub fn doc_text(attributes: &[Attribute]) -> String {
     let mut text = String::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
@@ -187,7 +187,7 @@ pub fn doc_text(attributes: &[Attribute]) -> String {
     text.trim().to_owned()
 }
 
-/// Turns `WordCount` into `word_count`.
+/// Converts `WordCount` to `word_count`.
 pub fn snake_case(ident: &Ident) -> LitStr {
     let mut text = String::new();
     for (index, letter) in ident.to_string().chars().enumerate() {

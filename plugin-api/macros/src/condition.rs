@@ -1,17 +1,17 @@
-//! Reads `available_if(…)` and `run_if(…)` of `#[tool(…)]`.
+//! Parses `available_if(…)` and `run_if(…)` in `#[tool(…)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitStr, Result, Token};
 
-/// A condition, and the reason that is told where it does not hold.
+/// A condition, with the reason to give if it does not hold.
 pub struct Condition {
     what: What,
     reason: Option<LitStr>,
 }
 
-/// The condition that a method of the tool tells.
+/// The condition that a method of the tool evaluates.
 const ASKED: &str = "Asked";
 
 /// Variants of `jaato_types::Condition`.
@@ -20,12 +20,12 @@ enum What {
     Of(Ident, LitStr),
     /// The environment has this variant of `EnvironmentPart`.
     Part(Ident),
-    /// The model looks at this variant of `SeenKind`.
+    /// The model accepts this variant of `SeenKind`.
     Seen(Ident),
 }
 
 impl Condition {
-    /// Reads what stands in the parentheses behind a key.
+    /// Parses the content of the parentheses after a key.
     pub fn read(key: &Ident, input: ParseStream<'_>) -> Result<Self> {
         let (mut what, mut reason) = (None, None);
         for item in input.parse_terminated(Item::parse, Token![,])? {
@@ -38,23 +38,24 @@ impl Condition {
                 return Err(Error::new(key.span(), text));
             }
         }
-        let what = what.ok_or_else(|| Error::new(key.span(), format!("`{key}` says what?")))?;
+        let what =
+            what.ok_or_else(|| Error::new(key.span(), format!("`{key}` needs a condition")))?;
         Ok(Self { what, reason })
     }
 
-    /// Makes `run_if` of a spec.
+    /// Generates `run_if` of a spec.
     pub fn run(&self) -> Result<TokenStream> {
         match &self.reason {
             None => Ok(self.condition()),
-            Some(reason) => Err(Error::new(reason.span(), "`run_if` has no reason")),
+            Some(reason) => Err(Error::new(reason.span(), "`run_if` does not accept a reason")),
         }
     }
 
-    /// Makes `available_if` of a spec.
+    /// Generates `available_if` of a spec.
     pub fn offer(&self, key: &Ident) -> Result<TokenStream> {
         let Some(reason) = self.reason.as_ref().filter(|text| !text.value().trim().is_empty())
         else {
-            let text = "a model that wants the tool before is told why it is not there: \
+            let text = "a model that wants the tool while it is unavailable needs the reason: \
                         add `reason = \"…\"`";
             return Err(Error::new(key.span(), text));
         };
@@ -64,7 +65,7 @@ impl Condition {
         })
     }
 
-    /// Returns where the condition stands, if a method of the tool tells whether it holds.
+    /// Returns the location of the condition, if a method of the tool evaluates it.
     pub fn asked(&self) -> Option<Span> {
         match &self.what {
             What::Plain(variant) if variant == ASKED => Some(variant.span()),
@@ -115,7 +116,7 @@ impl Parse for Item {
                 let known = "objects_present, no_objects, objects_of = \"TOOL\", \
                              no_objects_of = \"TOOL\", environment_has = \"PART\", \
                              model_sees = \"KIND\", asked, reason = \"…\"";
-                let text = format!("`{key}` is no condition here; known are: {known}");
+                let text = format!("unknown condition `{key}`, expected one of: {known}");
                 return Err(Error::new(key.span(), text));
             }
         })
@@ -129,7 +130,7 @@ impl Item {
             "shell" => "Shell",
             "terminals" => "Terminals",
             _ => {
-                let known = "an environment has `files`, `shell` or `terminals`";
+                let known = "expected `files`, `shell` or `terminals`";
                 return Err(Error::new(text.span(), known));
             }
         };
@@ -140,7 +141,7 @@ impl Item {
         let variant = match text.value().as_str() {
             "images" => "Images",
             "pdf" => "Pdf",
-            _ => return Err(Error::new(text.span(), "a model looks at `images` or `pdf`")),
+            _ => return Err(Error::new(text.span(), "expected `images` or `pdf`")),
         };
         Ok(Ident::new(variant, text.span()))
     }
@@ -166,15 +167,15 @@ mod tests {
 
     #[test]
     fn what_is_no_condition_is_refused() {
-        refused("", "`available_if` says what?");
+        refused("", "`available_if` needs a condition");
         refused("asked, objects_present, reason = \"x\"", "one condition and one reason");
-        refused("moonlight, reason = \"x\"", "`moonlight` is no condition here");
-        refused("objects_of, reason = \"x\"", "`objects_of` is no condition here");
-        refused("asked = \"x\"", "`asked` is no condition here");
-        refused("environment_has, reason = \"x\"", "`environment_has` is no condition here");
+        refused("moonlight, reason = \"x\"", "unknown condition `moonlight`");
+        refused("objects_of, reason = \"x\"", "unknown condition `objects_of`");
+        refused("asked = \"x\"", "unknown condition `asked`");
+        refused("environment_has, reason = \"x\"", "unknown condition `environment_has`");
         refused("environment_has = \"moon\", reason = \"x\"", "`files`, `shell` or `terminals`");
-        refused("model_sees, reason = \"x\"", "`model_sees` is no condition here");
-        refused("model_sees = \"smells\", reason = \"x\"", "looks at `images` or `pdf`");
+        refused("model_sees, reason = \"x\"", "unknown condition `model_sees`");
+        refused("model_sees = \"smells\", reason = \"x\"", "expected `images` or `pdf`");
     }
 
     #[test]
@@ -182,6 +183,6 @@ mod tests {
         refused("asked", "add `reason = \"…\"`");
         refused("asked, reason = \" \"", "add `reason = \"…\"`");
         let error = read("asked, reason = \"x\"").and_then(|it| it.run()).unwrap_err();
-        assert_eq!(error.to_string(), "`run_if` has no reason");
+        assert_eq!(error.to_string(), "`run_if` does not accept a reason");
     }
 }

@@ -1,7 +1,7 @@
-//! Reads `export_plugin! { … }`.
+//! Parses `export_plugin! { … }`.
 //!
-//! Only reads and checks: the code of a plugin stands in the sdk, as `__plugin!`. A kind is one
-//! word of [`KINDS`] and one method of the sdk's `Definition`.
+//! It only parses and checks. The code of a plugin is in the SDK, as `__plugin!`. Each word of
+//! [`KINDS`] is also a method of the SDK's `Definition`.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -10,26 +10,26 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitStr, Result, Token, Type, bracketed};
 
-/// Kinds of plugins that name a type, by their keys. Each key is also a method of the sdk's
-/// `Definition`, and the manifest's word for the kind. An environment's entry comes from
+/// The keys for kinds of plugins that name a type. Each key is also a method of the SDK's
+/// `Definition`, and the manifest's word for the kind. The entry of an environment comes from
 /// `jaato-plugin-sdk-environment`.
 const KINDS: [&str; 4] = ["provider", "gc", "environment", "hook"];
 
-/// What the manifest calls a plugin with `tools`.
+/// The manifest's word for a plugin with `tools`.
 const TOOL: &str = "tool";
 
 const KNOWN: &str = "state: TYPE, tools (or tools: dynamic), provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, \
                      scope: host, isolation: worker, variables: [\"NAME\", \"NAME=VALUE\", …]";
 
-/// All that `export_plugin!` says of a plugin.
+/// The content of `export_plugin!`.
 pub struct Plugin {
     state: Type,
     has_tools: bool,
-    /// Whether it may set tools while it runs, so that it need not declare any.
+    /// Whether the plugin may set tools while it runs, so that it need not declare any.
     has_dynamic_tools: bool,
-    /// Words of the manifest, in the order in which they were written.
+    /// The manifest's words for the kinds, in source order.
     kinds: Vec<String>,
-    /// The kinds that name a type, and their types.
+    /// The kinds that name a type, with their types.
     types: Vec<(Ident, Type)>,
     scope: &'static str,
     isolation: &'static str,
@@ -40,7 +40,7 @@ impl ToTokens for Plugin {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Self { state, has_tools, has_dynamic_tools, kinds, types, scope, isolation, variables } =
             self;
-        // The crate that has the traits of environments makes the entry.
+        // The crate with the environment traits creates the entry.
         let (environments, types): (Vec<_>, Vec<_>) =
             types.iter().partition(|(kind, _)| kind == "environment");
         let environment = environments.iter().map(|(_, of)| of);
@@ -69,10 +69,10 @@ impl Parse for Plugin {
         let (mut scope, mut isolation) = ("session", "in_process");
         let mut has_dynamic_tools = false;
         while !input.is_empty() {
-            // Any word, so that a keyword is told like all that is not known.
+            // Any word, so that a keyword gets the same error as an unknown word.
             let key = input.call(Ident::parse_any)?;
             if keys.contains(&key) {
-                return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+                return Err(Error::new(key.span(), format!("duplicate key `{key}`")));
             }
             let name = key.to_string();
             match name.as_str() {
@@ -92,7 +92,7 @@ impl Parse for Plugin {
                     kinds.push(name);
                 }
                 _ => {
-                    let text = format!("`{key}` is not known here; known are: {KNOWN}");
+                    let text = format!("unknown key `{key}`, expected one of: {KNOWN}");
                     return Err(Error::new(key.span(), text));
                 }
             }
@@ -103,7 +103,7 @@ impl Parse for Plugin {
         }
         let Some(state) = state else {
             let text =
-                "`state: TYPE` is missing: the type that all of the plugin shares, `()` for none";
+                "missing `state: TYPE`: the state that the whole plugin shares, or `()` for none";
             return Err(Error::new(proc_macro2::Span::call_site(), text));
         };
         let has_tools = kinds.iter().any(|kind| kind == TOOL);
@@ -111,20 +111,20 @@ impl Parse for Plugin {
     }
 }
 
-/// Reads `: TYPE`.
+/// Parses `: TYPE`.
 fn type_of(input: ParseStream<'_>) -> Result<Type> {
     input.parse::<Token![:]>()?;
     input.parse()
 }
 
-/// Reads `: WORD`, where one word is known.
+/// Parses `: WORD`, with one known word.
 fn word(key: &Ident, known: &'static str, input: ParseStream<'_>) -> Result<&'static str> {
     input.parse::<Token![:]>()?;
     let found = input.call(Ident::parse_any)?;
     if found == known {
         return Ok(known);
     }
-    let text = format!("`{key}` is `{known}` or left out, not `{found}`");
+    let text = format!("`{key}` accepts only `{known}`, found `{found}`");
     Err(Error::new(found.span(), text))
 }
 
@@ -139,17 +139,18 @@ fn read_variables(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
     Ok(variables.into_iter().collect())
 }
 
-/// The manifest is written without escapes, and the host ignores an entry that names nothing.
+/// Checks that a variable needs no escapes in the manifest and names something, because the host
+/// ignores an entry that does not.
 fn check_variable(variable: &LitStr) -> Result<()> {
     let text = variable.value();
     let is_part = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
     let rest = text.trim_start_matches(is_part);
     if rest.len() == text.len() || !(rest.is_empty() || rest.starts_with('=')) {
-        return Err(Error::new(variable.span(), "a variable is `NAME` or `NAME=VALUE`"));
+        return Err(Error::new(variable.span(), "expected `NAME` or `NAME=VALUE`"));
     }
     match text.chars().find(|sign| sign.is_control() || matches!(sign, '"' | '\\')) {
         Some(sign) => {
-            let text = format!("a manifest cannot hold `{}`", sign.escape_debug());
+            let text = format!("a manifest cannot contain `{}`", sign.escape_debug());
             Err(Error::new(variable.span(), text))
         }
         None => Ok(()),
@@ -208,8 +209,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_refused_with_those_that_are_known() {
-        refused("state: (), tool", &format!("`tool` is not known here; known are: {KNOWN}"));
-        refused("state: (), type: A", &format!("`type` is not known here; known are: {KNOWN}"));
+        refused("state: (), tool", &format!("unknown key `tool`, expected one of: {KNOWN}"));
+        refused("state: (), type: A", &format!("unknown key `type`, expected one of: {KNOWN}"));
         for kind in KINDS {
             assert!(KNOWN.contains(&format!("{kind}: TYPE")), "{kind}");
         }
@@ -219,16 +220,16 @@ mod tests {
     fn each_key_is_given_once() {
         for key in ["state: ()", "tools", "provider: A", "gc: A", "environment: A", "scope: host"] {
             let name = key.split(':').next().unwrap();
-            refused(&format!("{key}, {key}"), &format!("`{name}` is given twice"));
+            refused(&format!("{key}, {key}"), &format!("duplicate key `{name}`"));
         }
-        refused("isolation: worker, isolation: worker", "`isolation` is given twice");
-        refused("variables: [], variables: []", "`variables` is given twice");
+        refused("isolation: worker, isolation: worker", "duplicate key `isolation`");
+        refused("variables: [], variables: []", "duplicate key `variables`");
     }
 
     #[test]
     fn a_plugin_names_its_state() {
         let text =
-            "`state: TYPE` is missing: the type that all of the plugin shares, `()` for none";
+            "missing `state: TYPE`: the state that the whole plugin shares, or `()` for none";
         refused("", text);
         refused("tools", text);
         refused("state", "expected `:`");
@@ -236,20 +237,20 @@ mod tests {
 
     #[test]
     fn values_are_what_their_keys_take() {
-        refused("state: (), tools: static", "`tools` is `dynamic` or left out, not `static`");
-        refused("state: (), scope: session", "`scope` is `host` or left out, not `session`");
-        refused("state: (), isolation: host", "`isolation` is `worker` or left out, not `host`");
+        refused("state: (), tools: static", "`tools` accepts only `dynamic`, found `static`");
+        refused("state: (), scope: session", "`scope` accepts only `host`, found `session`");
+        refused("state: (), isolation: host", "`isolation` accepts only `worker`, found `host`");
         refused("state: () tools", "expected `,`");
     }
 
     #[test]
     fn a_variable_that_would_name_nothing_or_break_the_manifest_is_refused() {
-        let form = "a variable is `NAME` or `NAME=VALUE`";
+        let form = "expected `NAME` or `NAME=VALUE`";
         refused("state: (), variables: [\"\"]", form);
         refused("state: (), variables: [\"=1\"]", form);
         refused("state: (), variables: [\"A B\"]", form);
         refused("state: (), variables: [\"A if memory < 6 GiB\"]", form);
-        refused(r#"state: (), variables: ["A=\""]"#, "a manifest cannot hold `\\\"`");
-        refused(r#"state: (), variables: ["A=\n"]"#, "a manifest cannot hold `\\n`");
+        refused(r#"state: (), variables: ["A=\""]"#, "a manifest cannot contain `\\\"`");
+        refused(r#"state: (), variables: ["A=\n"]"#, "a manifest cannot contain `\\n`");
     }
 }

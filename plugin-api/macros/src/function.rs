@@ -1,8 +1,8 @@
 //! Expands `#[tool_fn]`.
 //!
-//! The function stays as it is. Beside it stands what an author writes by hand in the longer form:
-//! a struct of the arguments, its `impl Tool` or `impl SyncTool` that calls the function, and the
-//! line that collects it.
+//! The function stays unchanged. The macro adds the code of the longer form: a struct of the
+//! arguments, its `impl Tool` or `impl SyncTool` that calls the function, and the line that
+//! registers it.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -16,7 +16,7 @@ use crate::attributes::{ToolAttributes, doc_text};
 use crate::condition::Condition;
 use crate::input::expand_tool;
 
-/// What the arguments behind `cx` are made of.
+/// An argument of the model, after the leading arguments of the function.
 struct Argument {
     /// Doc comments, `#[serde(…)]` and `#[schemars(…)]`.
     attributes: Vec<Attribute>,
@@ -24,16 +24,16 @@ struct Argument {
     of: Type,
 }
 
-/// Attributes of an argument that describe it to the model.
+/// The attributes that describe an argument to the model.
 const DESCRIBING: [&str; 3] = ["doc", "serde", "schemars"];
 
-/// Attributes that Rust knows on an argument of any function.
+/// The attributes that Rust accepts on an argument of any function.
 const LINTS: [&str; 5] = ["allow", "expect", "warn", "deny", "forbid"];
 
 /// Expands `#[tool_fn]`.
 pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
     let Item::Fn(mut function) = item else {
-        let text = "`#[tool_fn]` is for functions; a struct takes `#[derive(ToolInput)]`";
+        let text = "`#[tool_fn]` works only on functions; use `#[derive(ToolInput)]` on a struct";
         return Err(Error::new_spanned(item, text));
     };
     check_signature(&function.sig)?;
@@ -50,13 +50,13 @@ pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
         #(#cfg)*
         const _: () = { #code };
 
-        // They are the model's arguments, which no one writes out in a call.
+        // They are the model's arguments, which no code passes by hand.
         #[allow(clippy::too_many_arguments)]
         #function
     })
 }
 
-/// Returns the code beside the function.
+/// Returns the code to add next to the function.
 fn tool_code(
     function: &ItemFn,
     state: &Type,
@@ -64,7 +64,7 @@ fn tool_code(
     tool: &ToolAttributes,
 ) -> Result<TokenStream> {
     let called = &function.sig.ident;
-    // No type of the author's is called so, and all of them are in sight here.
+    // The name must differ from all types of the author, because they are all in scope here.
     let input = format_ident!("__{}", called.unraw(), span = called.span());
     let docs = function.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.name).collect();
@@ -75,7 +75,8 @@ fn tool_code(
         tool,
     )?;
 
-    // What does not fit is told at the function's name: its answer, or that it is not `Send`.
+    // Errors about the function's result, or about a future that is not `Send`, point to the
+    // function's name.
     let span = called.span().resolved_at(Span::call_site());
     let implementation = if function.sig.asyncness.is_some() {
         let call = quote_spanned!(span=> #called(cx, #(self.#names),*).await);
@@ -117,28 +118,29 @@ fn tool_code(
     })
 }
 
-/// Refuses functions that are no tool whatever their arguments are.
+/// Refuses functions that cannot be tools, regardless of their arguments.
 fn check_signature(signature: &Signature) -> Result<()> {
     let Signature { constness, safety, abi, variadic, generics, .. } = signature;
     let where_clause = &generics.where_clause;
     let generics = quote!(#generics #where_clause);
     if !generics.is_empty() {
-        let text = "a tool has no generics: its schema is that of one type";
+        let text = "a tool cannot be generic, because its schema describes one type";
         return Err(Error::new_spanned(generics, text));
     }
     let kind = quote!(#constness #safety #abi #variadic);
     if !kind.is_empty() {
-        return Err(Error::new_spanned(kind, "a tool is a plain `fn` or `async fn`"));
+        return Err(Error::new_spanned(kind, "a tool must be a plain `fn` or `async fn`"));
     }
     match &signature.output {
-        ReturnType::Default => {
-            Err(Error::new(signature.ident.span(), "a tool answers: add `-> Result<Output>`"))
-        }
+        ReturnType::Default => Err(Error::new(
+            signature.ident.span(),
+            "a tool must return a result: add `-> Result<Output>`",
+        )),
         ReturnType::Type(..) => Ok(()),
     }
 }
 
-/// Refuses conditions that only a method could tell.
+/// Refuses conditions that need a method.
 fn check_conditions(tool: &ToolAttributes) -> Result<()> {
     if tool.previews {
         let text = "`previews` needs a method: write this tool as a struct with `impl Tool`";
@@ -155,19 +157,19 @@ fn check_conditions(tool: &ToolAttributes) -> Result<()> {
     }
 }
 
-/// What stands before the arguments of the model.
+/// The leading arguments, which do not come from the model.
 struct Lent {
-    /// How many arguments that are.
+    /// The number of these arguments.
     count: usize,
-    /// The plugin's state, of which their types tell.
+    /// The plugin's state, according to their types.
     state: Type,
 }
 
-/// Reads `cx: &Cx<STATE>`, or `state: &STATE, host: &Reporter`.
+/// Parses `cx: &Cx<STATE>`, or `state: &STATE, host: &Reporter`.
 fn lent(signature: &Signature) -> Result<Lent> {
     let mut inputs = signature.inputs.iter();
     if signature.asyncness.is_some() {
-        let text = "an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`";
+        let text = "the first argument of an async tool must be `cx: &Cx` or `cx: &Cx<STATE>`";
         let context = borrowed_type(inputs.next(), signature, text)?;
         let refused = || Error::new_spanned(context, text);
         let name = path_end(context, "Cx").ok_or_else(refused)?;
@@ -182,8 +184,8 @@ fn lent(signature: &Signature) -> Result<Lent> {
             PathArguments::Parenthesized(_) => Err(refused()),
         };
     }
-    let text = "a tool that is a plain `fn` begins with `state: &STATE, host: &Reporter`, \
-                and may block; for `cx: &Cx` write `async fn`";
+    let text = "the first arguments of a plain `fn` must be `state: &STATE, host: &Reporter`; \
+                for `cx: &Cx`, write `async fn`";
     let state = borrowed_type(inputs.next(), signature, text)?;
     if path_end(state, "Cx").is_some() {
         return Err(Error::new_spanned(state, text));
@@ -195,7 +197,7 @@ fn lent(signature: &Signature) -> Result<Lent> {
     Ok(Lent { count: 2, state: state.clone() })
 }
 
-/// Returns `TYPE` of an argument `&TYPE` without a doc comment.
+/// Returns `TYPE` from an argument `&TYPE` without a doc comment.
 fn borrowed_type<'a>(
     input: Option<&'a FnArg>,
     signature: &Signature,
@@ -216,20 +218,21 @@ fn borrowed_type<'a>(
     }
 }
 
-/// Returns the last part of a path, if it is `name`. What the path stands for is not known here,
-/// but rustc checks the call.
+/// Returns the last segment of a path, if it is `name`. The macro cannot resolve the path, but
+/// rustc checks the call.
 fn path_end<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
     let Type::Path(path) = of else { return None };
     path.path.segments.last().filter(|last| last.ident == name)
 }
 
-/// Takes off what Rust would not know on the arguments of the function.
+/// Takes the model's arguments, and removes attributes that Rust does not accept on function
+/// arguments.
 fn take_arguments(function: &mut ItemFn, lent: usize, is_derived: bool) -> Result<Vec<Argument>> {
     let inputs = function.sig.inputs.iter_mut().skip(lent);
     inputs.map(|input| take_argument(input, is_derived)).collect()
 }
 
-/// Takes one. A schema that is derived wants words for it.
+/// Takes one argument. A derived schema requires a description for it.
 fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<Argument> {
     let input = match input {
         FnArg::Receiver(receiver) => return Err(no_receiver(receiver)),
@@ -238,16 +241,19 @@ fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<Argument> {
     let name = match &*input.pat {
         Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => name.ident.clone(),
         other => {
-            return Err(Error::new_spanned(other, "an argument is a name, which a model reads"));
+            return Err(Error::new_spanned(
+                other,
+                "an argument must be a plain name, because the model reads it",
+            ));
         }
     };
     if matches!(*input.ty, Type::Reference(_) | Type::ImplTrait(_)) {
-        let text = "a tool owns its arguments: `String` instead of `&str`, and no `impl`";
+        let text = "a tool must own its arguments: use `String` instead of `&str`, and no `impl`";
         return Err(Error::new_spanned(&input.ty, text));
     }
     let attributes = take_attributes(input)?;
     if is_derived && doc_text(&attributes).is_empty() {
-        let text = "an argument needs a doc comment: a model reads it";
+        let text = "missing doc comment: it describes the argument to the model";
         return Err(Error::new_spanned(input, text));
     }
     Ok(Argument { attributes, name, of: (*input.ty).clone() })
@@ -260,7 +266,7 @@ fn take_attributes(input: &mut PatType) -> Result<Vec<Attribute>> {
     let (taken, left): (Vec<_>, Vec<_>) =
         input.attrs.drain(..).partition(|attribute| is_one_of(attribute, &DESCRIBING));
     if let Some(other) = left.iter().find(|attribute| !is_one_of(attribute, &LINTS)) {
-        let text = "an argument takes a doc comment, `#[serde(…)]` and `#[schemars(…)]`";
+        let text = "an argument accepts only a doc comment, `#[serde(…)]` and `#[schemars(…)]`";
         return Err(Error::new_spanned(other, text));
     }
     input.attrs = left;
@@ -268,5 +274,5 @@ fn take_attributes(input: &mut PatType) -> Result<Vec<Attribute>> {
 }
 
 fn no_receiver(receiver: &syn::Receiver) -> Error {
-    Error::new_spanned(receiver, "a tool is a free function, without `self`")
+    Error::new_spanned(receiver, "a tool must be a free function without `self`")
 }

@@ -1,7 +1,7 @@
 //! Expands `#[derive(ToolInput)]` and `#[tool_type]`.
 //!
-//! A derive cannot add derives to its own struct, so the struct is written a second time, as
-//! `Wire`, with serde's and schemars' derives, and converted field by field.
+//! A derive cannot add derives to its own struct. Therefore it writes the struct again as `Wire`,
+//! with the derives of serde and schemars, and converts it field by field.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -15,17 +15,17 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     expand_tool(input, &ToolAttributes::read(&input.attrs)?)
 }
 
-/// Makes a struct the arguments of a tool of which `tool` says the rest.
+/// Turns a struct into the arguments of a tool. `tool` contains the other facts about the tool.
 pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
-        return Err(Error::new_spanned(&input.ident, "a tool's arguments are a struct"));
+        return Err(Error::new_spanned(&input.ident, "a tool's arguments must be a struct"));
     };
     if !input.generics.params.is_empty() {
-        return Err(Error::new_spanned(&input.generics, "a tool's arguments have no generics"));
+        return Err(Error::new_spanned(&input.generics, "a tool's arguments cannot be generic"));
     }
     let description = doc_text(&input.attrs);
     if description.is_empty() {
-        let text = "a tool needs a doc comment: it is the description that a model reads";
+        let text = "missing doc comment: it describes the tool to the model";
         return Err(Error::new_spanned(&input.ident, text));
     }
 
@@ -49,7 +49,7 @@ pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenSt
             struct Wire { #(#wire_fields,)* }
 
             impl ::jaato_plugin_sdk::ToolInput for #ident {
-                // There will be more keys than these.
+                // More fields will be added.
                 #[allow(clippy::needless_update)]
                 fn spec() -> ::jaato_plugin_sdk::types::ToolSpec { #spec }
 
@@ -68,7 +68,12 @@ pub fn tool_type(item: &Item) -> Result<TokenStream> {
     let deny = match item {
         Item::Struct(_) => quote!(, deny_unknown_fields),
         Item::Enum(_) => quote!(),
-        other => return Err(Error::new_spanned(other, "`#[tool_type]` is for structs and enums")),
+        other => {
+            return Err(Error::new_spanned(
+                other,
+                "`#[tool_type]` works only on structs and enums",
+            ));
+        }
     };
     Ok(quote! {
         #[derive(
@@ -82,13 +87,13 @@ pub fn tool_type(item: &Item) -> Result<TokenStream> {
     })
 }
 
-/// Reads the fields. A schema that is derived wants words for each of them.
+/// Parses the fields. A derived schema requires a description for each of them.
 fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<TokenStream>)> {
     let named = match fields {
         Fields::Named(named) => named,
         Fields::Unit => return Ok((Vec::new(), Vec::new())),
         Fields::Unnamed(unnamed) => {
-            return Err(Error::new_spanned(unnamed, "a tool's arguments have names"));
+            return Err(Error::new_spanned(unnamed, "a tool's arguments must have names"));
         }
     };
     let mut wire = Vec::new();
@@ -96,7 +101,7 @@ fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<To
     for field in &named.named {
         let (ident, ty) = (&field.ident, &field.ty);
         if is_derived && doc_text(&field.attrs).is_empty() {
-            let text = "an argument needs a doc comment: a model reads it";
+            let text = "missing doc comment: it describes the argument to the model";
             return Err(Error::new_spanned(field, text));
         }
         let attributes = kept(&field.attrs, kept_names(is_derived));
@@ -106,7 +111,7 @@ fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<To
     Ok((wire, moves))
 }
 
-/// Attributes that go to the struct which serde, and schemars for a schema that is derived, sees.
+/// Returns the attributes to copy to the struct for serde and, if the schema is derived, schemars.
 fn kept_names(is_derived: bool) -> &'static [&'static str] {
     if is_derived { &["doc", "serde", "schemars"] } else { &["serde"] }
 }

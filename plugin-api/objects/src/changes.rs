@@ -1,5 +1,5 @@
-//! What changed since something was saved: written and read back, as large as the changes and not
-//! as what is there. A file that is appended to keeps an environment by them.
+//! Changes since a save, written and read back. Their size depends on the changes, not on the whole
+//! environment. An append-only file stores an environment with them.
 //!
 //! ```text
 //! {"v": 1, "from": NUMBER, "to": NUMBER,
@@ -8,9 +8,8 @@
 //!  "hidden_environment": {KEY: JSON}, "hidden_bytes": {KEY: LENGTH}, "hidden_removed": [KEY]}
 //! ```
 //!
-//! An item stands at a place among its tool's items. It keeps so many of the objects that it had,
-//! from the first on, and the rest follow. Name and metadata stand with items that are new: they
-//! never change.
+//! An item has an index among its tool's items. It keeps the first `keep` of its previous objects,
+//! and `objects` follow. Only new items have a name and metadata, because these never change.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +23,7 @@ use crate::json::{VERSION, bad, map, number};
 use crate::store::Change;
 use crate::{Object, ObjectEnvironment};
 
-/// What became of an item.
+/// The change of an item.
 #[derive(Serialize, Deserialize)]
 struct ItemChange {
     at: usize,
@@ -38,13 +37,14 @@ struct ItemChange {
 }
 
 impl ObjectEnvironment {
-    /// Counts the changes so far. Who saves remembers it, to save later what changed since.
+    /// Returns the number of changes so far. Remember it at a save, to write later only what has
+    /// changed since.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Writes what changed after so many changes, in the form of this module: JSON, and the bytes
-    /// of hidden values beside it. None where nothing did.
+    /// Returns the changes after a number of changes, in the format of this module: JSON, and the
+    /// bytes of hidden values. Returns `None` if there are none.
     pub fn changes_since(&self, from: u64) -> Option<(Value, Vec<u8>)> {
         if from >= self.changes {
             return None;
@@ -97,19 +97,22 @@ impl ObjectEnvironment {
         Some((json, bytes))
     }
 
-    /// Takes what [`ObjectEnvironment::changes_since`] wrote, on top of what it was written after.
+    /// Applies the output of [`ObjectEnvironment::changes_since`] to the state on which it is
+    /// based.
     ///
     /// # Errors
-    /// Kind `invalid_arguments` where it does not follow what is there, or is nothing of the kind;
-    /// `limit_reached` beyond the bound.
+    /// Kind `invalid_arguments` if the changes do not follow the current state or are malformed;
+    /// `limit_reached` if they exceed the limit.
     pub fn with_changes(mut self, changes: &Value, bytes: &[u8]) -> Result<Self> {
-        let Some(changes) = changes.as_object() else { return Err(bad("a change is no object")) };
+        let Some(changes) = changes.as_object() else {
+            return Err(bad("a change is not an object"));
+        };
         if changes.get("v").and_then(Value::as_u64) != Some(VERSION) {
-            return Err(bad(&format!("a change is of another version than {VERSION}")));
+            return Err(bad(&format!("a change has another version than {VERSION}")));
         }
         let (from, to) = (number(changes, "from")?, number(changes, "to")?);
         let (Some(from), Some(to)) = (from, to) else {
-            return Err(bad("a change does not say what it follows"));
+            return Err(bad("a change has no `from` or no `to`"));
         };
         if from != self.changes || to <= from {
             let has = self.changes;
@@ -142,7 +145,9 @@ impl ObjectEnvironment {
         let kept = items.get(at).map_or(0, |placed| placed.item.objects.len());
         if at > items.len() || keep > kept {
             let tool = &self.tools[shelf].tool;
-            return Err(bad(&format!("a change of `{tool}` is of what is not there")));
+            return Err(bad(&format!(
+                "a change of `{tool}` refers to an item or object that is not there"
+            )));
         }
         if at == items.len() {
             self.place(shelf, name, metadata.unwrap_or_default(), to);
@@ -163,7 +168,7 @@ impl ObjectEnvironment {
         Ok(())
     }
 
-    /// Lists the items that changed after so many changes, by their tools' places and their own.
+    /// Lists the items that changed after a number of changes, by the indices of shelf and item.
     pub(crate) fn changed_since(&self, from: u64) -> BTreeSet<(usize, usize)> {
         let first = Change { at: from.saturating_add(1), shelf: 0, item: 0 };
         self.by_change.range(first..).map(|change| (change.shelf, change.item)).collect()
@@ -184,7 +189,7 @@ mod tests {
         store.add(tool, Addition::new(vec![object(json!({ "value": value }))], metadata)).unwrap();
     }
 
-    /// A few numbers that look like chance and are the same each time.
+    /// Returns a deterministic sequence of pseudo-random numbers.
     fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed;
         move |below| {
@@ -193,13 +198,13 @@ mod tests {
         }
     }
 
-    /// Changes the store in a way that follows from the numbers.
+    /// Makes a change that depends on the numbers.
     fn change(store: &mut ObjectEnvironment, next: &mut impl FnMut(u64) -> u64) {
         let tool = ["a", "b"][usize::try_from(next(2)).unwrap()];
         let filter = Filter::key("of", json!(next(4)));
         let some = vec![object(json!({ "value": next(9) })), object(json!({ "v": next(9) }))];
         let key = format!("k{}", next(3));
-        // What matches nothing is refused, and changes nothing.
+        // A change that matches nothing is refused without effect.
         match next(7) {
             0..=2 => add(store, tool, next(4), next(9)),
             3 => drop(store.append(tool, some, &filter)),
@@ -215,7 +220,7 @@ mod tests {
         }
     }
 
-    /// What everything takes, counted anew; of hidden values that were taken away their keys.
+    /// Recounts the size of everything, including the keys of removed hidden values.
     fn counted(store: &ObjectEnvironment) -> usize {
         let length = |value: Value| value.to_string().len();
         let items = store.tools.iter().flat_map(|shelf| shelf.items()).map(|placed| {
@@ -247,7 +252,7 @@ mod tests {
                 assert_eq!(copy.bytes(), counted(&copy), "seed {seed}");
             }
             assert_eq!(store.bytes(), counted(&store), "seed {seed}");
-            // All changes of a life are the whole, too.
+            // All changes since the beginning also result in the complete state.
             let Some((json, bytes)) = store.changes_since(0) else { continue };
             let again = ObjectEnvironment::default().with_changes(&json, &bytes).unwrap();
             assert_eq!(again.save(), store.save(), "seed {seed}");
@@ -282,7 +287,7 @@ mod tests {
             changed
         };
         for (change, what) in [
-            (json!(1), "a change is no object"),
+            (json!(1), "a change is not an object"),
             (with("v", json!(2)), "another version"),
             (with("from", json!(null)), "its `from` is null"),
             (with("from", json!(3)), "from 3 to 1 does not follow 0"),
@@ -293,7 +298,7 @@ mod tests {
                 with("environment", json!({ "a": [{ "at": 0, "keep": 1, "objects": [] }] })),
                 "not there",
             ),
-            (with("hidden_bytes", json!({ "k": 1 })), "the bytes of the hidden `k`"),
+            (with("hidden_bytes", json!({ "k": 1 })), "the bytes of the hidden value `k`"),
         ] {
             let error = ObjectEnvironment::default().with_changes(&change, &bytes).unwrap_err();
             assert!(error.message.contains(what), "{change}: {error}");

@@ -1,5 +1,4 @@
-//! Which items of a tool are meant: those of exactly this metadata, or those with this value under
-//! one key.
+//! Filters for a tool's items: by their exact metadata, or by the value of one metadata key.
 
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
@@ -7,32 +6,31 @@ use serde_json::{Map, Value};
 use crate::EnvironmentItem;
 use crate::item::{same, same_map};
 
-/// A filter of items.
+/// A filter for items.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Filter {
     /// The whole metadata.
     Metadata(Map<String, Value>),
-    /// One key of it.
+    /// A key of the metadata.
     Key {
         /// The key.
         key: String,
-        /// Its value; null is matched by null alone, not by a key that is not there.
+        /// The value. Null matches only null, not a missing key.
         value: Value,
     },
 }
 
 impl Filter {
-    /// Makes a filter of one key.
+    /// Creates a filter for one key.
     pub fn key(key: impl Into<String>, value: Value) -> Self {
         Self::Key { key: key.into(), value }
     }
 
-    /// Makes a filter of what a caller gave: the whole metadata, or a key with a value; none of
-    /// nothing.
+    /// Creates a filter from a request: the whole metadata, or a key with a value. Returns `None`
+    /// if nothing is given.
     ///
     /// # Errors
-    /// Kind `invalid_arguments` for both at once, and for a key without a value or a value without
-    /// a key.
+    /// Kind `invalid_arguments` if both are given, or if only one of key and value is given.
     pub fn of(
         metadata: Option<Map<String, Value>>,
         key: Option<String>,

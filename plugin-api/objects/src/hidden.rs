@@ -1,10 +1,10 @@
-//! The hidden part: values under keys that the model never sees.
+//! Hidden values under keys, which the model never sees.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-/// A hidden value. What cannot be one of these stays in its plugin, under a key that it keeps here.
+/// A hidden value. For other types, a plugin keeps the value itself and stores only its key here.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HiddenValue {
     /// JSON.
@@ -25,7 +25,7 @@ impl HiddenValue {
 /// The hidden values of a session.
 pub type Hidden = BTreeMap<String, HiddenValue>;
 
-/// Which hidden values changed when; of those that were taken away their keys.
+/// The last change of each hidden value. For removed values, only the key is kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HiddenChanges {
     last: HashMap<String, u64>,
@@ -33,7 +33,7 @@ pub(crate) struct HiddenChanges {
 }
 
 impl HiddenChanges {
-    /// Tells whether a value is or was there.
+    /// Returns true if a value exists or has existed.
     pub(crate) fn knows(&self, key: &str) -> bool {
         self.last.contains_key(key)
     }
@@ -45,7 +45,7 @@ impl HiddenChanges {
         self.by_change.insert((change, key.to_owned()));
     }
 
-    /// Lists the keys of what changed after a change.
+    /// Lists the keys of values that changed after a given change.
     pub(crate) fn since(&self, change: u64) -> impl Iterator<Item = &str> {
         let later = self.by_change.range((change.saturating_add(1), String::new())..);
         later.map(|(_, key)| key.as_str())

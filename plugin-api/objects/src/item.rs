@@ -1,4 +1,4 @@
-//! Objects and values compared: what says the same, and what an object is called by.
+//! Compares objects and values by content, and finds the reference of an object.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -10,7 +10,7 @@ pub(crate) fn reference(object: &Object) -> Option<&str> {
     object.get(REFERENCE_KEY)?.as_str()
 }
 
-/// Tells whether two values are the same JSON: numbers by value, keys in any order.
+/// Returns true if two values are the same JSON: numbers are compared by value, keys in any order.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
@@ -25,18 +25,18 @@ pub(crate) fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whole numbers that a float cannot tell from their neighbours.
+/// Returns true for whole numbers that a float cannot represent exactly.
 fn is_beyond(number: &serde_json::Number) -> bool {
     number.as_f64().is_none_or(|number| number.abs() >= 9_007_199_254_740_992.0)
 }
 
-/// As [`same`], of objects.
+/// Like [`same`], for objects.
 pub(crate) fn same_map(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     one.len() == other.len()
         && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
 }
 
-/// Tells whether two objects say the same, whatever their references.
+/// Returns true if two objects have the same content, ignoring their references.
 pub(crate) fn same_content(one: &Object, other: &Object) -> bool {
     let count = |object: &Object| object.len() - usize::from(object.contains_key(REFERENCE_KEY));
     let mut content = one.iter().filter(|(key, _)| *key != REFERENCE_KEY);
@@ -44,18 +44,18 @@ pub(crate) fn same_content(one: &Object, other: &Object) -> bool {
         && content.all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
 }
 
-/// A number that is the same for objects that say the same.
+/// Returns a hash that is equal for objects with the same content.
 pub(crate) fn content_hash(object: &Object) -> u64 {
     let content = object.iter().filter(|(key, _)| *key != REFERENCE_KEY);
     content.map(|(key, value)| entry_hash(key, value)).fold(0, u64::wrapping_add)
 }
 
-/// A number that is the same for maps that are the same.
+/// Returns a hash that is equal for equal maps.
 pub(crate) fn map_hash(map: &Map<String, Value>) -> u64 {
     map.iter().map(|(key, value)| entry_hash(key, value)).fold(0, u64::wrapping_add)
 }
 
-/// A number that is the same for a key with values that are the same.
+/// Returns a hash that is equal for a key with equal values.
 pub(crate) fn entry_hash(key: &str, value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     (key, hash(value)).hash(&mut hasher);
@@ -68,7 +68,7 @@ fn hash(value: &Value) -> u64 {
     match value {
         Value::Null => {}
         Value::Bool(value) => value.hash(&mut hasher),
-        // As [`same`] has it: 1 is 1.0, and 0 is -0.
+        // As in [`same`]: 1 equals 1.0, and 0 equals -0.
         Value::Number(number) => match number.as_f64() {
             Some(number) => (number + 0.0).to_bits().hash(&mut hasher),
             None => number.hash(&mut hasher),

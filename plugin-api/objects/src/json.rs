@@ -1,7 +1,7 @@
-//! The environment as a value: what is saved and read back, and what the two known versions of
-//! Elysia wrote.
+//! The JSON format of the environment, for saving and restoring. It also reads the two known
+//! versions of Elysia.
 //!
-//! Ours is Elysia's 0.3 with more beside it:
+//! The format is that of Elysia 0.3 with additions:
 //!
 //! ```text
 //! {"v": 1,
@@ -12,8 +12,8 @@
 //!  "changes": NUMBER}                      how many there were: what is saved next goes on there
 //! ```
 //!
-//! 0.2 has another layer below the tool, by the result's name, and may have an entry `SelfInfo`,
-//! which described that product to its model and is left out.
+//! Version 0.2 has another level below the tool, with the result's name. It may have an entry
+//! `SelfInfo`, which described that product to its model and is ignored.
 
 use std::collections::HashSet;
 
@@ -25,17 +25,18 @@ use crate::hidden::HiddenValue;
 use crate::item::reference;
 use crate::{EnvironmentItem, ObjectEnvironment};
 
-/// The version of the shape that is written.
+/// The version of the format.
 pub(crate) const VERSION: u64 = 1;
 
-/// Most changes and references that are believed: beyond it counting on might not end well.
+/// The maximum number of changes and references that is accepted, so that counting further cannot
+/// overflow.
 const COUNT_MAX: u64 = 1 << 53;
 
-/// What 0.2 told its model of itself.
+/// The entry in which version 0.2 describes itself to its model.
 const SELF_INFO: &str = "SelfInfo";
 
 impl ObjectEnvironment {
-    /// Writes everything down: JSON, and the bytes of hidden values beside it.
+    /// Saves everything: JSON, and the bytes of hidden values.
     pub fn save(&self) -> (Value, Vec<u8>) {
         let mut bytes = Vec::new();
         let (mut hidden, mut lengths) = (Map::new(), Map::new());
@@ -60,7 +61,7 @@ impl ObjectEnvironment {
         (json, bytes)
     }
 
-    /// Returns what the model may see, by tool.
+    /// Returns everything that the model may see, by tool.
     pub fn to_json(&self) -> Value {
         let items = |shelf: &crate::shelf::Shelf| -> Vec<Value> {
             shelf.items().iter().map(|placed| json!(placed.item)).collect()
@@ -69,7 +70,7 @@ impl ObjectEnvironment {
         Value::Object(shelves.map(|it| (it.tool.clone(), items(it).into())).collect())
     }
 
-    /// Returns the hidden values for a person to look at; of bytes how many there are.
+    /// Returns the hidden values for users to inspect. For bytes, only their number.
     pub fn hidden_json(&self) -> Value {
         let shown = self.hidden.iter().map(|(key, value)| {
             let value = match value {
@@ -81,18 +82,18 @@ impl ObjectEnvironment {
         Value::Object(shown.collect())
     }
 
-    /// Reads what [`ObjectEnvironment::save`] wrote, or Elysia. References are kept where they are
-    /// unique within their tool.
+    /// Restores the output of [`ObjectEnvironment::save`] or of Elysia. References are kept if they
+    /// are unique within their tool.
     ///
     /// # Errors
-    /// Kind `invalid_arguments` with the place that is none of this, `limit_reached` beyond the
-    /// bound.
+    /// Kind `invalid_arguments` with the place of the mistake, or `limit_reached` if the limit is
+    /// exceeded.
     pub fn restore(saved: &Value, bytes: &[u8]) -> Result<Self> {
-        let Some(saved) = saved.as_object() else { return Err(bad("it is no object")) };
+        let Some(saved) = saved.as_object() else { return Err(bad("it is not an object")) };
         if let Some(v) = saved.get("v").filter(|v| v.as_u64() != Some(VERSION)) {
-            return Err(bad(&format!("it is of version {v}, this reads {VERSION}")));
+            return Err(bad(&format!("it has version {v}, expected {VERSION}")));
         }
-        // Everything counts as changed last when it was saved.
+        // All items count as changed at the time of the save.
         let saved_at = number(saved, "changes")?.unwrap_or(0);
         let at = saved_at.max(1);
         let mut read = Self::default();
@@ -105,7 +106,7 @@ impl ObjectEnvironment {
         Ok(read)
     }
 
-    /// Takes hidden values as [`ObjectEnvironment::save`] writes them.
+    /// Reads hidden values in the format of [`ObjectEnvironment::save`].
     pub(crate) fn restore_hidden(
         &mut self,
         saved: &Map<String, Value>,
@@ -120,7 +121,7 @@ impl ObjectEnvironment {
             let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
             let taken = length.and_then(|length| rest.split_at_checked(length));
             let Some((value, after)) = taken else {
-                return Err(bad(&format!("the bytes of the hidden `{key}` are not there")));
+                return Err(bad(&format!("the bytes of the hidden value `{key}` are missing")));
             };
             rest = after;
             self.put_hidden(key, Some(HiddenValue::Bytes(value.to_vec())), change)?;
@@ -172,16 +173,16 @@ impl ObjectEnvironment {
     }
 }
 
-/// Reads a list of items; what is wrong is told with its place.
+/// Parses a list of items. An error contains the place of the mistake.
 fn read_items(place: &str, items: &Value) -> Result<Vec<EnvironmentItem>> {
     let Some(items) = items.as_array() else {
-        return Err(bad(&format!("`{place}` is no list of items")));
+        return Err(bad(&format!("`{place}` is not a list of items")));
     };
     let read = |(index, item): (usize, &Value)| {
         let objects = item.get("objects").and_then(Value::as_array);
         let wrong = objects.and_then(|all| all.iter().position(|object| !object.is_object()));
         if let Some(object) = wrong {
-            return Err(bad(&format!("`{place}[{index}].objects[{object}]` is no object")));
+            return Err(bad(&format!("`{place}[{index}].objects[{object}]` is not an object")));
         }
         EnvironmentItem::deserialize(item)
             .map_err(|error| bad(&format!("`{place}[{index}]`: {error}")))
@@ -189,25 +190,30 @@ fn read_items(place: &str, items: &Value) -> Result<Vec<EnvironmentItem>> {
     items.iter().enumerate().map(read).collect()
 }
 
-/// The number of changes under a key, where there is one.
+/// Returns the number of changes under a key, if it exists.
 pub(crate) fn number(saved: &Map<String, Value>, key: &str) -> Result<Option<u64>> {
     let Some(number) = saved.get(key) else { return Ok(None) };
     let known = number.as_u64().filter(|number| *number <= COUNT_MAX);
-    known.map(Some).ok_or_else(|| bad(&format!("its `{key}` is {number}, no number of changes")))
+    known
+        .map(Some)
+        .ok_or_else(|| bad(&format!("its `{key}` is {number}, which is not a number of changes")))
 }
 
-/// The map under a key; an empty one where it is not there.
+/// Returns the map under a key, or an empty one if the key is missing.
 pub(crate) fn map<'a>(saved: &'a Map<String, Value>, key: &str) -> Result<&'a Map<String, Value>> {
     static EMPTY: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
     match saved.get(key) {
         None | Some(Value::Null) => Ok(EMPTY.get_or_init(Map::new)),
         Some(Value::Object(map)) => Ok(map),
-        Some(_) => Err(bad(&format!("its `{key}` is no object"))),
+        Some(_) => Err(bad(&format!("its `{key}` is not an object"))),
     }
 }
 
 pub(crate) fn bad(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("this is no saved object environment: {what}"))
+    Error::new(
+        ErrorKind::InvalidArguments,
+        format!("this is not a saved object environment: {what}"),
+    )
 }
 
 #[cfg(test)]
@@ -288,16 +294,22 @@ mod tests {
         let fine = json!({ "objects": [] });
         let wrong = json!({ "objects": [{}, {}, "x"] });
         for (value, what) in [
-            (json!([]), "it is no object"),
-            (json!({ "v": 2 }), "it is of version 2"),
-            (json!({ "environment": [] }), "its `environment` is no object"),
-            (json!({ "environment": { "t": 1 } }), "`t` is no list"),
+            (json!([]), "it is not an object"),
+            (json!({ "v": 2 }), "it has version 2"),
+            (json!({ "environment": [] }), "its `environment` is not an object"),
+            (json!({ "environment": { "t": 1 } }), "`t` is not a list"),
             (json!({ "environment": { "t": [fine, {}] } }), "`t[1]`: missing field `objects`"),
-            (json!({ "environment": { "t": [fine, wrong] } }), "`t[1].objects[2]` is no object"),
-            (json!({ "environment": { "t": { "n": [wrong] } } }), "`t.n[0].objects[2]` is no obj"),
-            (json!({ "environment": { "t": { "n": 1 } } }), "`t.n` is no list"),
+            (
+                json!({ "environment": { "t": [fine, wrong] } }),
+                "`t[1].objects[2]` is not an object",
+            ),
+            (
+                json!({ "environment": { "t": { "n": [wrong] } } }),
+                "`t.n[0].objects[2]` is not an obj",
+            ),
+            (json!({ "environment": { "t": { "n": 1 } } }), "`t.n` is not a list"),
             (json!({ "environment": { "t": [{ "objects": 1 }] } }), "`t[0]`: invalid type"),
-            (json!({ "hidden_bytes": { "k": 1 } }), "the bytes of the hidden `k`"),
+            (json!({ "hidden_bytes": { "k": 1 } }), "the bytes of the hidden value `k`"),
         ] {
             let error = ObjectEnvironment::restore(&value, &[]).unwrap_err();
             assert!(error.message.contains(what), "{value}: {error}");

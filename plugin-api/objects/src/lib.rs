@@ -1,9 +1,9 @@
-//! The object environment: what tools put in front of the model across a session, and what they
-//! keep beside it unseen. What a session of the host has, and a fake host of the testkit. Pure
-//! data; value semantics: what goes in is taken, what comes out is a copy.
+//! The object environment: objects that tools add to the model's context across a session, and
+//! values that they keep hidden from it. Sessions of the host use it, and the fake host of the
+//! testkit. It is pure data with value semantics: arguments are moved in, results are copies.
 //!
-//! Items are grouped by tool. An item has objects, and metadata that tells it from the tool's other
-//! items:
+//! Items are grouped by tool. An item has objects, and metadata that distinguishes it from the
+//! tool's other items:
 //!
 //! ```
 //! use jaato_objects::{Addition, Filter, ObjectEnvironment};

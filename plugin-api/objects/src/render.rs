@@ -1,4 +1,4 @@
-//! What the model is shown of the environment: JSON within a budget of tokens.
+//! Renders the environment for the model: JSON within a token budget.
 
 use std::cmp::Reverse;
 
@@ -8,55 +8,57 @@ use crate::item::reference;
 use crate::shelf::Placed;
 use crate::{Filter, ObjectEnvironment};
 
-/// Bytes of JSON that make a token, roughly.
+/// The approximate number of bytes of JSON per token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What the names and brackets around an item take.
+/// The approximate size of the names and brackets around an item.
 const ITEM_BYTES: usize = 60;
 
-/// What is asked to be seen.
+/// The objects to show.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
-    /// Of these tools; of all when empty.
+    /// The tools. If empty, all tools.
     pub tools: Vec<String>,
-    /// Of items that match.
+    /// A filter for items.
     pub filter: Option<Filter>,
-    /// Objects that are passed over.
+    /// The number of objects to skip.
     pub skip: usize,
-    /// Most objects.
+    /// The maximum number of objects.
     pub take: Option<usize>,
 }
 
-/// Tells roughly how many tokens a value has.
+/// Estimates the number of tokens of a value.
 pub fn estimate_tokens(value: &Value) -> usize {
     value.to_string().len().div_ceil(BYTES_PER_TOKEN)
 }
 
 impl ObjectEnvironment {
-    /// Writes what is new to the model since a revision: what it named most often first, then what
-    /// came last, as much as the budget holds; of the rest how much there is. None where nothing
-    /// changed, or where there is nothing and never was.
+    /// Returns what has changed for the model since a revision, within the budget: first the items
+    /// that the model mentioned most often, then the newest. For the rest, it returns only the
+    /// number of objects. Returns `None` if nothing has changed, or if there have never been
+    /// objects.
     ///
     /// ```text
     /// {"environment": {TOOL: [{"name"?, "metadata"?, "objects": […], "total_objects"?}]},
     ///  "more_objects": {TOOL: NUMBER}}
     /// ```
     ///
-    /// `total_objects` stands where the item has others too: not shown here, or shown before.
+    /// `total_objects` is present if the item has more objects, which are not shown here or were
+    /// shown before.
     pub fn render(&self, since: u64, tokens_max: usize) -> Option<Value> {
         let places = self.changed_since(since).into_iter();
         let items = places.map(|(shelf, item)| {
             let shelf = &self.tools[shelf];
             (shelf.tool.as_str(), &shelf.items()[item])
         });
-        // What was emptied before the model saw it is nothing to it.
+        // The model never saw an item that was emptied before its first rendering.
         let is_something = |placed: &Placed| since > 0 || !placed.item.objects.is_empty();
         let mut changed: Vec<(&str, &Placed)> =
             items.filter(|(_, placed)| is_something(placed)).collect();
         if changed.is_empty() {
             return None;
         }
-        // Stable: of equals those that came first.
+        // The sort is stable: among equal items, earlier ones come first.
         changed.sort_by_key(|(_, placed)| Reverse((self.times_named(placed), placed.revision)));
         let mut room = tokens_max.saturating_mul(BYTES_PER_TOKEN);
         let (mut shown, mut more) = (Map::new(), Map::new());
@@ -79,7 +81,7 @@ impl ObjectEnvironment {
         Some(value)
     }
 
-    /// Writes the objects that are asked for, and how many match in all.
+    /// Returns the requested objects, and the total number of matching ones.
     ///
     /// ```text
     /// {"environment": {TOOL: [{"name"?, "metadata"?, "objects": […], "total_objects"?}]},
@@ -107,8 +109,7 @@ impl ObjectEnvironment {
         json!({ "environment": found, "total_objects": count })
     }
 
-    /// Lists what there is without an object: each item with its metadata and the number of its
-    /// objects.
+    /// Lists all items without their objects: each with its metadata and the number of its objects.
     pub fn contents(&self) -> Value {
         let mut found = Map::new();
         for shelf in &self.tools {
@@ -130,8 +131,8 @@ impl ObjectEnvironment {
     }
 }
 
-/// Writes an item with the last of its `new` objects that there is room for, and their number. None
-/// without room for one of them; an item that was emptied is told all the same.
+/// Returns an item with as many of its newest `new` objects as fit, and their number. Returns
+/// `None` if none of them fits. An emptied item is included nevertheless.
 fn write_item(placed: &Placed, new: usize, room: &mut usize) -> Option<(Value, usize)> {
     let metadata = Value::Object(placed.item.metadata.clone()).to_string().len();
     let mut bytes = ITEM_BYTES + metadata;
@@ -153,7 +154,7 @@ fn write_item(placed: &Placed, new: usize, room: &mut usize) -> Option<(Value, u
     Some((item_of(placed, part.collect()), count))
 }
 
-/// An item with some of its objects.
+/// Returns an item with some of its objects.
 fn item_of(placed: &Placed, objects: Vec<Value>) -> Value {
     let mut item = Map::new();
     if let Some(name) = &placed.item.name {

@@ -1,4 +1,4 @@
-//! The operations of the service `objects` on a session's environment: the same for every host.
+//! The operations of the service `objects` on a session's environment, shared by all hosts.
 
 use jaato_types::objects::{
     ADD, APPEND, CLEAR, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_KEYS, HIDDEN_SET, HiddenForm,
@@ -12,24 +12,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Filter, HiddenValue, ObjectEnvironment};
 
-/// What every operation of the service begins with.
+/// The prefix of all operations of the service.
 const SERVICE: &str = "objects.";
 
-/// Who asks for an operation.
+/// The caller of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Asker<'a> {
-    /// The tool that runs. Objects stand under its name where a request names none.
+    /// The running tool. It owns the objects if a request does not name a tool.
     pub tool: &'a str,
-    /// Which objects and hidden values it reaches.
+    /// The objects and hidden values that the caller can access.
     pub reach: Reach<'a>,
 }
 
-/// Which objects and hidden values a plugin reaches.
+/// The objects and hidden values that a plugin can access.
 #[derive(Debug, Clone, Copy)]
 pub enum Reach<'a> {
     /// Those of all tools.
     All,
-    /// Those of its own tools; hidden values are kept apart from everybody else's.
+    /// Those of its own tools. Its hidden values are separate from those of other plugins.
     Own {
         /// The plugin's name.
         plugin: &'a str,
@@ -39,10 +39,10 @@ pub enum Reach<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// Returns the tool whose objects are meant: the one that is named, else the one that runs.
+    /// Returns the tool whose objects a request concerns: the named one, or the running one.
     ///
     /// # Errors
-    /// `permission_denied` for a tool that is out of reach.
+    /// `permission_denied` for a tool that the caller cannot access.
     pub fn tool<'b>(&self, named: Option<&'b str>) -> Result<&'b str>
     where
         'a: 'b,
@@ -51,7 +51,7 @@ impl<'a> Asker<'a> {
         match self.reach {
             Reach::Own { plugin, tools } if !tools.iter().any(|own| own == tool) => {
                 let text = format!(
-                    "plugin `{plugin}` is not trusted: it reaches the objects of its own tools alone, not those of `{tool}`"
+                    "plugin `{plugin}` is not trusted: it can access only the objects of its own tools, not those of `{tool}`"
                 );
                 Err(Error::new(ErrorKind::PermissionDenied, text)
                     .with_hint("`jaato plugin list` shows how to trust it"))
@@ -74,7 +74,7 @@ impl<'a> Asker<'a> {
         self.tool(Some(tool)).is_ok()
     }
 
-    /// Lists the keys that it reaches, as it names them.
+    /// Lists the accessible keys, by the caller's names for them.
     fn hidden_keys(&self, environment: &ObjectEnvironment) -> Vec<String> {
         let keys = environment.hidden().keys();
         match self.reach {
@@ -87,7 +87,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Returns the key under which a hidden value is kept. No plugin's name holds a `/`.
+    /// Returns the key under which a hidden value is stored. No plugin's name contains a `/`.
     fn hidden_key(&self, key: String) -> String {
         match self.reach {
             Reach::All => key,
@@ -96,16 +96,16 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Tells whether an operation is one of this service.
+/// Returns true if an operation belongs to this service.
 pub fn is_operation(operation: &str) -> bool {
     operation.starts_with(SERVICE)
 }
 
-/// Answers an operation for a call of a tool. A result is added; to show it is the host's.
+/// Answers an operation for a tool call. A result is added here, but the host must show it.
 ///
 /// # Errors
-/// What the environment answers; `permission_denied` for what the asker does not reach,
-/// `invalid_arguments` for what cannot be read, `unknown_operation`.
+/// Errors of the environment; `permission_denied` for objects that the caller cannot access,
+/// `invalid_arguments` for a request that cannot be parsed, `unknown_operation`.
 pub fn answer(
     environment: &mut ObjectEnvironment,
     asker: &Asker<'_>,
@@ -179,11 +179,11 @@ fn change(
 ) -> Result<Vec<u8>> {
     let Change { filter: asked, objects } = read(request)?;
     let Some(objects) = objects else {
-        return Err(Error::new(ErrorKind::InvalidArguments, "`objects` are wanted")
-            .with_hint("`objects.remove` takes the objects of an item away"));
+        return Err(Error::new(ErrorKind::InvalidArguments, "`objects` are missing")
+            .with_hint("use `objects.remove` to remove the objects of an item"));
     };
     let Some(filter) = filter_of(&asked)? else {
-        return Err(Error::new(ErrorKind::InvalidArguments, "a filter is wanted")
+        return Err(Error::new(ErrorKind::InvalidArguments, "a filter is missing")
             .with_hint("give `metadata`, or `metadata_key` with `metadata_value`"));
     };
     let tool = asker.tool(asked.tool.as_deref())?;
@@ -209,8 +209,8 @@ fn clear(
     }))
 }
 
-/// An `ObjectsChange` that tells no objects from an empty list: a request that forgot them must not
-/// empty an item.
+/// An `ObjectsChange` that distinguishes missing objects from an empty list, because a request
+/// without objects must not empty an item.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Change {
@@ -219,7 +219,7 @@ struct Change {
     objects: Option<Vec<Object>>,
 }
 
-/// Writes a hidden value, its bytes behind the JSON.
+/// Writes a hidden value, with its bytes after the JSON.
 fn hidden(value: Option<HiddenValue>) -> Result<Vec<u8>> {
     let (value, bytes) = match value {
         None => (HiddenForm::default(), Vec::new()),
@@ -239,27 +239,27 @@ fn filter_of(asked: &ObjectsFilter) -> Result<Option<Filter>> {
     Filter::of(metadata, metadata_key, metadata_value)
 }
 
-/// Reads a request; one without JSON asks for everything.
+/// Parses a request. A request without JSON is the default.
 ///
 /// # Errors
-/// `invalid_arguments`, where it cannot be read.
+/// `invalid_arguments` if the request cannot be parsed.
 pub fn read<T: DeserializeOwned + Default>(request: &[u8]) -> Result<T> {
     let parsed = Frame::parse(request).map_err(bad_request)?;
     let asked: Option<T> = parsed.json().map_err(bad_request)?;
     Ok(asked.unwrap_or_default())
 }
 
-/// Writes an answer.
+/// Writes an answer to a frame.
 ///
 /// # Errors
-/// `limit_reached`, where it is more than crosses at once.
+/// `limit_reached` if the answer does not fit into a frame.
 pub fn frame<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     Frame::write(value).map_err(too_large)
 }
 
-/// What is asked for may be more than crosses at once.
+/// The requested data may exceed a frame.
 fn too_large(error: FrameError) -> Error {
-    Error::new(ErrorKind::LimitReached, error.to_string()).with_hint("ask for less, by a filter")
+    Error::new(ErrorKind::LimitReached, error.to_string()).with_hint("request less with a filter")
 }
 
 fn bad_request(error: FrameError) -> Error {
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks as the tool `query` of a plugin that has no other, trusted or not.
+    /// Creates a caller: the tool `query`, the only one of a trusted or untrusted plugin.
     fn ask(
         environment: &mut ObjectEnvironment,
         is_trusted: bool,

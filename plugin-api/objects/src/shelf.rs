@@ -1,4 +1,4 @@
-//! What one tool put there: its items, found by name and metadata without looking at all of them.
+//! The items of one tool, indexed by name and metadata.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -8,39 +8,39 @@ use serde_json::{Map, Value};
 use crate::item::{content_hash, entry_hash, map_hash, reference, same_content, same_map};
 use crate::{EnvironmentItem, Filter, Object, REFERENCE_KEY};
 
-/// What one tool put there.
+/// The items of one tool.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shelf {
     pub(crate) tool: String,
-    /// Items stay: one without objects keeps its place and its metadata.
+    /// Items are never removed: an item without objects keeps its index and metadata.
     items: Vec<Placed>,
-    /// The number of the last reference that was given out; none is given twice.
+    /// The number of the last assigned reference. No reference is assigned twice.
     pub(crate) last_reference: u64,
-    /// How many objects there are in all items.
+    /// The number of objects in all items.
     pub(crate) objects: usize,
-    /// Where items of that name and metadata stand, by their hash.
+    /// The indices of items by the hash of name and metadata.
     by_identity: HashMap<u64, Vec<usize>>,
-    /// Where items of that metadata stand.
+    /// The indices of items by the hash of their metadata.
     by_metadata: HashMap<u64, Vec<usize>>,
-    /// Where items stand that have this value under this key of their metadata.
+    /// The indices of items by the hash of each metadata key with its value.
     by_entry: HashMap<u64, Vec<usize>>,
 }
 
-/// An item, and what is known of it.
+/// An item with its history and indexes.
 #[derive(Debug, Clone)]
 pub(crate) struct Placed {
     pub(crate) item: EnvironmentItem,
-    /// When it was made.
+    /// The change that created it.
     pub(crate) made: u64,
-    /// When objects of it were taken away last.
+    /// The last change that removed objects from it.
     pub(crate) replaced: u64,
-    /// When it changed last.
+    /// The last change of it.
     pub(crate) revision: u64,
-    /// When each of the objects came; never falls.
+    /// The change that added each object, in ascending order.
     pub(crate) came: Vec<u64>,
-    /// Where objects of that content stand, to find duplicates.
+    /// The indices of objects by the hash of their content, to find duplicates.
     by_content: HashMap<u64, Vec<usize>>,
-    /// What it takes.
+    /// The size in bytes.
     pub(crate) bytes: usize,
 }
 
@@ -53,12 +53,13 @@ impl Shelf {
         &self.items
     }
 
-    /// An item, to change its objects. Its name and metadata stay, for they are how it is found.
+    /// Returns an item whose objects may be changed. Its name and metadata must not change, because
+    /// it is indexed by them.
     pub(crate) fn item_mut(&mut self, at: usize) -> &mut Placed {
         &mut self.items[at]
     }
 
-    /// Puts an item without objects behind all others.
+    /// Appends an item without objects.
     pub(crate) fn place(
         &mut self,
         name: Option<String>,
@@ -77,7 +78,7 @@ impl Shelf {
         at
     }
 
-    /// Finds the item of that name and metadata.
+    /// Returns the item with this name and metadata.
     pub(crate) fn find(&self, name: Option<&str>, metadata: &Map<String, Value>) -> Option<usize> {
         let is_this = |at: &&usize| {
             let item = &self.items[**at].item;
@@ -86,7 +87,7 @@ impl Shelf {
         self.by_identity.get(&identity_hash(name, metadata))?.iter().find(is_this).copied()
     }
 
-    /// Lists the items that match, in their order.
+    /// Returns the items that match, in order.
     pub(crate) fn matching(&self, filter: Option<&Filter>) -> Vec<usize> {
         let found = match filter {
             None => return (0..self.items.len()).collect(),
@@ -97,7 +98,7 @@ impl Shelf {
         found.into_iter().flatten().copied().filter(matches).collect()
     }
 
-    /// Gives an object a reference that no other had.
+    /// Assigns a new reference to an object.
     pub(crate) fn with_new_reference(&mut self, mut object: Object) -> (Object, String) {
         self.last_reference += 1;
         let reference = format!("{}_{}", self.tool, self.last_reference);
@@ -105,7 +106,8 @@ impl Shelf {
         (object, reference)
     }
 
-    /// Gives references to objects that take the place of an item's; those of its own stay.
+    /// Assigns references to objects that replace those of an item. References of the item's own
+    /// objects are kept.
     pub(crate) fn in_place_of(&mut self, at: usize, objects: Vec<Object>) -> Vec<Object> {
         let known = self.items[at].item.objects.iter().filter_map(reference).map(str::to_owned);
         let mut known: HashSet<String> = known.collect();
@@ -147,7 +149,7 @@ impl Placed {
         self.item.objects.push(object);
     }
 
-    /// Puts other objects in place of all.
+    /// Replaces all objects.
     pub(crate) fn set(&mut self, objects: Vec<Object>, revision: u64) {
         self.replaced = revision;
         self.by_content.clear();
@@ -160,12 +162,13 @@ impl Placed {
     }
 }
 
-/// Pairs the objects of one addition with those that an item had before it, each with one at most.
+/// Pairs the objects of one addition with equal objects that the item had before, each with at most
+/// one.
 pub(crate) struct Twins {
-    /// How many objects the item had.
+    /// The number of objects that the item had.
     count: usize,
-    /// How many of the places under a hash were looked at: each place is offered once, so that a
-    /// thousand equal rows cost a thousand looks.
+    /// The number of candidates that were checked for each hash. Each candidate is checked only
+    /// once, so that a thousand equal rows need a thousand checks.
     looked_at: HashMap<u64, usize>,
 }
 
@@ -174,7 +177,7 @@ impl Twins {
         Self { count: item.item.objects.len(), looked_at: HashMap::new() }
     }
 
-    /// Returns the reference of the next object that says the same.
+    /// Returns the reference of the next object with the same content.
     pub(crate) fn next<'a>(&mut self, item: &'a Placed, object: &Object) -> Option<&'a str> {
         let hash = content_hash(object);
         let places = item.by_content.get(&hash)?;
@@ -182,7 +185,7 @@ impl Twins {
         while let Some(&at) = places.get(*looked_at).filter(|&&at| at < self.count) {
             *looked_at += 1;
             let known = &item.item.objects[at];
-            // Two contents of one hash hide each other at worst, and an object is stored again.
+            // If two contents have the same hash, an object is stored again at worst.
             if same_content(known, object) {
                 return reference(known);
             }
@@ -201,7 +204,7 @@ pub(crate) fn bytes_of(objects: &[Object]) -> usize {
     objects.iter().map(bytes_of_map).sum()
 }
 
-/// The length of the JSON, without writing it.
+/// Returns the length of the JSON, without writing it.
 pub(crate) fn bytes_of_map(map: &Map<String, Value>) -> usize {
     struct Counter(usize);
     impl std::io::Write for Counter {
@@ -215,7 +218,7 @@ pub(crate) fn bytes_of_map(map: &Map<String, Value>) -> usize {
         }
     }
     let mut counter = Counter(0);
-    // A map of JSON values can be written, and the counter takes everything.
+    // Writing cannot fail: JSON values can be serialized, and the counter accepts everything.
     let _ = serde_json::to_writer(&mut counter, map);
     counter.0
 }

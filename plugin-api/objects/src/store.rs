@@ -1,5 +1,5 @@
-//! The store: what tools put there, and how it changes. What a change costs follows from what it
-//! changes, not from what is there.
+//! The store of objects, and the changes to it. The cost of a change depends on its size, not on
+//! the size of the store.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,29 +12,29 @@ use crate::item::reference;
 use crate::shelf::{Placed, Shelf, Twins, bytes_of, bytes_of_map};
 use crate::{EnvironmentItem, Filter, Object};
 
-/// What all objects and hidden values of a session may take, in bytes of their JSON.
+/// The maximum size of all objects and hidden values of a session, in bytes of their JSON.
 pub const ENVIRONMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The object environment of a session.
 #[derive(Debug, Clone, Default)]
 pub struct ObjectEnvironment {
-    /// In the order in which the tools first came.
+    /// The tools, in the order of their first objects.
     pub(crate) tools: Vec<Shelf>,
     pub(crate) hidden: Hidden,
     pub(crate) hidden_changes: HiddenChanges,
-    /// How often what the model wrote named a reference.
+    /// How often the model's output mentioned each reference.
     pub(crate) named: HashMap<String, u64>,
-    /// Counts the changes, those of hidden values too.
+    /// The number of changes, including those of hidden values.
     pub(crate) changes: u64,
-    /// The last change of what the model sees.
+    /// The last change that the model can see.
     pub(crate) revision: u64,
-    /// Each item, by its last change.
+    /// The items, ordered by their last change.
     pub(crate) by_change: BTreeSet<Change>,
-    /// What everything takes.
+    /// The size of everything, in bytes.
     bytes: usize,
 }
 
-/// The last change of an item, and where the item stands.
+/// The last change of an item, with the item's indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Change {
     pub(crate) at: u64,
@@ -42,21 +42,21 @@ pub(crate) struct Change {
     pub(crate) item: usize,
 }
 
-/// Objects to be added.
+/// Objects to add.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Addition {
-    /// What the tool calls the result. Items of another name are other items.
+    /// The tool's name for the result. Results with different names are separate items.
     pub name: Option<String>,
     /// The objects.
     pub objects: Vec<Object>,
-    /// What they have in common.
+    /// Their common metadata.
     pub metadata: Map<String, Value>,
-    /// Whether an object is stored again that says what one says which the item had before.
+    /// Whether to store an object again that is equal to an existing object of the item.
     pub include_duplicates: bool,
 }
 
 impl Addition {
-    /// Makes an addition without a name that stores nothing again.
+    /// Creates an addition without a name and without duplicates.
     pub fn new(objects: Vec<Object>, metadata: Map<String, Value>) -> Self {
         Self { objects, metadata, ..Self::default() }
     }
@@ -70,10 +70,10 @@ impl From<ObjectsAdd> for Addition {
 }
 
 impl ObjectEnvironment {
-    /// Adds objects: to the tool's item of the same name and metadata, else as a new item.
+    /// Adds objects to the tool's item with the same name and metadata, or to a new item.
     ///
     /// # Errors
-    /// Kind `limit_reached` beyond [`ENVIRONMENT_BYTES_MAX`]; nothing is stored then.
+    /// Kind `limit_reached` if [`ENVIRONMENT_BYTES_MAX`] is exceeded. Nothing is stored then.
     pub fn add(&mut self, tool: &str, addition: Addition) -> Result<ObjectsChanged> {
         self.make_room(0, bytes_of(&addition.objects) + bytes_of_map(&addition.metadata))?;
         let Addition { name, objects, metadata, include_duplicates } = addition;
@@ -84,8 +84,8 @@ impl ObjectEnvironment {
             None => self.place(shelf, name, metadata, revision),
         };
         let mut references = Vec::with_capacity(objects.len());
-        // Equal rows of one result are several objects, so each stands for another object of the
-        // item.
+        // Equal rows of one result are separate objects, so each one matches a different object of
+        // the item.
         let mut twins = Twins::before(&self.tools[shelf].items()[item]);
         for object in objects {
             let known = &self.tools[shelf].items()[item];
@@ -98,10 +98,10 @@ impl ObjectEnvironment {
         Ok(ObjectsChanged { matched: 1, references, ..ObjectsChanged::default() })
     }
 
-    /// Adds objects to the first item that matches, as they are, duplicates too.
+    /// Adds objects to the first item that matches, including duplicates.
     ///
     /// # Errors
-    /// Kind `not_found` when none matches, `limit_reached` beyond the bound.
+    /// Kind `not_found` if no item matches, `limit_reached` if the limit is exceeded.
     pub fn append(
         &mut self,
         tool: &str,
@@ -116,14 +116,14 @@ impl ObjectEnvironment {
         Ok(ObjectsChanged { matched: 1, references, ..ObjectsChanged::default() })
     }
 
-    /// Returns the items of a tool; none where it never put one there.
+    /// Returns the items of a tool, or `None` if the tool never added any.
     pub fn get(&self, tool: &str) -> Option<Vec<EnvironmentItem>> {
         let shelf = self.tools.iter().find(|shelf| shelf.tool == tool)?;
         Some(shelf.items().iter().map(|placed| placed.item.clone()).collect())
     }
 
-    /// Returns the objects of all items of a tool that match, of all its items without a filter;
-    /// none where no item does.
+    /// Returns the objects of all items of a tool that match, or of all its items without a filter.
+    /// Returns `None` if no item matches.
     pub fn get_objects(&self, tool: &str, filter: Option<&Filter>) -> Option<Vec<Object>> {
         let shelf = self.tools.iter().find(|shelf| shelf.tool == tool)?;
         let matching = shelf.matching(filter);
@@ -134,11 +134,12 @@ impl ObjectEnvironment {
         Some(objects.cloned().collect())
     }
 
-    /// Puts other objects in place of those of every item that matches. Metadata stays. An object
-    /// that carries the reference of one that it replaces keeps it.
+    /// Replaces the objects of each item that matches. Metadata stays. An object with the reference
+    /// of one that it replaces keeps this reference.
     ///
     /// # Errors
-    /// Kind `not_found` when none matches, `limit_reached` beyond the bound; nothing changes then.
+    /// Kind `not_found` if no item matches, `limit_reached` if the limit is exceeded. Nothing
+    /// changes then.
     pub fn replace(
         &mut self,
         tool: &str,
@@ -160,11 +161,11 @@ impl ObjectEnvironment {
         Ok(ObjectsChanged { matched: matching.len(), references, ..ObjectsChanged::default() })
     }
 
-    /// Takes the objects out of every item that matches, of all items of the tool without a filter.
+    /// Removes the objects of each item that matches, or of all items of the tool without a filter.
     /// The items stay, with their metadata.
     ///
     /// # Errors
-    /// Kind `not_found` when none matches.
+    /// Kind `not_found` if no item matches.
     pub fn remove(&mut self, tool: &str, filter: Option<&Filter>) -> Result<ObjectsChanged> {
         let (shelf, matching) = self.matching(tool, filter)?;
         let revision = self.changes + 1;
@@ -178,7 +179,7 @@ impl ObjectEnvironment {
         })
     }
 
-    /// Takes the objects out of all items of all tools, or of those that are named. The items stay,
+    /// Removes the objects of all items, either of all tools or of the named ones. The items stay,
     /// with their metadata.
     pub fn clear(&mut self, of: Option<&[String]>) -> ObjectsChanged {
         let revision = self.changes + 1;
@@ -195,7 +196,7 @@ impl ObjectEnvironment {
         ObjectsChanged { matched, ..ObjectsChanged::default() }
     }
 
-    /// Lists the tools that have items, with how many, in the order in which they first came.
+    /// Lists the tools that have items, with their numbers, in the order of their first objects.
     pub fn tools(&self) -> Vec<ToolObjects> {
         let has_items = self.tools.iter().filter(|shelf| !shelf.items().is_empty());
         let facts = |shelf: &Shelf| {
@@ -204,19 +205,19 @@ impl ObjectEnvironment {
         has_items.map(facts).collect()
     }
 
-    /// Tells whether no item has an object: of the tool, or with none of any.
+    /// Returns true if no item of the tool, or of any tool if none is named, has objects.
     pub fn is_empty(&self, tool: Option<&str>) -> bool {
         let mut shelves =
             self.tools.iter().filter(|shelf| tool.is_none_or(|tool| shelf.tool == tool));
         shelves.all(|shelf| shelf.objects == 0)
     }
 
-    /// Returns a number that goes up with each change of what the model sees.
+    /// Returns a number that increases with each change that the model can see.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns what everything takes, as it counts towards [`ENVIRONMENT_BYTES_MAX`].
+    /// Returns the size of everything, as it counts toward [`ENVIRONMENT_BYTES_MAX`].
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -226,10 +227,10 @@ impl ObjectEnvironment {
         &self.hidden
     }
 
-    /// Keeps a hidden value; none takes it away. Returns what was there.
+    /// Sets or removes a hidden value. Returns the previous one.
     ///
     /// # Errors
-    /// Kind `limit_reached` beyond [`ENVIRONMENT_BYTES_MAX`].
+    /// Kind `limit_reached` if [`ENVIRONMENT_BYTES_MAX`] is exceeded.
     pub fn set_hidden(
         &mut self,
         key: &str,
@@ -241,7 +242,7 @@ impl ObjectEnvironment {
         self.put_hidden(key, value, self.changes + 1)
     }
 
-    /// As [`ObjectEnvironment::set_hidden`], as that change.
+    /// Like [`ObjectEnvironment::set_hidden`], with the number of the change.
     pub(crate) fn put_hidden(
         &mut self,
         key: &str,
@@ -250,7 +251,7 @@ impl ObjectEnvironment {
     ) -> Result<Option<HiddenValue>> {
         let is_known = self.hidden_changes.knows(key);
         let takes = |value: Option<&HiddenValue>| value.map_or(0, HiddenValue::bytes);
-        // A key that was taken away is remembered, and counts.
+        // A removed key is remembered and counts toward the size.
         let old = if is_known { key.len() + takes(self.hidden.get(key)) } else { 0 };
         let new = key.len() + takes(value.as_ref());
         self.make_room(old, new)?;
@@ -263,7 +264,8 @@ impl ObjectEnvironment {
         })
     }
 
-    /// Counts the references that a text of the model names: what it speaks of is shown first.
+    /// Counts the references in a text of the model, because objects that it mentions are shown
+    /// first.
     pub fn note_named(&mut self, text: &str) {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         for word in text.split(|c| !is_part(c)).filter(|word| word.contains('_')) {
@@ -274,7 +276,7 @@ impl ObjectEnvironment {
         }
     }
 
-    /// Finds a tool's place, and gives it one where it has none.
+    /// Returns the index of a tool's shelf, and creates the shelf if it is missing.
     pub(crate) fn shelf(&mut self, tool: &str) -> usize {
         let known = self.tools.iter().position(|shelf| shelf.tool == tool);
         known.unwrap_or_else(|| {
@@ -283,7 +285,7 @@ impl ObjectEnvironment {
         })
     }
 
-    /// Puts an item without objects behind all others of its tool.
+    /// Appends an item without objects to a tool's shelf.
     pub(crate) fn place(
         &mut self,
         shelf: usize,
@@ -298,14 +300,14 @@ impl ObjectEnvironment {
         item
     }
 
-    /// Puts an object into an item, and returns the reference that it is given.
+    /// Adds an object to an item, and returns its new reference.
     fn push(&mut self, shelf: usize, item: usize, object: Object, revision: u64) -> String {
         let (object, given) = self.tools[shelf].with_new_reference(object);
         self.change(shelf, item, revision, |item| item.push(object, revision));
         given
     }
 
-    /// Changes the objects of an item. Everything that is counted over items is kept right here.
+    /// Changes the objects of an item, and updates the totals.
     pub(crate) fn change(
         &mut self,
         shelf: usize,
@@ -338,12 +340,12 @@ impl ObjectEnvironment {
             return Ok(());
         }
         let text = format!(
-            "the session's objects would take {wanted} bytes, at most {ENVIRONMENT_BYTES_MAX} are kept"
+            "the session's objects would need {wanted} bytes, but the limit is {ENVIRONMENT_BYTES_MAX}"
         );
         Err(Error::new(ErrorKind::LimitReached, text).with_hint("remove some, or add fewer"))
     }
 
-    /// Finds a tool's place and its items that match; at least one.
+    /// Returns a tool's shelf and its items that match, at least one.
     fn matching(&self, tool: &str, filter: Option<&Filter>) -> Result<(usize, Vec<usize>)> {
         let Some(shelf) = self.tools.iter().position(|shelf| shelf.tool == tool) else {
             let text = format!("there are no objects of `{tool}`");

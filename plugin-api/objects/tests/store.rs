@@ -1,4 +1,5 @@
-//! The store as tools use it: what the seed's examples do, and what they leave open.
+//! Tests of the store as tools use it, with the examples of the seed and cases that they do not
+//! cover.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_objects::{
@@ -26,7 +27,7 @@ fn add(
     store.add(tool, Addition::new(objects(values), object(metadata))).unwrap()
 }
 
-/// The objects without their references.
+/// Returns the objects without their references.
 fn contents_of(found: Option<Vec<Object>>) -> Value {
     let mut found = found.unwrap();
     found.iter_mut().for_each(|object| drop(object.remove("_REF_ID")));
@@ -94,7 +95,7 @@ fn what_an_item_had_before_is_not_stored_again_unless_it_is_wanted() {
     let again =
         Addition { include_duplicates: true, ..Addition::new(objects(&[row()]), Object::new()) };
     assert_eq!(store.add("q", again).unwrap().references, ["q_2"]);
-    // In another item it is another object.
+    // In another item, it is a new object.
     assert_eq!(add(&mut store, "q", &[row()], json!({ "m": 1 })).references, ["q_3"]);
 }
 
@@ -105,9 +106,9 @@ fn equal_rows_of_one_result_are_as_many_objects() {
     let other = || json!({ "animal": "toad" });
     let two = [row(), other(), row()];
     assert_eq!(add(&mut store, "q", &two, json!({})).references, ["q_1", "q_2", "q_3"]);
-    // The same result again says nothing new.
+    // The same result again adds nothing.
     assert_eq!(add(&mut store, "q", &two, json!({})).references, ["q_1", "q_2", "q_3"]);
-    // One with more of them adds what is more.
+    // A result with more equal rows adds only the additional ones.
     let three = [row(), row(), row()];
     assert_eq!(add(&mut store, "q", &three, json!({})).references, ["q_1", "q_3", "q_4"]);
     assert_eq!(store.get_objects("q", None).unwrap().len(), 4);
@@ -158,7 +159,7 @@ fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
     let items = store.get("query").unwrap();
     assert_eq!(items[1].metadata["group_by"]["value"], "reindeer");
     let reference = |at: usize| items[at].objects[0]["_REF_ID"].as_str().unwrap();
-    // What was there keeps its reference where it was; no two objects have one.
+    // An object keeps its reference only in its own item, because references are unique.
     assert_eq!((reference(0), reference(1)), ("query_1", "query_3"));
     assert_eq!(changed.references, ["query_1"]);
     assert_eq!(items[0].objects[0]["price"], 1);
@@ -224,7 +225,7 @@ fn too_much_is_refused_and_nothing_of_it_is_kept() {
     let bytes = HiddenValue::Bytes(vec![0; 20_000]);
     assert_eq!(kind(store.set_hidden("k", Some(bytes))), ErrorKind::LimitReached);
     assert!(store.save() == saved, "nothing has changed");
-    // What goes makes room.
+    // Removing objects makes room.
     add(&mut store, "big", &[json!({ "a": huge })], json!({}));
     store.remove("big", None).unwrap();
     add(&mut store, "big", &[json!({ "a": huge })], json!({}));
@@ -246,7 +247,7 @@ fn the_model_sees_what_it_named_and_what_is_new_first() {
         "new": item("new", &[row("new", 0)]),
         "old": item("old", &[row("old", 0), row("old", 1)]),
     } });
-    // To the letter: the order is what counts.
+    // The texts are compared, because the order matters.
     assert_eq!(store.render(0, 1000).unwrap().to_string(), expected.to_string());
     let item = |tool: &str, count: u32| json!([{ "metadata": { "from": tool }, "objects": count }]);
     let expected =
@@ -287,7 +288,7 @@ fn what_the_budget_does_not_hold_is_told_by_its_number() {
     }
     for tokens in [0, 10, 100, 1000, 10_000] {
         let shown = store.render(0, tokens).unwrap();
-        // What says how many are left may stand beyond.
+        // The number of remaining objects may exceed the budget.
         assert!(estimate_tokens(&shown) <= tokens + 20, "{tokens}: {}", estimate_tokens(&shown));
         let items = shown["environment"]["query"].as_array().cloned().unwrap_or_default();
         let count: usize = items.iter().map(|item| item["objects"].as_array().unwrap().len()).sum();

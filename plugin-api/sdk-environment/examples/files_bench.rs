@@ -1,5 +1,5 @@
-//! Measures confined files against plain system calls and the `ignore` crate; prints one line of
-//! JSON with the best of its rounds. `cargo xtask bench files` runs it.
+//! Compares confined files with plain system calls and the `ignore` crate. Prints one line of JSON
+//! with the best results. `cargo xtask bench files` runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::{self, File};
@@ -13,13 +13,13 @@ use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
 use jaato_types::files::{FileFind, FileOrder, FileRead, FileWalk, FileWrite};
 use tempfile::TempDir;
 
-/// Rounds; the best of each figure counts.
+/// The number of rounds. The best result of each figure counts.
 const ROUNDS: usize = 5;
-/// Small reads and writes of a round.
+/// The number of small reads and writes in a round.
 const CALLS: u32 = 2000;
 const SMALL_BYTES: usize = 4096;
 const LARGE_BYTES: usize = 64 * 1024 * 1024;
-/// Files of the tree, in folders of [`FILES_PER_FOLDER`].
+/// The number of files in the tree, in folders of [`FILES_PER_FOLDER`].
 const FILES: usize = 100_000;
 const FILES_PER_FOLDER: usize = 50;
 
@@ -30,8 +30,7 @@ fn main() {
     make_tree(&tree);
     fs::write(root.join("small"), [7; SMALL_BYTES]).unwrap();
     fs::write(root.join("large"), vec![7; LARGE_BYTES]).unwrap();
-    // Small writes are measured in memory where that can be (shm_overview(7)): a disk adds what it
-    // likes.
+    // Small writes use memory if possible (shm_overview(7)), because the speed of a disk varies.
     let shm = Path::new("/dev/shm");
     let memory = if shm.is_dir() { TempDir::new_in(shm) } else { TempDir::new_in(root) }.unwrap();
     let confined = Confined::open(&Settings {
@@ -50,7 +49,7 @@ fn main() {
     println!("{}", best.line());
 }
 
-/// The least of each figure.
+/// The lowest value of each figure.
 #[derive(Default)]
 struct Best(Vec<(&'static str, f64)>);
 
@@ -82,7 +81,7 @@ fn make_tree(tree: &Path) {
     fs::create_dir(tree.join(".git")).unwrap();
 }
 
-/// Microseconds of one call.
+/// Returns the microseconds of one call.
 fn each_us(mut call: impl FnMut()) -> f64 {
     let start = Instant::now();
     (0..CALLS).for_each(|_| call());
@@ -126,7 +125,7 @@ fn small_writes(confined: &Confined, root: &Path, best: &mut Best) {
     let write = FileWrite { path: path.display().to_string(), ..FileWrite::default() };
     let draft = root.join("draft");
     let bytes = [8; SMALL_BYTES];
-    // The same system calls: a file beside it, and a rename.
+    // The same system calls: a temporary file in the same folder, and a rename.
     best.keep(
         "write_plain_us",
         each_us(|| {

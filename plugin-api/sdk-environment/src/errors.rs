@@ -1,4 +1,4 @@
-//! What people and models are told when something cannot be done with a file.
+//! The errors of operations on files, as users and models see them.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use jaato_types::files::FileKind;
 use jaato_types::{Error, ErrorKind};
 use rustix::io::Errno;
 
-/// What was tried.
+/// The operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Read,
@@ -40,13 +40,13 @@ impl Verb {
         }
     }
 
-    /// Whether what is missing was to be a folder.
+    /// Returns true if the operation expects a folder.
     fn is_about_folders(self) -> bool {
         matches!(self, Self::List | Self::Search | Self::Open)
     }
 }
 
-/// Makes the error of a folder or a file: the environment's own, or that of a system call.
+/// Returns the error of a file or folder: the environment's own error, or that of a system call.
 pub(crate) fn of_io(verb: Verb, shown: &Path, error: &io::Error) -> Error {
     match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
         Some(own) => own.clone(),
@@ -54,7 +54,7 @@ pub(crate) fn of_io(verb: Verb, shown: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// Says why a file or a folder of a search could not be read.
+/// Returns the reason why a search could not read a file or folder.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.get_ref() {
         None => {
@@ -63,12 +63,12 @@ pub(crate) fn reason(error: &io::Error) -> String {
         }
         Some(own) => match own.downcast_ref::<Error>() {
             Some(own) => own.message.clone(),
-            None => "a line of it is too long".to_owned(),
+            None => "it has a line that is too long".to_owned(),
         },
     }
 }
 
-/// Makes the error of a system call.
+/// Returns the error of a failed system call.
 pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
     let error = |kind, reason: &str| {
         Error::new(kind, format!("cannot {} `{}`: {reason}", verb.word(), shown.display()))
@@ -76,20 +76,20 @@ pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
     match errno {
         Errno::NOENT if verb.is_about_folders() => error(ErrorKind::NotFound, "folder not found"),
         Errno::NOENT => error(ErrorKind::NotFound, "file not found"),
-        // What is looked for below a file is not there.
+        // A parent in the path is a file, so the entry cannot exist.
         Errno::NOTDIR if verb == Verb::Find => error(ErrorKind::NotFound, "not a directory"),
         Errno::NOTDIR => error(ErrorKind::Conflict, "not a directory"),
         Errno::ISDIR => is_folder(verb, shown),
-        Errno::EXIST => error(ErrorKind::Conflict, "it exists already"),
+        Errno::EXIST => error(ErrorKind::Conflict, "it already exists"),
         Errno::NOTEMPTY => error(ErrorKind::Conflict, "the folder is not empty")
-            .with_hint("ask with `recursive` to delete all that is in it"),
+            .with_hint("set `recursive` to delete its content too"),
         Errno::ACCESS | Errno::PERM => error(ErrorKind::Io, "permission denied"),
         Errno::ROFS => error(ErrorKind::Io, "the file system is read-only"),
         Errno::NOSPC => error(ErrorKind::Io, "the disk is full").with_hint("free some space"),
         Errno::DQUOT => error(ErrorKind::Io, "the disk quota is used up"),
         Errno::NAMETOOLONG => error(ErrorKind::InvalidArguments, "the name is too long"),
         Errno::FBIG => error(ErrorKind::LimitReached, "the file becomes too large"),
-        Errno::LOOP => error(ErrorKind::Io, "its symbolic links go in a circle, or are too many"),
+        Errno::LOOP => error(ErrorKind::Io, "it has a loop of symbolic links, or too many of them"),
         Errno::MFILE | Errno::NFILE => {
             error(ErrorKind::LimitReached, "too many files are open").temporary()
         }
@@ -98,7 +98,7 @@ pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
     }
 }
 
-/// Makes the error of something that is no file.
+/// Returns the error of an entry that is not a regular file.
 pub(crate) fn no_file(verb: Verb, shown: &Path, kind: FileKind) -> Error {
     if kind == FileKind::Folder {
         return is_folder(verb, shown);
@@ -116,33 +116,32 @@ fn is_folder(verb: Verb, shown: &Path) -> Error {
     Error::new(ErrorKind::Conflict, text)
 }
 
-/// Makes the error of a file that somebody exchanges faster than we can look.
+/// Returns the error of a file that other processes keep replacing.
 pub(crate) fn keeps_changing(verb: Verb, shown: &Path) -> Error {
-    let text =
-        format!("cannot {} `{}`: it is exchanged again and again", verb.word(), shown.display());
+    let text = format!("cannot {} `{}`: it keeps being replaced", verb.word(), shown.display());
     Error::new(ErrorKind::Conflict, text).temporary()
 }
 
-/// Makes the error of a file that is not the expected one.
+/// Returns the error of a file whose content is not the expected one.
 pub(crate) fn changed(shown: &Path) -> Error {
-    let text = format!("cannot write `{}`: it was changed meanwhile", shown.display());
-    Error::new(ErrorKind::Conflict, text).with_hint("read it again, then change it anew")
+    let text = format!("cannot write `{}`: it has changed since it was read", shown.display());
+    Error::new(ErrorKind::Conflict, text).with_hint("read it again, then repeat the change")
 }
 
-/// Makes the error of a path that leads elsewhere than when the call was checked.
+/// Returns the error of a path that leads elsewhere than when the call was checked.
 pub(crate) fn changed_since_check(verb: Verb, shown: &Path) -> Error {
     let text =
         format!("cannot {} `{}`: it changed since it was checked", verb.word(), shown.display());
     Error::new(ErrorKind::Conflict, text).with_hint("retry the call: jaato checks the path again")
 }
 
-/// Makes the error of a bound.
+/// Returns the error of an exceeded limit.
 pub(crate) fn too_large(verb: Verb, shown: &Path, what: &str) -> Error {
     let text = format!("cannot {} `{}`: {what}", verb.word(), shown.display());
     Error::new(ErrorKind::LimitReached, text)
 }
 
-/// Makes the error of a request that makes no sense.
+/// Returns the error of an invalid request.
 pub(crate) fn refused(verb: Verb, shown: &Path, reason: &str) -> Error {
     let text = format!("cannot {} `{}`: {reason}", verb.word(), shown.display());
     Error::new(ErrorKind::InvalidArguments, text)

@@ -1,10 +1,11 @@
 //! Files of an execution environment, confined to its allowed folders.
 //!
-//! Everything is reached from handles of the allowed folders, one name after the other or by one
-//! call of the kernel that does so; no path is checked and then used. `..`, symbolic links, and
-//! whoever renames meanwhile, therefore lead nowhere else. A link whose target is absolute goes on
-//! in the allowed folder that the target names, as the environment shows it. Hard links are files
-//! like others: who may make one to a file outside has its content already.
+//! The allowed folders are open as handles. Every other file is reached from such a handle, either
+//! name by name or with a single system call. No path is checked first and used later, so `..`,
+//! symbolic links and concurrent renames cannot lead outside. A link with an absolute target is
+//! followed inside the allowed folder that the target names, as the environment shows it. Hard
+//! links are treated like other files, because a process that can link to an outside file already
+//! has its content.
 //!
 //! Only files are confined here, not programs.
 

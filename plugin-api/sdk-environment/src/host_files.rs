@@ -1,5 +1,5 @@
-//! The files of this machine as [`Files`]: blocking work goes through the host's pool, what
-//! is in memory is read in place.
+//! Implements [`Files`] for this machine. Blocking work runs on the host's pool, and cached file
+//! content is read in place.
 
 use std::sync::Arc;
 
@@ -22,21 +22,21 @@ use crate::files::{CallLimits, Cancel, Confined, Pages, Pieces, Writer};
 #[derive(Debug, Clone)]
 pub struct HostFiles(Confined);
 
-/// A file of this machine that is read piece by piece.
+/// A file of this machine that is read in pieces.
 #[derive(Debug)]
 struct HostPieces(Arc<Mutex<Pieces>>);
 
-/// A file of this machine that is written piece by piece.
+/// A file of this machine that is written in pieces.
 #[derive(Debug)]
 struct HostWriter(Arc<Mutex<Option<Writer>>>);
 
 impl HostFiles {
-    /// Makes them of what was opened.
+    /// Creates the files from opened folders.
     pub fn new(confined: Confined) -> Self {
         Self(confined)
     }
 
-    /// What they are: for its folders, and to close it.
+    /// Returns the confined files, for access to their folders and to close them.
     pub fn confined(&self) -> &Confined {
         &self.0
     }
@@ -148,7 +148,7 @@ impl FileWriter for HostWriter {
         let writer = Arc::clone(&self.0);
         host.blocking(move |_| {
             let mut held = locked(&writer);
-            // One that failed has lost bytes: it must not be put in its place.
+            // A failed write may have lost bytes, so the writer is not put back.
             let mut writer = held.take().ok_or_else(has_failed)?;
             writer.write(&bytes)?;
             *held = Some(writer);
@@ -167,16 +167,16 @@ impl FileWriter for HostWriter {
 }
 
 fn has_failed() -> Error {
-    Error::new(ErrorKind::Io, "writing the file has failed before").with_hint("write it anew")
+    Error::new(ErrorKind::Io, "an earlier write to the file failed").with_hint("write it again")
 }
 
-/// A search of this machine, with a page that was read for a call that did not wait for it.
+/// A search on this machine, with a page that was read for a call that stopped waiting.
 struct HostPages<P> {
     search: Arc<Mutex<(Pages<P>, Option<P>)>>,
     _cancel: CancelOnDrop,
 }
 
-/// Ends a search that no call waits for, so that the thread on which it waits is free.
+/// Cancels a search when it is dropped, so that its thread becomes free.
 struct CancelOnDrop(Cancel);
 
 impl Drop for CancelOnDrop {
@@ -208,7 +208,7 @@ impl<P: Send + 'static> StreamedPages<P> for HostPages<P> {
     }
 }
 
-/// Nothing is half done under these locks where a panic ends it.
+/// A panic under these locks leaves no half-finished state, so poisoning is ignored.
 fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock()
 }

@@ -1,12 +1,12 @@
-//! What environment plugins are made of.
+//! The SDK for execution environment plugins.
 //!
-//! An environment is where a session's files are and its commands run. Authors implement
-//! [`ExecutionEnvironment`] and, for what it has, [`Files`], [`Shell`] and [`Terminals`]. Files
-//! need six methods; walks, patterns, searches, edits and streams work over them.
+//! An environment holds a session's files and runs its commands. Authors implement
+//! [`ExecutionEnvironment`] and, for the parts that it has, [`Files`], [`Shell`] and [`Terminals`].
+//! Files need six methods. Walks, patterns, searches, edits and streams build on these.
 //!
-//! [`files::Confined`] has the files of this machine, which no path can leave. It blocks, and knows
-//! nothing of plugins. [`HostFiles`] is the same as [`Files`]: an environment plugin names it and
-//! opens it. [`waiting`] tells what a terminal's programs wait for.
+//! [`files::Confined`] gives access to files of this machine and lets no path leave the allowed
+//! folders. It blocks and is independent of plugins. [`HostFiles`] wraps it as [`Files`] for an
+//! environment plugin. [`waiting`] detects what the programs of a terminal wait for.
 //!
 //! ```
 //! use jaato_plugin_sdk_environment::HostFiles;

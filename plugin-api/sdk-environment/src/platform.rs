@@ -1,5 +1,5 @@
-//! What differs between systems: opening beneath a folder in one call, reading what is in memory
-//! alone, the layout of a file's facts.
+//! System-specific code: opening a path beneath a folder in one call, reading only cached content,
+//! and the layout of file metadata.
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -16,35 +16,35 @@ pub(crate) use linux::{PASS_THROUGH, copy_attributes, open_beneath, read_at_once
 use jaato_types::files::FileKind;
 use rustix::fs::{FileType, Stat};
 
-/// Whether a file may be looked for on a disk.
+/// Whether an operation may wait for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     May,
-    /// Only what the kernel has in memory.
+    /// Use only what the kernel has in memory.
     MustNot,
 }
 
-/// What the system tells of a file.
+/// The metadata of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) kind: FileKind,
     pub(crate) size: u64,
     pub(crate) mode: u32,
-    /// How many names the file has.
+    /// The number of hard links.
     pub(crate) links: u64,
     pub(crate) user: u32,
     pub(crate) group: u32,
-    /// Device and number: the same for the same file.
+    /// Device and inode number, which identify the file.
     pub(crate) identity: (u64, u64),
     pub(crate) modified: Moment,
-    /// When the file, or what is told of it, was changed.
+    /// When the content or the metadata last changed.
     pub(crate) changed: Moment,
 }
 
 /// Seconds and nanoseconds since 1970.
 pub(crate) type Moment = (i64, i64);
 
-// The types of these fields differ from system to system.
+// The field types differ between systems.
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
 impl From<&Stat> for Facts {
     fn from(stat: &Stat) -> Self {
@@ -62,7 +62,7 @@ impl From<&Stat> for Facts {
     }
 }
 
-/// Returns our word for what something is.
+/// Converts the system's file type.
 pub(crate) fn kind_of(kind: FileType) -> FileKind {
     match kind {
         FileType::RegularFile => FileKind::File,

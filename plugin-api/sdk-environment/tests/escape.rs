@@ -1,5 +1,5 @@
-//! Attempts to get out of the allowed folders, each with each operation: as whoever runs the tests,
-//! and as an ordinary user. Nothing outside is read, written, listed, made or deleted.
+//! Attempts to leave the allowed folders with each operation, as the user that runs the tests and
+//! as an ordinary user. No attempt may read, write, list, create or delete anything outside.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fuzz;

@@ -1,4 +1,4 @@
-//! What the files of an environment do for those who stay inside.
+//! Operations on paths that stay inside the allowed folders.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod change;

@@ -1,4 +1,4 @@
-//! Confined files: for those who stay inside, and for those who try to get out.
+//! Tests of confined files, with paths that stay inside and paths that try to leave.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod escape;

@@ -1,19 +1,20 @@
-//! Collects an answer's pieces: what is shown goes out as it comes, the whole is the completion.
+//! Collects the pieces of an answer, emits them as they arrive, and returns the completion.
 //!
-//! Pieces of one kind make one part until the part is ended, another begun, or another kind comes.
+//! Pieces of the same kind form one part until that part is ended, another one is started, or a
+//! piece of another kind arrives.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, ToolCall, Usage};
 
-/// Most events of one answer: twice the tokens that any model answers with today. More is a server
-/// that goes on for ever in pieces of nothing.
+/// The most events of one answer: twice the tokens of the longest answer of any model today. A
+/// server that sends more never stops.
 pub const EVENTS_MAX: usize = 256 * 1024;
 
-/// Most parts of one answer. Models begin one at each call, or switch between thoughts and text, at
-/// most.
+/// The most parts of one answer. Models start a part for each call, or when they switch between
+/// thoughts and text.
 pub const PARTS_MAX: usize = 4096;
 
-/// An answer that is being received. Pure: whoever drives it emits what the methods return.
+/// An answer that is being received. Pure: the caller emits the deltas that the methods return.
 ///
 /// ```
 /// # use jaato_plugin_sdk_provider::Answer;
@@ -31,18 +32,18 @@ pub const PARTS_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Answer {
     parts: Vec<Part>,
-    /// Whether a piece of the last part's kind belongs to it.
+    /// Whether further pieces of the same kind belong to the last part.
     is_open: bool,
     usage: Usage,
 }
 
 impl Answer {
-    /// Begins an answer.
+    /// Creates an empty answer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds text; nothing to emit for an empty piece.
+    /// Adds text. Returns `None` for an empty piece.
     pub fn text(&mut self, piece: &str) -> Option<Delta> {
         if piece.is_empty() {
             return None;
@@ -54,9 +55,9 @@ impl Answer {
         Some(Delta::text(piece))
     }
 
-    /// Adds reasoning; nothing to emit for an empty piece. The signature is what the server wants
-    /// back with it, and stays with the part for later requests. One that comes without text signs
-    /// the thought that is open; where none is, it makes an empty one.
+    /// Adds reasoning. Returns `None` for an empty piece. The signature is what the server needs
+    /// back with the reasoning, and stays with the part for later requests. A signature without
+    /// text signs the open thought, or an empty new one if no thought is open.
     pub fn thought(&mut self, piece: &str, signature: Option<&str>) -> Option<Delta> {
         if piece.is_empty() {
             let signature = signature?;
@@ -85,48 +86,47 @@ impl Answer {
         Some(Delta::thought(piece))
     }
 
-    /// Begins a text of its own, whatever stands before it. One to which nothing is added, and
-    /// which is not signed, is no part of the answer.
+    /// Starts a new text part. If it stays empty and unsigned, the completion omits it.
     pub fn begin_text(&mut self) {
         self.begin(Part::text(""));
     }
 
-    /// Begins a thought of its own, as [`begin_text`](Self::begin_text) does a text.
+    /// Starts a new thought, like [`begin_text`](Self::begin_text) for text.
     pub fn begin_thought(&mut self) {
         self.begin(Part::thought(""));
     }
 
-    /// Ends the last part: the next piece begins another, of whatever kind it is.
+    /// Ends the last part. The next piece starts a new one, whatever its kind.
     pub fn end_part(&mut self) {
         self.is_open = false;
     }
 
-    /// Signs the last part, which is a text, a thought or a call, open or not. A signature that
-    /// comes in pieces is put together. Returns false where there is nothing to sign.
+    /// Signs the last part if it is a text, a thought or a call, open or not. The pieces of a
+    /// signature are concatenated. Returns false if there is no part to sign.
     pub fn sign(&mut self, piece: &str) -> bool {
         let place = self.parts.last_mut().and_then(Part::signature_mut);
         place.map(|place| place.get_or_insert_default().push_str(piece)).is_some()
     }
 
-    /// Adds what only this provider understands, and wants back at this place.
+    /// Adds an item that only this provider understands and that must go back at this position.
     pub fn opaque(&mut self, item: Value) {
         self.begin(Part::opaque(item));
     }
 
-    /// Adds a call that is complete.
+    /// Adds a complete call.
     pub fn call(&mut self, call: ToolCall) -> Delta {
         self.begin(Part::ToolCall(call.clone()));
         Delta::ToolCall(call)
     }
 
-    /// Keeps the place of a call that comes in pieces, so that what follows stands behind it.
+    /// Reserves the position of a call that arrives in pieces, so that later parts follow it.
     pub fn begin_call(&mut self) {
         self.begin(Part::ToolCall(ToolCall::default()));
     }
 
-    /// Puts calls into the places that [`begin_call`](Self::begin_call) kept, in order, and gives
-    /// what is to be emitted. Calls beyond the places stand last; a place without a call is no part
-    /// of the answer, as where the model was stopped and none of its calls may run.
+    /// Fills the positions that [`begin_call`](Self::begin_call) reserved with calls, in order, and
+    /// returns the deltas to emit. Further calls go to the end. A position without a call is
+    /// omitted, for example if the model was stopped and none of its calls may run.
     pub fn end_calls(&mut self, calls: Vec<ToolCall>) -> Vec<Delta> {
         let deltas = calls.iter().cloned().map(Delta::ToolCall).collect();
         let mut calls = calls.into_iter();
@@ -142,24 +142,25 @@ impl Answer {
         deltas
     }
 
-    /// Sets what the server counted.
+    /// Sets the usage that the server reported.
     pub fn set_usage(&mut self, usage: Usage) {
         self.usage = usage;
     }
 
-    /// Tells whether nothing has come.
+    /// Returns true if the answer has no parts yet.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Counts the parts so far: runs of text, runs of reasoning, calls, opaque parts.
+    /// Returns the number of parts so far: runs of text, runs of reasoning, calls, and opaque
+    /// parts.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Ends the answer. Calls and the reason `tool_use` go together, whatever the server said: many
-    /// servers say `stop` after a call. Only `max_tokens` and `context_exceeded` stay beside calls,
-    /// because they may have cut the last one.
+    /// Ends the answer. An answer with calls always gets the reason `tool_use`, because many
+    /// servers report `stop` after a call. Only `max_tokens` and `context_exceeded` are kept,
+    /// because the last call may be truncated.
     pub fn finish(mut self, reason: FinishReason) -> Completion {
         self.parts.retain(|part| !is_nothing(part));
         let has_calls = self.parts.iter().any(|part| part.as_tool_call().is_some());
@@ -178,8 +179,8 @@ impl Answer {
         Completion::new(self.parts, finish_reason, self.usage)
     }
 
-    /// Ends an answer that stopped for a reason that has no name here, with the server's word for
-    /// it.
+    /// Ends an answer whose stop reason is unknown here. `word` is the server's name for the
+    /// reason.
     pub fn finish_with_word(self, word: &str) -> Completion {
         let mut completion = self.finish(FinishReason::Unknown);
         if completion.finish_reason == FinishReason::Unknown {
@@ -194,7 +195,7 @@ impl Answer {
     }
 }
 
-/// A text or a thought that was begun, and neither said anything nor was signed.
+/// Returns true for a text or thought that is empty and unsigned.
 fn is_nothing(part: &Part) -> bool {
     match part {
         Part::Text { text, signature, .. } | Part::Thought { text, signature, .. } => {

@@ -1,7 +1,7 @@
-//! Sends a request, reads its answer whatever the form, and says what a refusal means.
+//! Sends a request, reads its answer in any form, and interprets refusals.
 //!
-//! No vendor's protocol: what an event says is the [`Reader`]'s, and what to do about a refusal the
-//! provider's.
+//! Independent of vendors: the [`Reader`] interprets events, and the provider adds hints to
+//! refusals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,27 +15,28 @@ use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse, serde_json};
 use crate::stream::{self, Ended, unmarked, within};
 use crate::{Reader, WholeCharacters, failure, limits};
 
-/// Wait for an answer to begin or go on: more than a session's own patience, which is what decides.
+/// The longest wait for an answer to start or continue. It exceeds the session's own timeout, which
+/// decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// Wait for what a server says about a refusal, whose status is known.
+/// The longest wait for the body of a refusal, whose status is already known.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 
-/// Most blank bytes before an answer that are kept: enough to know a byte order mark.
+/// The most blank bytes before an answer that are kept: enough to detect a byte order mark.
 const BLANKS_MAX: usize = 1024;
 
-/// What is accepted of a server that is to stream, and of one that is not; either may come.
+/// The `Accept` headers for streamed and whole answers. The server may send either form.
 const ACCEPT_STREAM: &str = "text/event-stream, application/json";
 const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 
-/// Largest list of models and largest answer that does not come as a stream.
+/// The largest list of models, and the largest answer that is not streamed.
 pub const WHOLE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The names of the options that are honoured here alone: a provider that writes its requests with
-/// [`written`] and sends them with [`post`] lists them.
+/// The options that this module handles. A provider that uses [`written`] and [`post`] adds them to
+/// its list of options.
 pub const EXTRA_OPTIONS: [&str; 2] = ["extra_body", "extra_headers"];
 
-/// How an answer is asked for.
+/// The requested form of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     streams: bool,
@@ -43,30 +44,30 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Tells it by a request's options.
+    /// Reads the form from a request's options.
     pub fn of(request: &Request) -> Self {
         let RequestOptions { stream, extra_headers, .. } = &request.options;
         Self { streams: *stream != Some(false), headers: extra_headers.clone() }
     }
 
-    /// Tells whether it is to come piece by piece.
+    /// Returns true if the answer is to be streamed.
     pub fn streams(&self) -> bool {
         self.streams
     }
 
-    /// Adds the headers that a person wants.
+    /// Adds the user's extra headers.
     pub fn add_headers(&self, request: HttpRequestBuilder) -> HttpRequestBuilder {
         self.headers.iter().fold(request, |request, (name, value)| request.header(name, value))
     }
 }
 
-/// Begins the request for a completion.
+/// Starts the request for a completion.
 pub fn post(host: &Reporter, url: &str, wanted: &Wanted) -> HttpRequestBuilder {
     let accept = if wanted.streams { ACCEPT_STREAM } else { ACCEPT_WHOLE };
     post_accepting(host, url, wanted, accept)
 }
 
-/// Begins the request for a completion of a server that wants its own forms accepted.
+/// Starts the request for a completion, with the given `Accept` header.
 pub fn post_accepting(
     host: &Reporter,
     url: &str,
@@ -77,10 +78,11 @@ pub fn post_accepting(
     wanted.add_headers(request.header("content-type", "application/json").header("accept", accept))
 }
 
-/// Writes the body of a request, at most so many bytes, with what the options lay over it.
+/// Writes the body of a request, with the option `extra_body` merged in.
 ///
 /// # Errors
-/// `context_overflow` when it is larger: less of the conversation is sent then.
+/// `context_overflow` if the body has more than `bytes_max` bytes, so that the session sends less
+/// of the conversation.
 pub fn written(body: &impl Serialize, options: &RequestOptions, bytes_max: u64) -> Result<Vec<u8>> {
     let bytes = if options.extra_body.is_empty() {
         serde_json::to_vec(body)
@@ -101,7 +103,7 @@ pub fn written(body: &impl Serialize, options: &RequestOptions, bytes_max: u64) 
     Ok(bytes)
 }
 
-/// Lays values over those of an object, within inner objects too; `null` takes one out.
+/// Merges values into an object recursively. `null` removes a key.
 fn lay_over(body: &mut Value, extra: &Map<String, Value>) {
     let Some(body) = body.as_object_mut() else { return };
     for (key, value) in extra {
@@ -117,16 +119,16 @@ fn lay_over(body: &mut Value, extra: &Map<String, Value>) {
     }
 }
 
-/// Tells whether a status is a success.
+/// Returns true if the status is a success.
 pub fn is_success(response: &HttpResponse) -> bool {
     (200..300).contains(&response.status())
 }
 
-/// Reads an answer of the form that its first bytes tell: servers and gateways name it wrongly.
-/// Emits what comes, as it comes.
+/// Reads an answer and emits its deltas as they arrive. The first bytes decide the form, because
+/// servers and gateways often send a wrong content type.
 ///
 /// # Errors
-/// What the reader makes of it; what broke the exchange before the model had said all.
+/// The reader's error, or the error that broke the exchange before the model had finished.
 pub async fn receive<R: Reader>(
     host: &Reporter,
     url: &str,
@@ -146,7 +148,7 @@ pub async fn receive<R: Reader>(
                     first.clear();
                 }
                 first.extend(piece);
-                // Blanks before an answer are how some servers show that they work on it.
+                // Some servers send blanks before an answer to show that they are working on it.
                 if Form::of(&first).is_none() {
                     host.emit(&Delta::Alive);
                 }
@@ -168,7 +170,7 @@ pub async fn receive<R: Reader>(
             let rest = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
             let body = [first, rest].concat();
             let body = unmarked(&body);
-            // What is no text is no JSON either, and the reader says so.
+            // If the body is not text, it is not JSON either, and the reader reports that.
             let repaired = std::str::from_utf8(body).map(|text| characters.repair(text));
             let body = repaired.as_ref().map_or(body, |text| text.as_bytes());
             stream::emit(host, reader.whole(url, body)?, &mut characters);
@@ -179,7 +181,7 @@ pub async fn receive<R: Reader>(
     }
 }
 
-/// What an answer is.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Stream,
@@ -189,7 +191,8 @@ enum Form {
 }
 
 impl Form {
-    /// Tells it by the first byte that is no blank; none as long as there is none.
+    /// Returns the form by the first byte that is not blank, or `None` if there is no such byte
+    /// yet.
     fn of(bytes: &[u8]) -> Option<Self> {
         if failure::is_compressed(bytes) {
             return Some(Self::Compressed);
@@ -197,7 +200,7 @@ impl Form {
         Some(match unmarked(bytes).iter().find(|byte| !byte.is_ascii_whitespace())? {
             b'{' | b'[' => Self::Json,
             b'<' => Self::Page,
-            // Its second byte tells.
+            // The second byte decides.
             0x1f if bytes.len() == 1 => return None,
             _ => Self::Stream,
         })
@@ -231,38 +234,38 @@ fn end<R: Reader>(
     Ok(completion)
 }
 
-/// Makes the error of an answer that is none of this protocol.
+/// Returns the error of an answer that does not belong to the protocol.
 pub fn wrong_form<R: Reader>(url: &str, content_type: Option<&str>) -> Error {
     let form = content_type.map_or_else(String::new, |it| format!(" (`{it}`)"));
     let url = failure::shown_url(url);
-    let text = format!("`{url}` answered with what is no completion{form}");
+    let text = format!("`{url}` did not answer with a completion{form}");
     Error::new(ErrorKind::Provider, text).with_hint(R::CHECK_URL)
 }
 
-/// Makes the error of an answer that is compressed.
+/// Returns the error of a compressed answer.
 pub fn compressed(url: &str) -> Error {
     let url = failure::shown_url(url);
-    let text = format!("`{url}` answered compressed (gzip), which it was not asked to");
+    let text = format!("`{url}` sent a compressed answer (gzip) without being asked to");
     Error::new(ErrorKind::Provider, text)
-        .with_hint("a proxy or gateway in between compresses: switch that off for this server")
+        .with_hint("a proxy or gateway compresses answers: disable that for this server")
 }
 
-/// An answer that is no success.
+/// An answer whose status is not a success.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// Its status.
+    /// The status.
     pub status: u16,
-    /// What the server says of it, as far as it came.
+    /// The server's description, as far as it arrived.
     pub body: Vec<u8>,
-    /// Whether the credential went with the request.
+    /// Whether the request contained the credential.
     pub had_key: bool,
-    /// What it means.
+    /// The interpretation.
     pub error: Error,
 }
 
-/// Reads what a server says about an answer that is no success. What does not come soon is left
-/// out: the status says enough.
+/// Reads the description in a refusal. Does not wait long for the body, because the status is
+/// enough.
 pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> Refusal {
     let mut limit = Some(Box::pin(host.sleep(REFUSAL_WAIT)));
     let mut body = Vec::new();

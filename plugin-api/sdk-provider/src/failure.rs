@@ -1,7 +1,7 @@
-//! What went wrong, as the session needs it: a kind, a retry class, a text for a person.
+//! Converts failures to errors for the session: a kind, a retry class, and a text for the user.
 //!
-//! Servers of one protocol agree on statuses and little else: bodies are JSON of several shapes,
-//! web pages, plain text or nothing. What is recognised here was seen of OpenAI, Anthropic,
+//! Servers of one protocol share status codes and little else. Their bodies are JSON of several
+//! shapes, web pages, plain text or empty. The recognized forms were seen from OpenAI, Anthropic,
 //! Bedrock, Cohere, DashScope, FastAPI, Groq, llama.cpp, LM Studio, Mistral, Moonshot, Ollama,
 //! OpenRouter, SGLang, TGI, vLLM, xAI and Zhipu.
 
@@ -11,19 +11,19 @@ use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::text::{cut, one_line};
 use jaato_plugin_sdk::{Error, ErrorKind};
 
-/// Most bytes of a body that are read to find out what it says.
+/// The most bytes of a body to search.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Longest text of a server that an error repeats, in characters.
+/// The longest server text that an error repeats, in characters.
 const SAID_CHARS_MAX: usize = 1000;
 
-/// Longest piece of an event that cannot be read which an error repeats, in characters.
+/// The longest piece of an unreadable event that an error repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// Longest wait that a server's header can ask for; more is a mistake.
+/// The longest wait that a server's header can request. A longer one is a mistake.
 const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
-/// What servers say when the conversation is longer than the model's context window, in lower case.
+/// Lower-case error texts for a conversation that exceeds the model's context window.
 const OVERFLOW_PHRASES: [&str; 25] = [
     "context_length_exceeded",
     "exceed_context_size",
@@ -52,32 +52,32 @@ const OVERFLOW_PHRASES: [&str; 25] = [
     "exceed context limit",
 ];
 
-/// The beginnings and ends of what servers say with a number in between.
+/// The same with a number in the middle: the text before and after it.
 const OVERFLOW_FRAMES: [(&str, &str); 2] =
     [("must have less than", "tokens"), ("prompt token count", "exceeds the limit of")];
 
-/// What servers say of a conversation that is too long, and also of one that comes too soon.
+/// An error text for a conversation that is too long, and also for a request that comes too soon.
 const AMBIGUOUS_PHRASE: &str = "too many tokens";
 
-/// What they say beside it when waiting helps.
+/// Texts that accompany it if waiting helps.
 const THROTTLE_PHRASES: [&str; 3] = ["please wait", "rate limit", "throttl"];
 
-/// Zhipu's code for a conversation that is too long; its text comes in several languages.
+/// Zhipu's code for a conversation that is too long. Its text depends on the language.
 const OVERFLOW_CODE: &str = "1261";
 
-/// What servers say where waiting does not help although the status says so.
+/// Error codes for which waiting does not help, whatever the status.
 const PERMANENT_CODES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing"];
 
-/// The first bytes of what `gzip` compressed.
+/// The first bytes of gzip data.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Tells whether a body is compressed, which no request here asks for.
+/// Returns true if a body is compressed, which no request here asks for.
 pub fn is_compressed(body: &[u8]) -> bool {
     body.starts_with(&GZIP)
 }
 
-/// Turns an answer that is no success into an error. `url` is what was asked, `header` finds a
-/// header.
+/// Converts an unsuccessful answer to an error. `url` is the URL of the request, and `header`
+/// returns a header's value.
 pub fn of_answer<'a>(
     url: &str,
     status: u16,
@@ -91,7 +91,7 @@ pub fn of_answer<'a>(
     };
     let message = format!("`{}` answered {status}{}{said}", shown_url(url), name_of(status));
     let mut error = Error::new(report.kind(status), message);
-    // Anthropic's way to say whether it is worth it.
+    // Anthropic's header that says whether to retry.
     let may_pass = match header("x-should-retry") {
         Some("true") => true,
         Some("false") => false,
@@ -104,12 +104,12 @@ pub fn of_answer<'a>(
     error
 }
 
-/// Turns an error that a server reports inside an answer that began well into an error.
+/// Converts an error that a server reports inside a successful answer.
 pub fn of_report(url: &str, report: &Value) -> Error {
     of_words(url, &Report::of_json(report))
 }
 
-/// Turns an error event into an error: its data is JSON of any shape, or a text.
+/// Converts an error event. Its data is JSON of any shape, or text.
 pub fn of_event(url: &str, data: &str) -> Error {
     of_words(url, &Report::of_body(data.as_bytes()))
 }
@@ -117,15 +117,15 @@ pub fn of_event(url: &str, data: &str) -> Error {
 fn of_words(url: &str, report: &Report) -> Error {
     let said = report.said.as_deref().unwrap_or("it does not say why");
     let message = format!("`{}` reports an error: {said}", shown_url(url));
-    // Statuses of 400 and above are the request's fault unless they pass; no status is the
-    // server's.
+    // A status of 400 or above is the request's fault unless it is temporary. A missing status is
+    // the server's fault.
     let status = report.status.unwrap_or(500);
     let error = Error::new(report.kind(status), message);
     let may_pass = is_temporary(status) && !report.is_final();
     if error.kind == ErrorKind::Provider && may_pass { error.temporary() } else { error }
 }
 
-/// Makes the error of an answer that ended before the server said that it was whole.
+/// Returns the error of an answer that ended before its end mark.
 pub fn of_cut(url: &str, has_begun: bool) -> Error {
     let url = shown_url(url);
     let text = if has_begun {
@@ -136,43 +136,43 @@ pub fn of_cut(url: &str, has_begun: bool) -> Error {
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
-/// Makes the error of an event that cannot be read.
+/// Returns the error of an unreadable event.
 pub fn of_unreadable(url: &str, data: &str, error: &serde_json::Error) -> Error {
     let (url, shown) = (shown_url(url), shown_word(data));
-    let text = format!("`{url}` sent an event that is no JSON ({error}): `{shown}`");
+    let text = format!("`{url}` sent an event that is not valid JSON ({error}): `{shown}`");
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
-/// Makes the error of an answer that comes at once and cannot be read.
+/// Returns the error of an unreadable answer that is not streamed.
 pub fn of_no_json(url: &str, error: &serde_json::Error) -> Error {
-    let text = format!("the answer of `{}` is no JSON: {error}", shown_url(url));
+    let text = format!("the answer of `{}` is not valid JSON: {error}", shown_url(url));
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
-/// Makes the error of an answer that has more of something than any model gives.
+/// Returns the error of an answer that exceeds a limit.
 pub fn of_too_much(what: &str) -> Error {
     Error::new(ErrorKind::LimitReached, format!("the model's answer has more than {what}"))
 }
 
-/// Shows the beginning of a server's own word.
+/// Returns the start of a server's text.
 pub fn shown_word(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
-/// Turns an exchange that came to no answer, or broke, into the provider's error. What the person's
-/// configuration is to blame for stays as it is.
+/// Converts the error of a broken or unanswered exchange to a provider error. Errors of the user's
+/// configuration stay unchanged.
 pub fn of_exchange(error: Error) -> Error {
     match error.kind {
         ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Io | ErrorKind::LimitReached => {
             Error { kind: ErrorKind::Provider, ..error }
         }
-        // The key for the vendor's own server.
+        // The vendor's own server needs a key.
         ErrorKind::NotFound => Error { kind: ErrorKind::Configuration, ..error },
         _ => error,
     }
 }
 
-/// Tells whether a server's words mean that the conversation is too long for the model.
+/// Returns true if a server's text means that the conversation is too long for the model.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_lowercase();
     let has_one = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
@@ -184,7 +184,7 @@ pub fn is_context_overflow(text: &str) -> bool {
         || (text.contains(AMBIGUOUS_PHRASE) && !has_one(&THROTTLE_PHRASES))
 }
 
-/// Reads how long to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// Returns how long to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
 pub fn retry_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<u64> {
     let milliseconds = header("retry-after-ms").and_then(|text| number_ms(text, 1.0));
     let asked = milliseconds.or_else(|| {
@@ -194,7 +194,7 @@ pub fn retry_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<u6
     asked.map(|asked| asked.min(RETRY_AFTER_MS_MAX))
 }
 
-/// Shows a URL without user, password and query, as errors may.
+/// Returns a URL for errors, without user, password and query.
 pub fn shown_url(url: &str) -> String {
     let cut = url.find(['?', '#']);
     let shown = cut.map_or(url, |at| &url[..at]);
@@ -207,11 +207,11 @@ pub fn shown_url(url: &str) -> String {
 
 fn number_ms(text: &str, unit_ms: f64) -> Option<u64> {
     let number: f64 = text.trim().parse().ok()?;
-    // A cast of a float saturates.
+    // Casts from floats saturate.
     (number >= 0.0).then_some((number * unit_ms).ceil() as u64)
 }
 
-/// Both dates are the server's, so that its clock need not agree with ours.
+/// Both dates are the server's, so that its clock may differ from the local one.
 fn until(then: &str, now: &str) -> Option<u64> {
     let seconds = |text: &str| {
         let time = httpdate::parse_http_date(text.trim()).ok()?;
@@ -244,13 +244,13 @@ fn name_of(status: u16) -> &'static str {
     }
 }
 
-/// What a server says of a failure.
+/// A server's description of a failure.
 struct Report {
-    /// For a person.
+    /// The text for the user.
     said: Option<String>,
-    /// Codes and types, and the text, in lower case: what is searched.
+    /// The codes, types and text in lower case, for searching.
     words: String,
-    /// A status inside the body.
+    /// The status inside the body.
     status: Option<u16>,
     has_overflow_code: bool,
 }
@@ -262,14 +262,14 @@ impl Report {
         }
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
-        // A web page is for browsers, and bytes are for nobody: nothing in them helps in one line.
+        // Web pages and binary data do not help in a one-line error.
         let is_readable = !text.starts_with('<') && !is_compressed(body);
         let said = (!text.is_empty() && is_readable).then(|| shorten(text));
         Self { said, words: text.to_lowercase(), status: None, has_overflow_code: false }
     }
 
-    /// `{"error": {"message"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`, or a list of
-    /// those.
+    /// Reads `{"error": {"message"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`, or a list
+    /// of
     fn of_json(json: &Value) -> Self {
         let outer = json.as_array().and_then(|list| list.first()).unwrap_or(json);
         let inner = outer.get("error").filter(|error| !error.is_null()).unwrap_or(outer);
@@ -306,7 +306,7 @@ impl Report {
     }
 }
 
-/// A text, or any other value as JSON: some servers put objects where others have words.
+/// Returns a text, or any other value as JSON, because some servers send objects instead of texts.
 fn text_at(value: &Value, key: &str) -> Option<String> {
     match value.get(key)? {
         Value::Null => None,
@@ -315,8 +315,8 @@ fn text_at(value: &Value, key: &str) -> Option<String> {
     }
 }
 
-/// Makes one line of a server's words, without the final period, so that they can stand inside
-/// another.
+/// Shortens a server's text to one line without the final period, so that it fits inside another
+/// sentence.
 fn shorten(text: &str) -> String {
     let line = one_line(text);
     let line = match line.strip_suffix('.') {

@@ -1,12 +1,12 @@
-//! Tool calls that come in fragments: by number, by id, or by neither.
+//! Assembles tool calls from fragments: by number, by id, or by neither.
 //!
-//! Servers differ: some number each call, some give all calls the number 0 and ids of their own,
-//! some give neither, some repeat id and name with each fragment, some send a call whole. All of
-//! that ends as one list of calls, in the order in which they began.
+//! Servers differ. Some number each call, some number all calls 0 and give them ids, some give
+//! neither, some repeat id and name with each fragment, and some send a call whole. The result is
+//! always one list of calls, in the order in which they started.
 //!
-//! What tells calls apart, the strongest first: an id, a number, a name. Entries of one list are
-//! always different calls. A fragment without a name goes on with a call and begins none, unless no
-//! call is open.
+//! Calls are distinguished by id, then by number, then by name. Entries of one list are always
+//! different calls. A fragment without a name continues a call, and starts one only if no call is
+//! open.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
@@ -15,14 +15,13 @@ use jaato_plugin_sdk::types::ToolCall;
 use crate::failure::of_too_much as too_much;
 use crate::read_arguments;
 
-/// Most calls of one answer. A session runs far fewer; more is a server that does not stop.
+/// The most calls of one answer. Sessions run far fewer, and a server that sends more never stops.
 pub const CALLS_MAX: usize = 256;
 
-/// Most bytes of names and arguments of one answer: half of what may cross to the host in one
-/// frame.
+/// The most bytes of names and arguments of one answer: half of the largest frame to the host.
 pub const ARGUMENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A piece of a call. Whatever the server did not say is absent or empty.
+/// A piece of a call. Fields that the server did not send are absent or empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// The call's number.
@@ -33,12 +32,12 @@ pub struct Fragment<'a> {
     pub name: &'a str,
     /// A piece of the arguments' JSON.
     pub arguments: &'a str,
-    /// What the provider wants back with the call, whole.
+    /// The signature to send back with the call, complete.
     pub signature: &'a str,
 }
 
 impl Fragment<'_> {
-    /// Tells whether it is a whole call: a name, and arguments that begin and end in it.
+    /// Returns true if this is a complete call: a name, and arguments that start and end here.
     fn is_whole(&self) -> bool {
         let mut progress = Progress::default();
         progress.follow(self.arguments);
@@ -63,29 +62,29 @@ struct Growing {
     progress: Progress,
 }
 
-/// Where a fragment belongs.
+/// The place of a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// It goes on with this call.
+    /// It continues this call.
     In(usize),
-    /// It begins a call.
+    /// It starts a call.
     New,
-    /// It says nothing.
+    /// It is empty.
     Nowhere,
 }
 
 impl Fragments {
-    /// Begins with no call.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tells whether no call has begun.
+    /// Returns true if no call has started.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Adds a piece to the call that it belongs to; tells whether it began a call.
+    /// Adds a fragment to its call. Returns true if it started a call.
     ///
     /// # Errors
     /// `limit_reached` beyond [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
@@ -95,7 +94,7 @@ impl Fragments {
         Ok(self.calls.len() > before)
     }
 
-    /// Adds the pieces of one list, each to a call of its own.
+    /// Adds the fragments of one list, each to a different call.
     ///
     /// # Errors
     /// `limit_reached` beyond [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
@@ -131,8 +130,8 @@ impl Fragments {
         Ok(self.calls.len() - 1)
     }
 
-    /// Finds the call of a fragment, among those that no entry of the same list has `taken`.
-    /// `later` entries of the list have the same number.
+    /// Finds the call of a fragment, except the calls that other entries of the same list have
+    /// `taken`. `later` entries of the list have the same number.
     fn place_of(&self, fragment: &Fragment<'_>, later: usize, taken: &[usize]) -> Place {
         let free = || (0..self.calls.len()).rev().filter(|place| !taken.contains(place));
         let by_id = || {
@@ -141,7 +140,7 @@ impl Fragments {
         };
         if let Some(place) = by_id() {
             let call = &self.calls[place];
-            // A server that repeats a call repeats it as it was.
+            // A server that repeats a call repeats it unchanged.
             let is_other = fragment.name != call.name || fragment.arguments != call.arguments;
             let is_whole_again = fragment.is_whole() && is_other;
             let is_another =
@@ -163,8 +162,7 @@ impl Fragments {
         }
     }
 
-    /// Finds the call of a fragment of which nothing is known: the last one, as long as that is
-    /// open.
+    /// Finds the call of a fragment without any identification: the last one, while it is open.
     fn place_of_nameless(&self, fragment: &Fragment<'_>, last: Option<usize>) -> Place {
         match last {
             Some(last) if !self.calls[last].is_whole() => Place::In(last),
@@ -172,15 +170,15 @@ impl Fragments {
             None if fragment.id.is_empty() && fragment.arguments.trim().is_empty() => {
                 Place::Nowhere
             }
-            // Its name may come after its arguments.
+            // The name may follow the arguments.
             Some(_) | None => Place::New,
         }
     }
 
-    /// Ends the answer: the calls in order. A call without an id gets one that is unique in this
-    /// answer; arguments that are no JSON stay the text that they are, for the session to refuse.
+    /// Ends the answer and returns the calls in order. A call without an id gets one that is unique
+    /// in this answer. Arguments that are not valid JSON stay text, which the session rejects.
     pub fn finish(mut self) -> Vec<ToolCall> {
-        // What never got a name is the rest of something, unless it is all that there is.
+        // A call without a name is a leftover, unless it is the only one.
         if self.calls.iter().any(|call| !call.name.is_empty()) {
             self.calls.retain(|call| !call.name.is_empty());
         }
@@ -204,8 +202,8 @@ impl Fragments {
         calls
     }
 
-    /// Ends an answer that reached the most tokens allowed. Where the last call's arguments had not
-    /// begun, they are the empty text, which the session refuses, and not an empty object.
+    /// Ends an answer that reached the token limit. If the last call's arguments had not started,
+    /// they become an empty text, which the session rejects, instead of an empty object.
     pub fn finish_cut(self) -> Vec<ToolCall> {
         let is_cut = self.calls.last().is_some_and(|call| call.arguments.trim().is_empty());
         let mut calls = self.finish();
@@ -221,7 +219,7 @@ impl Growing {
         if self.id.is_empty() {
             self.id.push_str(fragment.id);
         }
-        // A name that comes again is the same name; one that differs is the rest of it.
+        // A repeated name is the same name. A different one continues it.
         let may_grow = self.arguments.is_empty() || self.name.is_empty();
         if self.name != fragment.name && may_grow {
             self.name.push_str(fragment.name);
@@ -233,19 +231,19 @@ impl Growing {
         self.progress.follow(fragment.arguments);
     }
 
-    /// Tells whether a fragment that has no other call's id goes on with this call.
+    /// Returns true if a fragment without another call's id continues this call.
     fn continues_with(&self, fragment: &Fragment<'_>) -> bool {
         if fragment.name.is_empty() {
             return true;
         }
         let is_other_id = !fragment.id.is_empty() && !self.id.is_empty();
-        // Servers that give neither ids nor numbers send names whole.
+        // Servers that send neither ids nor numbers send whole names.
         let has_mark = fragment.index.is_some() || !fragment.id.is_empty();
         let is_other_name = !has_mark && !self.name.is_empty() && self.name != fragment.name;
         !is_other_id && !is_other_name && !self.is_before(fragment.name)
     }
 
-    /// Tells whether a name begins the call after this one.
+    /// Returns true if a name starts the call after this one.
     fn is_before(&self, name: &str) -> bool {
         !name.is_empty() && !self.name.is_empty() && self.is_whole()
     }
@@ -255,7 +253,7 @@ impl Growing {
     }
 }
 
-/// Follows the JSON of arguments, so that nobody has to read it again at each fragment.
+/// Tracks the JSON of arguments, so that it need not be parsed again for each fragment.
 #[derive(Debug, Default)]
 struct Progress {
     depth: usize,
@@ -283,10 +281,10 @@ impl Progress {
     }
 }
 
-/// What some servers give for no arguments, as a text.
+/// The text that some servers send for missing arguments.
 const NULL: &str = "null";
 
-/// Reads arguments; none at all mean that there are none to give.
+/// Parses arguments. An empty text means no arguments.
 fn arguments_of(text: String) -> Value {
     if text.trim().is_empty() || text.trim() == NULL {
         return Value::Object(serde_json::Map::new());

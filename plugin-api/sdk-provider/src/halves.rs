@@ -1,31 +1,31 @@
-//! Characters of which each half came in another event.
+//! Joins characters whose halves arrive in different events.
 //!
-//! Servers that cut UTF-16 text put one half of a surrogate pair at the end of an event and the
-//! other at the beginning of the next. JSON with half a pair is no text, so a private character
-//! stands in for each half until both are there. A half that stays alone becomes U+FFFD.
+//! Servers that split UTF-16 text send one half of a surrogate pair at the end of an event and the
+//! other half at the start of the next. JSON with half a pair is invalid, so a private character
+//! replaces each half until both have arrived. A half without its partner becomes U+FFFD.
 //!
-//! Readers know nothing of it: their events are repaired before they read them, and what they make
-//! of them is joined before it goes on.
+//! Readers need not know about this: events are repaired before a reader gets them, and the halves
+//! in its results are joined afterwards.
 
 use std::borrow::Cow;
 
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, Part};
 
-/// The first stand-in, of U+D800. The last private plane has room for all 2048 and no other use.
+/// The stand-in for U+D800. The last private plane has room for all 2048, and no other use.
 const STAND_INS: u32 = 0x10_F800;
 
-/// The first surrogate, and the first of those that come second in a pair.
+/// The first high surrogate, and the first low surrogate.
 const HIGH: u32 = 0xD800;
 const LOW: u32 = 0xDC00;
 
 /// The last surrogate.
 const LAST: u32 = 0xDFFF;
 
-/// Bytes of an escape: `\uD83D`.
+/// The length of an escape in bytes: `\uD83D`.
 const ESCAPE: usize = 6;
 
-/// Repairs the JSON of one answer, and joins what a reader makes of it.
+/// Repairs the JSON of one answer, and joins the halves in the reader's results.
 #[derive(Debug, Default)]
 pub struct WholeCharacters {
     has_halves: bool,
@@ -34,7 +34,7 @@ pub struct WholeCharacters {
 }
 
 impl WholeCharacters {
-    /// Puts stand-ins for halves of characters into JSON that holds some.
+    /// Replaces halves of characters in JSON with stand-ins.
     pub fn repair<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         if !json.contains("\\ud") && !json.contains("\\uD") {
             return Cow::Borrowed(json);
@@ -47,7 +47,7 @@ impl WholeCharacters {
         Cow::Owned(repaired)
     }
 
-    /// Joins the halves in what is emitted.
+    /// Joins the halves in a delta.
     pub fn join(&mut self, delta: Delta) -> Delta {
         if !self.has_halves {
             return delta;
@@ -63,7 +63,7 @@ impl WholeCharacters {
         }
     }
 
-    /// Joins the halves in the whole answer.
+    /// Joins the halves in the completion.
     pub fn join_completion(&self, completion: &mut Completion) {
         for part in completion.parts.iter_mut().filter(|_| self.has_halves) {
             match part {
@@ -78,13 +78,13 @@ impl WholeCharacters {
     }
 }
 
-/// Reads the JSON of a call's arguments, in which halves may be escaped once more.
+/// Parses the JSON of a call's arguments, in which halves may be escaped a second time.
 pub fn read_arguments(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str(text)
         .or_else(|error| serde_json::from_str(&stand_in(text)).map(join_all).map_err(|_| error))
 }
 
-/// Puts stand-ins for the escapes of halves in JSON that could not be read.
+/// Replaces the escapes of halves in unreadable JSON with stand-ins.
 fn stand_in(json: &str) -> String {
     let mut rest = json;
     let mut written = String::with_capacity(json.len());
@@ -99,7 +99,7 @@ fn stand_in(json: &str) -> String {
                 rest = &rest[ESCAPE..];
                 continue;
             }
-            // The character behind a backslash is one of its escape, a second backslash too.
+            // The character after a backslash belongs to its escape, even if it is a backslash.
             (Some(_) | None, _) => rest.chars().take(2).map(char::len_utf8).sum(),
         };
         written.push_str(&rest[..length]);
@@ -109,21 +109,21 @@ fn stand_in(json: &str) -> String {
     written
 }
 
-/// Reads an escape at the beginning of a text.
+/// Parses an escape at the start of a text.
 fn escaped(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// Joins the halves of one text that comes in pieces.
+/// Joins the halves in a text that arrives in pieces.
 #[derive(Debug, Default)]
 struct Halves {
-    /// The first half of a pair, at the end of what came.
+    /// The first half of a pair, at the end of the last piece.
     held: Option<u32>,
 }
 
 impl Halves {
-    /// Takes a piece and gives it with whole characters.
+    /// Takes a piece and returns it with whole characters.
     fn push(&mut self, piece: &str) -> String {
         let mut whole = String::with_capacity(piece.len());
         for character in piece.chars() {
@@ -146,7 +146,7 @@ impl Halves {
         whole
     }
 
-    /// Ends the text and gives what stands for a half that stayed alone.
+    /// Ends the text and returns the replacement for a half without a partner.
     fn finish(&mut self) -> Option<char> {
         self.held.take().map(|_| char::REPLACEMENT_CHARACTER)
     }

@@ -1,21 +1,24 @@
-//! What provider plugins share: exchanges, server-sent events, error classes, tool calls that come
-//! in fragments.
+//! The shared code of provider plugins: exchanges, server-sent events, error classes, and tool
+//! calls that arrive in fragments.
 //!
-//! For the plugin that maps a vendor's protocol to requests and completions. Not the boundary (that
-//! is `jaato-plugin-sdk`) and no network: bytes come from the host's `http` service.
+//! Use it in a plugin that maps a vendor's protocol to requests and completions. This crate is not
+//! the boundary (that is `jaato-plugin-sdk`) and has no network access: bytes come from the host's
+//! `http` service.
 //!
-//! - [`exchange`]: sends a request and lets a [`Reader`] read the answer, whatever its form;
-//! - [`shown`]: images and files that a request shows, fetched from the session's blob store;
-//! - [`Events`]: bytes in, cut anywhere, events out;
-//! - [`Lines`]: bytes in, cut anywhere, lines out, for servers that answer in lines of JSON;
-//! - [`failure`]: what a status, a body and an exchange that broke mean, with kind and retry class;
-//! - [`Answer`]: collects an answer's pieces, emits them as they come, and gives the completion;
-//! - [`chat`]: chat completions, which most servers speak, as a mapping;
-//! - [`limits`]: what a server says of its limits beside an answer;
-//! - [`Fragments`]: tool calls whose name and arguments come piece by piece;
-//! - [`Protocol`]: which protocol an event is of, to tell a base URL that leads elsewhere;
-//! - [`WholeCharacters`]: joins characters of which each half comes in another event;
-//! - [`yield_now`]: lets others run while an answer comes faster than it is read.
+//! - [`exchange`]: sends a request and lets a [`Reader`] read the answer in any form;
+//! - [`shown`]: images and files for a request, fetched from the session's blob store;
+//! - [`Events`]: turns bytes, split anywhere, into events;
+//! - [`Lines`]: turns bytes, split anywhere, into lines, for servers that answer in lines of JSON;
+//! - [`failure`]: converts a status, a body or a broken exchange to an error with kind and retry
+//!   class;
+//! - [`Answer`]: collects an answer's pieces, emits them as they arrive, and returns the
+//!   completion;
+//! - [`chat`]: chat completions, which most servers support, as a mapping;
+//! - [`limits`]: reads the rate limits that a server reports with an answer;
+//! - [`Fragments`]: assembles tool calls whose name and arguments arrive in pieces;
+//! - [`Protocol`]: detects the protocol of an event, to recognize a wrong base URL;
+//! - [`WholeCharacters`]: joins characters whose halves arrive in different events;
+//! - [`yield_now`]: lets other tasks run while an answer arrives faster than it is read.
 #![forbid(unsafe_code)]
 
 mod answer;

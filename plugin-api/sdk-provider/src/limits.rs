@@ -1,15 +1,15 @@
-//! What a server says of its limits beside an answer: how long the next request should wait, so
-//! that it is not refused. Pure.
+//! Reads the rate limits that a server reports with an answer, to delay the next request instead of
+//! having it refused. Pure.
 //!
-//! Two families of headers: `x-ratelimit-remaining-requests` with spans such as `6m0s` (OpenAI,
-//! Groq, xAI, Cerebras, Azure and most who speak as they do), and
-//! `anthropic-ratelimit-requests-remaining` with times of RFC 3339.
+//! Two families of headers are known: `x-ratelimit-remaining-requests` with durations such as
+//! `6m0s` (OpenAI, Groq, xAI, Cerebras, Azure and most compatible servers), and
+//! `anthropic-ratelimit-requests-remaining` with RFC 3339 times.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jaato_plugin_sdk::types::Usage;
 
-/// What is counted: the header of what remains, and that of when there is more again.
+/// One limit: the header with the remaining amount, and the header with the time of its reset.
 struct Limit {
     remaining: &'static str,
     reset: &'static str,
@@ -54,13 +54,14 @@ const LIMITS: [Limit; 6] = [
     },
 ];
 
-/// Tells how long the next request should wait, in milliseconds: until there is room for one that
-/// is as large as the last. Nothing where there is room, or the server says nothing of it.
+/// Returns how long the next request should wait, in milliseconds, until there is room for a
+/// request as large as the last. Returns `None` if there is room, or if the server reports no
+/// limits.
 pub fn next_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>, usage: &Usage) -> Option<u64> {
-    // The server's own date, so that its clock need not agree with ours.
+    // Uses the server's own date, so that its clock may differ from the local one.
     let date = header("date").and_then(|text| httpdate::parse_http_date(text.trim()).ok());
     let now = date.unwrap_or_else(SystemTime::now);
-    // What a cache gives counts little at most vendors.
+    // Most vendors hardly count cached tokens.
     let next = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
     let waits = LIMITS.iter().filter_map(|limit| {
         let remaining: u64 = header(limit.remaining)?.trim().parse().ok()?;
@@ -75,7 +76,7 @@ pub fn next_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>, usage: &Usage
     waits.max().filter(|wait| *wait > 0)
 }
 
-/// Reads `1h2m3.5s`, `17ms`, or a number of seconds.
+/// Parses `1h2m3.5s`, `17ms`, or a number of seconds.
 fn span(text: &str) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
@@ -101,7 +102,7 @@ fn span(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(sum).ok().filter(|_| !text.is_empty())
 }
 
-/// The time until `2026-11-23T14:50:00Z`; nothing for one that is past.
+/// Returns the time until `2026-11-23T14:50:00Z`, or `None` if it is past.
 fn until(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim().strip_suffix('Z')?;
     let (date, time) = text.split_once('T')?;
@@ -115,7 +116,7 @@ fn until(text: &str, now: SystemTime) -> Option<Duration> {
     if !is_date || day > 31 || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Days of the Gregorian calendar, in years that begin with March.
+    // Days of the Gregorian calendar, in years that start with March.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     let since = days.checked_sub(719_468)? * 86_400 + hour * 3_600 + minute * 60 + second;

@@ -1,32 +1,31 @@
-//! Cuts a body into lines, wherever its pieces were cut: for servers that answer a line of JSON a
-//! piece.
+//! Splits a body into lines, for servers that answer with lines of JSON.
 
 use jaato_plugin_sdk::prelude::*;
 
-/// Reads lines: bytes in, cut anywhere, lines out.
+/// Turns bytes, split anywhere, into lines.
 #[derive(Debug)]
 pub struct Lines {
-    /// A line that has not ended yet.
+    /// A line without its end.
     begun: Vec<u8>,
     bytes_max: usize,
 }
 
 impl Lines {
-    /// Makes one that takes lines of so many bytes at most, their ends included.
+    /// Creates a reader for lines of at most `bytes_max` bytes, including their ends.
     pub fn new(bytes_max: usize) -> Self {
         Self { begun: Vec::new(), bytes_max }
     }
 
-    /// Takes a piece and gives the lines that it ends, without those that are empty.
+    /// Takes a piece and returns the lines that it completes, except empty ones.
     ///
     /// # Errors
-    /// When a line is longer than any that a server means.
+    /// Fails if a line is longer than the limit.
     pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut ended = Vec::new();
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             self.begun.extend_from_slice(part);
             if self.begun.len() > self.bytes_max {
-                let text = format!("the server sends a line of more than {} bytes", self.bytes_max);
+                let text = format!("the server sent a line of more than {} bytes", self.bytes_max);
                 return Err(Error::new(ErrorKind::Provider, text));
             }
             if part.ends_with(b"\n") {
@@ -37,8 +36,7 @@ impl Lines {
         Ok(ended)
     }
 
-    /// Gives the line that the body's end left without an end of its own: an answer that is not
-    /// streamed is one.
+    /// Returns the last line if it has no line end, as in an answer that is not streamed.
     pub fn finish(self) -> Option<Vec<u8>> {
         (!self.begun.trim_ascii().is_empty()).then_some(self.begun)
     }

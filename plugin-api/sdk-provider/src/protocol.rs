@@ -1,11 +1,11 @@
-//! Which protocol an event is of, so that a base URL that leads to another server can be told.
+//! Detects the protocol of an event, to recognize a base URL that leads to another server.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 
 use crate::{Reader, failure};
 
-/// A protocol of models.
+/// A protocol of model servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {
@@ -17,12 +17,12 @@ pub enum Protocol {
     Messages,
     /// Google's generateContent.
     GenerateContent,
-    /// Ollama's own.
+    /// Ollama's own protocol.
     Ollama,
 }
 
 impl Protocol {
-    /// Tells which one an event is of; nothing if several may send it.
+    /// Returns the protocol of an event, or `None` if several protocols may send it.
     pub fn of(event: &Value) -> Option<Self> {
         let kind = event["type"].as_str().unwrap_or_default();
         let is_of_ollama = event["done"].is_boolean() && event["message"].is_object();
@@ -36,7 +36,7 @@ impl Protocol {
         })
     }
 
-    /// Returns its name, for people.
+    /// Returns the name to show to users.
     pub fn name(self) -> &'static str {
         match self {
             Self::ChatCompletions => "OpenAI's chat completions",
@@ -48,7 +48,7 @@ impl Protocol {
     }
 }
 
-/// Refuses the first event of a stream if it is of another protocol than its reader's.
+/// Returns an error if the first event of a stream belongs to another protocol than the reader's.
 pub(crate) fn check<R: Reader>(url: &str, data: &str) -> Result<()> {
     let event: Option<Value> = serde_json::from_str(data).ok();
     let (Some(own), Some(other)) = (R::PROTOCOL, event.as_ref().and_then(Protocol::of)) else {
@@ -58,6 +58,6 @@ pub(crate) fn check<R: Reader>(url: &str, data: &str) -> Result<()> {
         return Ok(());
     }
     let (url, own, other_name) = (failure::shown_url(url), own.name(), other.name());
-    let text = format!("`{url}` answers by {other_name}, and was asked by {own}");
+    let text = format!("`{url}` answered with {other_name}, but the request used {own}");
     Err(Error::new(ErrorKind::Provider, text).with_hint(R::hint_for(other)))
 }

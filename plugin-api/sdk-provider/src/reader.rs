@@ -1,54 +1,55 @@
-//! What a provider makes of an answer, whatever the form in which it comes.
+//! The [`Reader`] trait, with which a provider reads answers in any form.
 
 use jaato_plugin_sdk::prelude::*;
 
 use crate::{Protocol, ServerEvent};
 
-/// Reads one answer: what a provider makes of what its server sends.
+/// Reads one answer of a provider's server.
 pub trait Reader: Sized {
-    /// What to check where something answers that is no such server.
+    /// The hint if the URL belongs to another kind of server.
     const CHECK_URL: &'static str;
 
-    /// The protocol that it reads. A stream that begins with an event of another known one is
-    /// refused at once, with a hint.
+    /// The protocol of the reader. A stream that starts with an event of another known protocol
+    /// fails immediately, with a hint.
     const PROTOCOL: Option<Protocol> = None;
 
-    /// Says what to do if the server answers by another protocol.
+    /// Returns the hint if the server answers with another protocol.
     fn hint_for(_other: Protocol) -> &'static str {
         Self::CHECK_URL
     }
 
-    /// Takes one event; gives what is to be emitted.
+    /// Takes one event and returns the deltas to emit.
     ///
     /// # Errors
-    /// What the server reports inside its answer; an event that cannot be read; a limit.
+    /// An error that the server reports in its answer, an unreadable event, or a limit.
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
 
-    /// Takes the event that the stream's end left open. It may be cut in the middle and counts only
-    /// where it is whole.
+    /// Takes the event that was open when the stream ended. It may be truncated, and counts only if
+    /// it is complete.
     ///
     /// # Errors
     /// As [`Reader::event`].
     fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
 
-    /// Takes an answer that comes at once, as JSON; `url` is what answered.
+    /// Takes an answer that is not streamed, as JSON. `url` is the URL of the request.
     ///
     /// # Errors
     /// As [`Reader::event`].
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>>;
 
-    /// Tells whether the server said that nothing more comes.
+    /// Returns true if the server has announced the end of the stream.
     fn is_done(&self) -> bool;
 
-    /// Tells whether the model has said all, though the server may still tell what it cost.
+    /// Returns true if the model has finished, though the usage may still follow.
     fn is_complete(&self) -> bool;
 
-    /// Tells whether any event has come.
+    /// Returns true if any event has arrived.
     fn has_begun(&self) -> bool;
 
-    /// Ends the answer where what came ended: the last deltas and the completion.
+    /// Ends the answer. Returns the last deltas and the completion.
     ///
     /// # Errors
-    /// When it was cut short; temporary, because the next attempt may get it whole.
+    /// Fails if the answer is truncated. The error is temporary, because a retry may get the whole
+    /// answer.
     fn finish(self) -> Result<(Vec<Delta>, Completion)>;
 }

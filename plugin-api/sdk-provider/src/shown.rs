@@ -1,17 +1,17 @@
-//! What models look at beside text, and what is said of what they cannot: images, files.
+//! Images and files for models, and descriptions of those that cannot be shown.
 
 use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::{Data, DataContent, MediaLimit};
 
-/// Media types of images that models look at.
+/// The media types of images that models can see.
 pub const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The media type of files that some models read.
+/// The media type of files that some models can read.
 pub const PDF: &str = "application/pdf";
 
-/// Limits every image and file to so many bytes.
+/// Limits every image and file to this number of bytes.
 pub fn limits(bytes_max: usize) -> Vec<MediaLimit> {
     let limit = |mime_type: &str| MediaLimit {
         mime_type: mime_type.to_owned(),
@@ -21,11 +21,11 @@ pub fn limits(bytes_max: usize) -> Vec<MediaLimit> {
     vec![limit("image/*"), limit(PDF)]
 }
 
-/// Bytes of a session's blob store, by their ids.
+/// The bytes of blobs from a session's store, by id.
 pub type Blobs = BTreeMap<String, Vec<u8>>;
 
-/// Lists the data that the messages of people and tools hold, in order. In a model's own message no
-/// protocol has a place for images.
+/// Returns the data in user and tool messages, in order. No protocol allows images in a model's own
+/// messages.
 pub fn data_of(request: &Request) -> impl Iterator<Item = &Data> {
     let is_shown = |message: &&Message| matches!(message.role, Role::User | Role::Tool);
     let parts = request.messages.iter().filter(is_shown).flat_map(|message| &message.parts);
@@ -36,7 +36,7 @@ pub fn data_of(request: &Request) -> impl Iterator<Item = &Data> {
     })
 }
 
-/// Says in words what a model is not shown.
+/// Returns a description of data that the model cannot see.
 pub fn in_words(data: &Data) -> String {
     match &data.content {
         DataContent::Json { json, .. } => json.to_string(),
@@ -46,11 +46,11 @@ pub fn in_words(data: &Data) -> String {
     }
 }
 
-/// Fetches blobs, each by its id and the most bytes that it may have. What the session does not
-/// have, or does not give, or what is too large, is left out: the model is told of it in words.
+/// Fetches blobs, each by its id and the most bytes that it may have. Skips a blob that the session
+/// does not have or denies, or that is too large, and the model gets a description instead.
 ///
 /// # Errors
-/// What else keeps a blob from coming, such as a cancel.
+/// Any other failure, such as a cancel.
 pub async fn fetch_blobs<'a>(
     host: &Reporter,
     wanted: impl IntoIterator<Item = (&'a str, usize)>,

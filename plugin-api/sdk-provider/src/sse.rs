@@ -1,6 +1,6 @@
-//! Server-sent events: bytes in, cut anywhere, events out.
+//! Server-sent events: turns bytes, split anywhere, into events.
 //!
-//! The format is `sse-core`'s job; here are a bound, and an interface without its types.
+//! `sse-core` parses the format. This module adds a limit, and an interface without its types.
 
 use std::num::NonZeroUsize;
 
@@ -8,8 +8,7 @@ use bytes::Buf as _;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use sse_core::{SseDecoder, SseEvent};
 
-/// Most bytes of one event: the largest frame, which is the most that could ever be passed on of
-/// it.
+/// The most bytes of one event: the largest frame, because more could not be passed on.
 pub const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const EVENT_BYTES: NonZeroUsize = match NonZeroUsize::new(EVENT_BYTES_MAX) {
@@ -20,61 +19,62 @@ const EVENT_BYTES: NonZeroUsize = match NonZeroUsize::new(EVENT_BYTES_MAX) {
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEvent {
-    /// Its name; `message` where the server gave none.
+    /// The name, or `message` if the server sent none.
     pub name: String,
-    /// Its data, lines joined.
+    /// The data, with its lines joined.
     pub data: String,
 }
 
-/// The field in which older llama.cpp servers report an error. The format has none of that name.
+/// The field in which older llama.cpp servers report an error. The format does not have this field.
 const ERROR_FIELD: &[u8] = b"error:";
 
-/// The same error in fields that the format has.
+/// The same error in standard fields.
 const ERROR_EVENT: &[u8] = b"event: error\ndata:";
 
-/// What stands before each line of JSON that came without it.
+/// The prefix to add to each line of JSON without a field.
 const DATA: &[u8] = b"data:";
 
-/// Reads a stream of events. Comments, blank lines, `id` and `retry` are passed over; line ends are
-/// LF, CRLF or CR. A field `error`, which some servers send, becomes an event of that name; JSON
-/// that stands there without a field, as Google's servers report errors in mid-stream, becomes the
-/// data of an event.
+/// Reads a stream of events. Skips comments, blank lines, `id` and `retry`. Lines end with LF, CRLF
+/// or CR. The field `error`, which some servers send, becomes an event with that name. JSON without
+/// a field, with which Google's servers report errors during a stream, becomes the data of an
+/// event.
 pub struct Events {
     decoder: SseDecoder,
-    /// How much of [`ERROR_FIELD`] the line has begun with and is held back, or none within a line.
+    /// The number of bytes of [`ERROR_FIELD`] held back at the start of a line, or `None` within a
+    /// line.
     held: Option<usize>,
-    /// Whether JSON without a field has begun, which goes on to a blank line.
+    /// Whether JSON without a field has started, which continues to the next blank line.
     is_bare: bool,
-    /// Whether the last byte was a CR, of which a LF is the second half.
+    /// Whether the last byte was a CR, which a LF may follow.
     is_after_cr: bool,
 }
 
 impl Events {
-    /// Begins a stream.
+    /// Starts a stream.
     pub fn new() -> Self {
         let decoder = SseDecoder::with_limit(EVENT_BYTES);
         Self { decoder, held: Some(0), is_bare: false, is_after_cr: false }
     }
 
-    /// Takes the next bytes and gives the events that they complete.
+    /// Takes the next bytes and returns the events that they complete.
     ///
     /// # Errors
-    /// `limit_reached` when an event is larger than [`EVENT_BYTES_MAX`].
+    /// `limit_reached` if an event is larger than [`EVENT_BYTES_MAX`].
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<ServerEvent>> {
         let bytes = self.with_fields(bytes);
         self.decode(&bytes)
     }
 
-    /// Ends the stream and gives the event that no blank line has ended, if there is one. It may be
-    /// cut in the middle: the caller takes it only where its data is whole.
+    /// Ends the stream and returns the event that no blank line has ended, if there is one. It may
+    /// be truncated, so the caller must check that its data is complete.
     pub fn finish(mut self) -> Option<ServerEvent> {
         let held = &ERROR_FIELD[..self.held.unwrap_or(0)];
         let rest = [held, b"\n\n"].concat();
-        // What is too large cannot be whole.
+        // An event that is too large cannot be complete.
         self.decode(&rest).ok()?.pop()
     }
 
-    /// Rewrites lines that begin with [`ERROR_FIELD`], and those of JSON without a field.
+    /// Rewrites lines that start with [`ERROR_FIELD`], and lines of JSON without a field.
     fn with_fields(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut rewritten = Vec::with_capacity(bytes.len() + ERROR_FIELD.len());
         for &byte in bytes {
@@ -113,7 +113,7 @@ impl Events {
                     let name = message.event.into_owned();
                     events.push(ServerEvent { name, data: message.data });
                 }
-                // When to connect again is the session's to decide.
+                // The session decides when to connect again.
                 Some(Ok(SseEvent::Retry(_))) => {}
                 Some(Err(_)) => {
                     let text =

@@ -1,4 +1,4 @@
-//! Follows a stream from its first bytes to its end.
+//! Reads a stream from its first bytes to its end.
 
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
@@ -13,27 +13,27 @@ use crate::{
     EVENT_BYTES_MAX, Events, Reader, ServerEvent, WholeCharacters, failure, protocol, yield_now,
 };
 
-/// Wait for the usage and the mark of the end behind the last word. Some servers send neither and
-/// leave the connection open; what comes later than this only tells what it cost.
+/// The longest wait for the usage and the end mark after the last word. Some servers send neither
+/// and leave the connection open. Only the usage could arrive later than this.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Wait for the end of the body behind the mark of the end. It often comes in a packet of its own,
-/// and only a connection whose body was read to the end serves the next request.
+/// The longest wait for the end of the body after the end mark. It often arrives in a separate
+/// packet, and a connection is reused only if its body was read to the end.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// What a line of events begins with.
+/// The possible starts of a line in an event stream.
 const FIELDS: [&[u8]; 6] = [b":", b"data:", b"error:", b"event:", b"id:", b"retry:"];
 
 /// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// As one, which may be cut.
+    /// As a stream, which may be truncated.
     AsStream,
-    /// It never was one.
+    /// It never was a stream.
     AsSomethingElse,
 }
 
-/// Reads events until the answer has ended, and emits what they bring.
+/// Reads events until the answer has ended, and emits their deltas.
 pub(crate) async fn follow<R: Reader>(
     host: &Reporter,
     url: &str,
@@ -54,7 +54,7 @@ pub(crate) async fn follow<R: Reader>(
             drain(host, &mut response).await;
             break None;
         }
-        // What is no event after so many bytes never becomes one.
+        // After this many bytes without an event, none will follow.
         if !has_fields && !reader.has_begun() && bytes_seen > EVENT_BYTES_MAX {
             return Ok(Ended::AsSomethingElse);
         }
@@ -75,15 +75,15 @@ pub(crate) async fn follow<R: Reader>(
         emit(host, reader.last_event(&event)?, characters);
     }
     match broken {
-        // The model has said all; a connection that ends badly after that takes nothing away.
+        // The model has finished, so a broken connection afterwards loses nothing.
         Some(error) if !reader.is_complete() => Err(failure::of_exchange(error)),
         Some(_) | None if reader.has_begun() || has_fields => Ok(Ended::AsStream),
         Some(_) | None => Ok(Ended::AsSomethingElse),
     }
 }
 
-/// Takes the next bytes; tells whether they said anything. Bytes that do not show that the server
-/// lives.
+/// Takes the next bytes and returns true if they contained content. Bytes without content show that
+/// the server is alive.
 async fn take<R: Reader>(
     host: &Reporter,
     url: &str,
@@ -115,21 +115,21 @@ fn repaired(mut event: ServerEvent, characters: &mut WholeCharacters) -> ServerE
     event
 }
 
-/// Emits what a reader made of events.
+/// Emits the deltas that a reader returned.
 pub(crate) fn emit(host: &Reporter, deltas: Vec<Delta>, characters: &mut WholeCharacters) {
     for delta in deltas {
         host.emit(&characters.join(delta));
     }
 }
 
-/// Reads what is left behind the mark of the end, if it comes soon.
+/// Reads the rest after the end mark, if it arrives soon.
 async fn drain(host: &Reporter, response: &mut HttpResponse) {
     let mut end = Some(Box::pin(host.sleep(DRAIN)));
-    // An error here costs the connection and nothing else.
+    // An error here only prevents the reuse of the connection.
     while let Some(Ok(Some(_))) = within(end.as_mut(), response.next()).await {}
 }
 
-/// Waits for work, where there is a limit not longer than that; none when the limit came first.
+/// Waits for work, up to the limit if there is one. Returns `None` if the limit was reached first.
 pub(crate) async fn within<T, L: Future>(
     mut limit: Option<&mut Pin<Box<L>>>,
     work: impl Future<Output = T>,
@@ -147,12 +147,12 @@ pub(crate) async fn within<T, L: Future>(
     .await
 }
 
-/// Leaves out a byte order mark, which some servers put in front.
+/// Strips a byte order mark, which some servers send first.
 pub fn unmarked(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
-/// Tells whether bytes begin a stream of events, also where they were cut within the first word.
+/// Returns true if bytes start an event stream, even if they end within the first word.
 fn begins_with_field(bytes: &[u8]) -> bool {
     let start = unmarked(bytes).trim_ascii_start();
     !start.is_empty()

@@ -1,10 +1,10 @@
-//! Lets others run while an answer comes faster than it is read.
+//! Lets other tasks run while an answer arrives faster than it is read.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Returns at the next poll. Bytes that are always there already would make one poll of an answer
-/// of many megabytes, and a poll that takes long is reported as one that blocks.
+/// Returns at the next poll. If bytes were always available, a single poll would read an answer of
+/// many megabytes, and the host reports a long poll as blocking.
 pub async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|task| {

@@ -1,4 +1,4 @@
-//! Answers that come in pieces, and what is kept of them.
+//! Tests of answers that arrive in pieces, and of their completions.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
@@ -42,7 +42,7 @@ fn a_signature_without_a_thought_makes_an_empty_one() {
     let expected =
         [Part::thought("").signed("sig"), Part::text("Yes."), Part::thought("").signed("again")];
     check(answer, &expected);
-    // One that is signed in pieces has to be begun.
+    // A thought that is signed in pieces must be started first.
     let mut answer = Answer::new();
     assert!(!answer.sign("sig"), "there is nothing to sign");
     answer.begin_thought();

@@ -1,4 +1,4 @@
-//! What statuses and bodies of servers mean.
+//! Tests of the errors for statuses and bodies of servers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
@@ -16,7 +16,7 @@ fn answer(status: u16, body: &str) -> Error {
     of_answer(URL, status, |_| None, body.as_bytes())
 }
 
-/// Checks kind, retry class and what follows the URL in the text.
+/// Checks the kind, the retry class, and the text after the URL.
 #[track_caller]
 fn check(status: u16, body: &str, kind: ErrorKind, retry: Retry, text: &str) {
     let error = answer(status, body);
@@ -133,11 +133,11 @@ fn words_about_tokens_and_limits_are_no_overflow() {
         assert!(!is_context_overflow(said), "{said}");
         assert_eq!(answer(400, said).kind, ErrorKind::Provider, "{said}");
     }
-    // Bedrock says this when it throttles, and Cohere with another status when the prompt is too
-    // long.
+    // Bedrock uses this text when it throttles, and Cohere with another status when the prompt is
+    // too long.
     let throttled = answer(429, "Too many tokens.");
     assert_eq!((throttled.kind, throttled.retry), (ErrorKind::Provider, Retry::Temporary));
-    // The words of a status that has nothing to do with the request do not count.
+    // The text does not count if the status is unrelated to the request's length.
     assert_eq!(answer(401, "maximum context length").kind, ErrorKind::Provider);
 }
 
@@ -208,7 +208,7 @@ fn a_server_that_says_whether_to_come_again_is_believed() {
     assert_eq!(of(500, "false"), (Retry::Permanent, None));
     assert_eq!(of(400, "true"), (Retry::Temporary, Some(2_000)));
     assert_eq!(of(500, "perhaps"), (Retry::Temporary, Some(2_000)));
-    // What does not fit does not fit the next time either.
+    // A request that is too large stays too large.
     assert_eq!(of(413, "true"), (Retry::Permanent, None));
 }
 

@@ -1,4 +1,4 @@
-//! Tool calls in the fragments that servers send.
+//! Tests of tool calls in the fragments that servers send.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;
@@ -6,7 +6,7 @@ use jaato_plugin_sdk_provider::{ARGUMENTS_BYTES_MAX, CALLS_MAX, Fragment, Fragme
 
 type Piece<'a> = (Option<u64>, &'a str, &'a str, &'a str);
 
-/// Index, id, name and arguments of each piece; `id name arguments` of each call.
+/// Takes index, id, name and arguments of each piece, and expects `id name arguments` of each call.
 #[track_caller]
 fn check(pieces: &[Piece<'_>], expected: &[&str]) {
     let mut fragments = Fragments::new();
@@ -141,7 +141,7 @@ fn what_has_no_name_begins_no_call() {
     check(&[(ZERO, "a", "one", "{"), (ONE, "b", "", "}")], &["a one {}"]);
     check(&[(ZERO, "a", "one", "{}"), (ONE, "b", "", ""), (ONE, "", "", " ")], &["a one {}"]);
     check(&[(None, "", "", ""), (ZERO, "", "one", "{}")], &["call-0 one {}"]);
-    // There is nothing else that it could belong to: the model is told that no such tool exists.
+    // It cannot belong to another call, so the model learns that the tool does not exist.
     check(&[(ZERO, "a", "", "{}")], &["a  {}"]);
 }
 
@@ -164,7 +164,7 @@ fn braces_in_texts_do_not_end_arguments() {
     );
 }
 
-/// The same as [`check`], of lists.
+/// Like [`check`], for lists.
 #[track_caller]
 fn check_lists(lists: &[&[Piece<'_>]], expected: &[&str]) {
     let mut fragments = Fragments::new();

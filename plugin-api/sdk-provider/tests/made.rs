@@ -1,17 +1,18 @@
-//! What a [`Reader`] makes of a stream, a line each; the same wherever the stream is cut.
+//! Formats the results of a [`Reader`], one per line. They must not depend on how a stream is
+//! split.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::types::{Completion, Delta, Part, Usage};
 use jaato_plugin_sdk_provider::{Events, Reader, ServerEvent, WholeCharacters};
 
-/// How a test writes the parts and the usage of a completion.
+/// The formatting of a completion's parts and usage in a test.
 pub struct Words {
     pub part: fn(&Part) -> String,
     pub usage: fn(&Usage) -> String,
 }
 
 impl Words {
-    /// Reads a stream; gives the deltas, then the completion or the error, a line each.
+    /// Reads a stream and returns the deltas, then the completion or the error, one per line.
     pub fn read<'a>(
         &self,
         reply: impl Reader,
@@ -85,7 +86,7 @@ pub fn delta(delta: &Delta) -> String {
     }
 }
 
-/// Reads a stream whole, byte by byte, and cut in two at every byte: all the same.
+/// Reads a stream whole, byte by byte, and split at every byte. All results must be equal.
 #[track_caller]
 pub fn cut_anywhere(
     stream: &str,

@@ -1,4 +1,4 @@
-//! What provider plugins share: answers, streams, fragments, failures.
+//! Tests of the shared code of provider plugins: answers, streams, fragments, failures.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod answer;

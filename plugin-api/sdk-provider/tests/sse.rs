@@ -1,17 +1,17 @@
-//! Streams of events, cut at every byte.
+//! Tests of event streams that are split at every byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk_provider::{EVENT_BYTES_MAX, Events};
 
-/// Reads a stream that comes in these pieces: `name|data` of each event.
+/// Reads a stream that arrives in these pieces. Returns `name|data` for each event.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let mut events = Events::new();
     let read = pieces.into_iter().flat_map(|piece| events.push(piece).unwrap());
     read.map(|event| format!("{}|{}", event.name, event.data)).collect()
 }
 
-/// Reads it whole, byte by byte, and cut at each one and each two places.
+/// Reads the stream whole, byte by byte, and split at every one and every two positions.
 #[track_caller]
 fn check(stream: &str, expected: &[&str]) {
     let stream = stream.as_bytes();
@@ -85,7 +85,7 @@ fn json_without_a_field_is_the_data_of_an_event() {
     let report = "{\n  \"error\": {\n    \"code\": 503\n  }\n}";
     for (line_end, end) in [("\n", "\n\n"), ("\r\n", "\r\n\r\n"), ("\r", "\r\r")] {
         let stream = format!("data: a{end}{}{end}data: b{end}", report.replace('\n', line_end));
-        // One blank in front of each line is the field's.
+        // One blank at the start of each line belongs to the field.
         let expected = report.replace("\n ", "\n");
         check(&stream, &["message|a", &format!("message|{expected}"), "message|b"]);
     }
@@ -107,7 +107,7 @@ fn an_event_may_be_as_large_as_the_limit_and_no_larger() {
     let larger = format!("data:{}\n\n", "x".repeat(EVENT_BYTES_MAX + 1));
     let error = Events::new().push(larger.as_bytes()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
-    // A line that never ends is noticed on the way.
+    // A line without an end fails before the limit is far exceeded.
     let mut events = Events::new();
     let piece = vec![b'x'; 1024 * 1024];
     events.push(b"data:").unwrap();

@@ -1,4 +1,4 @@
-//! Waits for a service on a thread that may block.
+//! Waits for a future on a thread that may block.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 
 use crate::context::Reporter;
 
-/// Wakes a thread that is parked.
+/// Wakes a parked thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -18,10 +18,10 @@ impl Wake for Unpark {
 }
 
 impl Reporter {
-    /// Waits on this thread until a future is done: for a [`SyncTool`](crate::SyncTool), and in
-    /// work of [`Reporter::blocking`], where a service is wanted. After a cancel services answer
-    /// `cancelled`, so the wait ends. Async code writes `.await`: it would block a thread that all
-    /// plugins share.
+    /// Blocks this thread until a future is done. Use it to call services from a
+    /// [`SyncTool`](crate::SyncTool) or from work in [`Reporter::blocking`]. After a cancel,
+    /// services answer `cancelled`, so the wait ends. In async code, use `.await` instead, because
+    /// `block_on` would block a thread that all plugins share.
     ///
     /// ```
     /// use jaato_plugin_sdk::prelude::*;

@@ -1,4 +1,4 @@
-//! Runs blocking work of a plugin on the host's pool.
+//! Runs a plugin's blocking work on the host's pool.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ where
     }
 }
 
-/// Hands the work to the host and waits for its result.
+/// Passes the work to the host and waits for its result.
 pub(crate) async fn run<T: Send + 'static>(
     host: &Reporter,
     work: impl FnOnce(&Reporter) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! Everything that one plugin offers, gathered by the export macro and checked once.
+//! The parts of a plugin, collected by the export macro and checked once.
 
 use std::collections::BTreeMap;
 
@@ -14,39 +14,38 @@ use crate::provider::{Provider, ProviderEntry};
 use crate::state::State;
 use crate::tool::ToolEntry;
 
-/// What a plugin offers, typed by its state.
+/// The parts of a plugin, typed by its state.
 pub struct Definition<S: State> {
-    /// Its tools as `inventory` found them: in link order.
+    /// The tools as `inventory` found them: in link order.
     pub tools: Vec<&'static ToolEntry<S>>,
-    /// Whether the manifest says that it has tools.
+    /// Whether the manifest says that the plugin has tools.
     pub wants_tools: bool,
-    /// Whether it may set tools while it runs.
+    /// Whether the plugin may set tools while it runs.
     pub is_dynamic: bool,
-    /// Its provider.
+    /// The provider.
     pub provider: Option<ProviderEntry<S>>,
-    /// Its gc.
+    /// The gc.
     pub gc: Option<GcEntry<S>>,
-    /// Its execution environment.
+    /// The execution environment.
     pub environment: Option<EnvironmentEntry<S>>,
-    /// What it answers beside its own calls.
+    /// The hooks.
     pub hook: Option<HookEntry<S>>,
 }
 
-/// The two functions that a plugin exports. The export macro makes one of them public inside the
-/// crate, so that a conformance suite can be run on the plugin without a dylib.
+/// The two functions that a plugin exports. The export macro makes them public inside the crate, so
+/// that a conformance suite can test the plugin without a dylib.
 #[derive(Clone, Copy)]
 pub struct Module {
     /// Describes the plugin.
     pub describe: extern "C" fn() -> RResult<RVec<u8>, RVec<u8>>,
-    /// Gives out the factory.
+    /// Returns the factory.
     pub factory: extern "C" fn(LogBox) -> RResult<FactoryBox, RVec<u8>>,
     /// The embedded manifest.
     pub manifest: &'static [u8],
 }
 
 impl<S: State> Definition<S> {
-    /// Begins with its tools. Each kind that `export_plugin!` names is added by the method of that
-    /// name.
+    /// Creates a definition with the tools. The method with the name of a kind adds the kind.
     pub fn new(tools: Vec<&'static ToolEntry<S>>, wants_tools: bool) -> Self {
         Self {
             tools,
@@ -59,48 +58,49 @@ impl<S: State> Definition<S> {
         }
     }
 
-    /// Says that it may set tools while it runs: it need not declare any.
+    /// Sets whether the plugin may set tools while it runs. If so, it need not declare any.
     #[must_use]
     pub fn dynamic(self, is_dynamic: bool) -> Self {
         Self { is_dynamic, ..self }
     }
 
-    /// Adds its provider.
+    /// Adds the provider.
     #[must_use]
     pub fn provider<P: Provider<State = S>>(self) -> Self {
         Self { provider: Some(ProviderEntry::of::<P>()), ..self }
     }
 
-    /// Adds its gc.
+    /// Adds the gc.
     #[must_use]
     pub fn gc<G: Gc<State = S>>(self) -> Self {
         Self { gc: Some(GcEntry::of::<G>()), ..self }
     }
 
-    /// Adds its execution environment.
+    /// Adds the execution environment.
     #[must_use]
     pub fn environment(self, entry: EnvironmentEntry<S>) -> Self {
         Self { environment: Some(entry), ..self }
     }
 
-    /// Adds what it answers beside its own calls.
+    /// Adds the hooks.
     #[must_use]
     pub fn hook<H: Hooks<State = S>>(self) -> Self {
         Self { hook: Some(HookEntry::of::<H>()), ..self }
     }
 
-    /// Sorts the tools by name.
+    /// Returns the tools sorted by name.
     ///
     /// # Errors
-    /// No tool at all where the manifest says there are some, two of one name, a name that
-    /// providers refuse.
+    /// If there are no tools although the manifest says so, if two have the same name, or if
+    /// providers refuse a name.
     pub(crate) fn tools_by_name(&self) -> Result<BTreeMap<ToolName, &'static ToolEntry<S>>> {
         let mut tools = BTreeMap::new();
         for entry in &self.tools {
             let name = (entry.spec)().name;
             if !name.is_valid() {
-                let text =
-                    format!("the tool name `{name}` is not 1 to 64 of a-z, A-Z, 0-9, `-`, `_`");
+                let text = format!(
+                    "invalid tool name `{name}`: expected 1 to 64 of a-z, A-Z, 0-9, `-`, `_`"
+                );
                 return Err(Error::failed(text));
             }
             if tools.insert(name.clone(), *entry).is_some() {
@@ -111,7 +111,7 @@ impl<S: State> Definition<S> {
             let (text, hint) = if self.wants_tools {
                 (
                     "the plugin exports tools but has none",
-                    "add `tool!(…)` beside each tool's `impl`",
+                    "add `tool!(…)` next to each tool's `impl`",
                 )
             } else {
                 ("the plugin has tools but does not export them", "add `tools` to `export_plugin!`")
@@ -121,14 +121,14 @@ impl<S: State> Definition<S> {
         Ok(tools)
     }
 
-    /// Puts the description together.
+    /// Builds the description.
     pub(crate) fn describe(&self) -> Result<Description> {
         let mut description = Description { v: Description::VERSION, ..Description::default() };
         S::describe(&mut description);
         if !description.tools.is_empty() {
-            let text = "`State::describe` fills in `tools`, which are those that `tool!` declares";
+            let text = "`State::describe` must not fill in `tools`, because `tool!` declares them";
             return Err(Error::failed(text)
-                .with_hint("write `tool!(…)` beside each tool's `impl`; a list that changes is set by `Reporter::set_tools`"));
+                .with_hint("write `tool!(…)` next to each tool's `impl`, or set changing tools with `Reporter::set_tools`"));
         }
         description.tools = self.tools_by_name()?.values().map(|entry| (entry.spec)()).collect();
         description.provider = self.provider.as_ref().map(|provider| (provider.spec)());
@@ -138,8 +138,8 @@ impl<S: State> Definition<S> {
         }
         if let Some(hook) = &self.hook {
             if hook.asked.is_empty() {
-                let text = "the plugin exports a hook and wants to be asked nothing";
-                return Err(Error::failed(text).with_hint("name it in `Hooks::ASKED`"));
+                let text = "the plugin exports a hook, but `Hooks::ASKED` is empty";
+                return Err(Error::failed(text).with_hint("list the hooks in `Hooks::ASKED`"));
             }
             description.hooks = hook.asked.to_vec();
         }

@@ -1,5 +1,5 @@
-//! How the sdk reaches a plugin's execution environment. `jaato-plugin-sdk-environment` has the
-//! traits that authors implement and makes the entry.
+//! The SDK's access to a plugin's execution environment. `jaato-plugin-sdk-environment` contains
+//! the traits that authors implement, and creates the entry.
 
 use std::any::Any;
 use std::future::Future;
@@ -12,20 +12,20 @@ use jaato_types::execution::{EnvironmentPart, EnvironmentSpec};
 use crate::context::{Cx, Home};
 use crate::state::State;
 
-/// What an environment has open, whatever its type.
+/// The open resources of an environment, as any type.
 pub type AnyDesk = Arc<dyn Any + Send + Sync>;
 
 /// The answer to an operation.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send + 'a>>;
 
-/// How the sdk reaches the environment.
+/// The SDK's access to the environment.
 pub struct EnvironmentEntry<S: State> {
-    /// Names it.
+    /// Returns the spec.
     pub spec: fn() -> EnvironmentSpec,
-    /// Lists the parts that it does not have.
+    /// Returns the parts that the environment does not have.
     pub lacks: fn() -> Vec<EnvironmentPart>,
-    /// Makes the desk of an instance.
+    /// Creates the desk of an instance.
     pub desk: fn(Home) -> AnyDesk,
-    /// Answers an operation.
+    /// Runs an operation.
     pub call: for<'a> fn(&'a Cx<S>, &'a AnyDesk, &'a str, &'a [u8]) -> Running<'a>,
 }

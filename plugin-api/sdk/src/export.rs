@@ -1,4 +1,4 @@
-//! What `export_plugin!` makes of a crate: the code of a plugin, and the answers that it gives.
+//! The code that `export_plugin!` adds to a crate, and the answers of its functions.
 
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
@@ -10,20 +10,23 @@ use crate::fence::{fenced, install_hook};
 use crate::instance::{Factory, error_frame, plain_answer};
 use crate::state::State;
 
-/// Answers the root module's `describe`.
+/// Returns the answer of the root module's `describe`.
 pub fn describe_answer<S: State>(
     definition: impl FnOnce() -> Definition<S>,
 ) -> RResult<RVec<u8>, RVec<u8>> {
     plain_answer(|| {
         let description = definition().describe()?;
         let too_large = |error: jaato_types::FrameError| {
-            Error::new(ErrorKind::LimitReached, format!("the description is no frame: {error}"))
+            Error::new(
+                ErrorKind::LimitReached,
+                format!("cannot write the description to a frame: {error}"),
+            )
         };
         Frame::write(&description).map_err(too_large)
     })
 }
 
-/// Answers the root module's `factory`.
+/// Returns the answer of the root module's `factory`.
 pub fn factory_answer<S: State>(
     log: LogBox,
     definition: impl FnOnce() -> Definition<S>,
@@ -35,8 +38,8 @@ pub fn factory_answer<S: State>(
     }
 }
 
-/// The code of a plugin. `export_plugin!` reads and checks what an author writes, and calls this
-/// with all of it.
+/// The code of a plugin. `export_plugin!` parses and checks the author's input, and passes it to
+/// this macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __plugin {
@@ -64,7 +67,8 @@ macro_rules! __plugin {
             use $crate::__private as private;
             use private::abi::abi_stable;
 
-            /// Entries are of a type of this crate, so that plugins in one binary do not mix.
+            /// The type belongs to the plugin's crate, so that the entries of several plugins in
+            /// one binary stay separate.
             pub struct Entry(pub private::ToolEntry<$state>);
             private::inventory::collect!(Entry);
 
@@ -94,8 +98,8 @@ macro_rules! __plugin {
 
             fn root() -> private::abi::PluginModuleRef {
                 use abi_stable::prefix_type::PrefixTypeTrait as _;
-                // The `#[used]` of older compilers does not keep a linker from dropping what
-                // nothing names.
+                // With older compilers, `#[used]` does not stop the linker from removing statics
+                // that nothing refers to.
                 ::core::hint::black_box(&MANIFEST);
                 private::abi::PluginModule { describe, factory }.leak_into_prefix()
             }
@@ -127,7 +131,7 @@ macro_rules! __plugin {
             #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".jaato_manifest"))]
             static MANIFEST: [u8; private::length(&FACTS)] = private::bytes(&FACTS);
 
-            /// The plugin without its dylib, for conformance suites.
+            /// The plugin's module for conformance suites, without a dylib.
             pub const MODULE: private::Module =
                 private::Module { describe, factory, manifest: &MANIFEST };
         }

@@ -1,7 +1,7 @@
 //! The panic fence: no panic of a plugin crosses the boundary.
 //!
-//! Every poll, every drop and every plain call that the host makes runs inside it. What a panic
-//! said is kept per thread by the plugin's panic hook, so that the error carries text and place.
+//! It covers each poll, drop and plain call of the host. The plugin's panic hook keeps the message
+//! of the last panic per thread, so that the error contains its text and location.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ thread_local! {
 
 static LOG: OnceLock<LogBox> = OnceLock::new();
 
-/// Sends panic messages of this plugin to the host's log instead of the terminal.
+/// Redirects this plugin's panic messages from the terminal to the host's log.
 pub(crate) fn install_hook(log: LogBox) {
     if LOG.set(log).is_err() {
         return;
@@ -33,12 +33,12 @@ pub(crate) fn install_hook(log: LogBox) {
         if let Some(log) = LOG.get() {
             log.log(1, line.as_str().into());
         }
-        // A panic while the thread is going down finds the slot gone; the log has the line.
+        // If the thread is exiting, the slot may be gone. The log has the line.
         let _ = LAST_PANIC.try_with(|slot| slot.replace(Some(line)));
     }));
 }
 
-/// Runs a closure; a panic becomes an error.
+/// Runs a closure and converts a panic to an error.
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(panicked)
 }
@@ -59,7 +59,7 @@ fn text_of(payload: &(dyn Any + Send)) -> Option<&str> {
     payload.downcast_ref::<&str>().copied().or_else(owned)
 }
 
-/// Drops a panic's payload. Its own drop may panic too; what that leaves is leaked rather than
+/// Drops the payload of a panic. If that drop panics too, the second payload is leaked instead of
 /// dropped.
 fn bury(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
@@ -77,7 +77,7 @@ pin_project! {
     impl<F> PinnedDrop for Fenced<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            // Dropped in place here, inside the fence; the field itself has nothing left to drop.
+            // Drops the future here, inside the fence. The field then has nothing left to drop.
             let _ = fenced(|| this.inner.set(None));
         }
     }
@@ -103,7 +103,8 @@ impl<F: Future> Future for Fenced<F> {
             Ok(Poll::Ready(output)) => Ok(output),
             Err(error) => Err(error),
         };
-        // Dropped here rather than with the box, so that a panic of the drop shows in this call.
+        // Dropped here rather than with the box, so that a panic in the drop becomes an error of
+        // this call.
         let dropped = fenced(|| this.inner.set(None));
         Poll::Ready(polled.and_then(|output| dropped.map(|()| output)))
     }
@@ -117,7 +118,7 @@ impl<T> FencedDrop<T> {
         Self(Some(value))
     }
 
-    /// Takes the value out, once; whoever has it drops it inside the fence.
+    /// Takes the value out, once. The caller must drop it inside the fence.
     pub(crate) fn take(&mut self) -> Option<T> {
         self.0.take()
     }

@@ -1,4 +1,4 @@
-//! Context garbage collection: what authors implement.
+//! Context garbage collection: the trait that authors implement.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,15 +8,16 @@ use jaato_types::{GcPlan, GcRequest, Result};
 use crate::context::Cx;
 use crate::state::State;
 
-/// A gc: proposes what to drop from a history. The session checks the plan and applies it.
+/// A gc, which proposes the messages to remove from a history. The session validates the plan and
+/// applies it.
 pub trait Gc: Send + Sync + 'static {
     /// The plugin's state, as `export_plugin!` names it.
     type State: State;
 
-    /// Proposes a plan. Polled on the host's plugin executor: must not block.
+    /// Proposes a plan. The host polls it on its plugin executor, so it must not block.
     ///
     /// # Errors
-    /// The session goes on without a gc and says why.
+    /// If it fails, the session continues without a gc and reports the error.
     fn plan(
         cx: &Cx<Self::State>,
         request: GcRequest,
@@ -25,13 +26,13 @@ pub trait Gc: Send + Sync + 'static {
 
 type Running<'a> = Pin<Box<dyn Future<Output = Result<GcPlan>> + Send + 'a>>;
 
-/// How the sdk reaches the gc.
+/// The SDK's access to the gc.
 pub struct GcEntry<S: State> {
     pub(crate) plan: for<'a> fn(&'a Cx<S>, GcRequest) -> Running<'a>,
 }
 
 impl<S: State> GcEntry<S> {
-    /// Makes the entry.
+    /// Creates the entry.
     pub const fn of<G: Gc<State = S>>() -> Self {
         Self { plan: |cx, request| Box::pin(G::plan(cx, request)) }
     }

@@ -1,4 +1,5 @@
-//! What a plugin is asked beside its own calls: what authors implement.
+//! Hooks: the trait that authors implement for questions of the host outside the plugin's own
+//! calls.
 
 use std::future::{Future, ready};
 use std::pin::Pin;
@@ -15,12 +16,12 @@ use crate::context::Cx;
 use crate::instance::{bad_frame, value_frame};
 use crate::state::State;
 
-/// Answers that a plugin gives beside its own calls. [`Hooks::ASKED`] says which of the methods the
-/// host calls; `export_plugin! { state: …, hook: TYPE }` makes it part of the plugin.
+/// The hooks of a plugin. The host calls those methods that [`Hooks::ASKED`] lists.
+/// `export_plugin! { state: …, hook: TYPE }` adds them to the plugin.
 ///
-/// The context of all of them only reads: session, configuration, store, files, the conversation.
-/// Any other service is answered with `permission_denied`. Polled on the host's plugin executor:
-/// none may block. A person grants each hook of a plugin that is not shipped with jaato.
+/// All hooks get a read-only context: session, configuration, store, files, the conversation. Other
+/// services answer `permission_denied`. The host polls hooks on its plugin executor, so they must
+/// not block. The user must grant each hook of a plugin that does not come with jaato.
 ///
 /// ```
 /// # use jaato_plugin_sdk::prelude::*;
@@ -48,14 +49,14 @@ pub trait Hooks: Send + Sync + 'static {
     /// The plugin's state, as `export_plugin!` names it.
     type State: State;
 
-    /// What the plugin wants to be asked; nothing else of this trait is called.
+    /// The hooks that the host calls. It calls no other method of this trait.
     const ASKED: &'static [Hook];
 
-    /// Gives text to put before a prompt, within 200 ms. It becomes a part of the prompt's message,
-    /// named after the plugin, and stays in the conversation.
+    /// Returns text to add before a prompt, within 200 ms. The text becomes a part of the prompt's
+    /// message, named after the plugin, and stays in the conversation.
     ///
     /// # Errors
-    /// The prompt goes without it, and the person is told.
+    /// If it fails, the host sends the prompt without the text and reports the error to the user.
     fn before_prompt(
         _cx: &Cx<Self::State>,
         _asked: BeforePrompt,
@@ -63,11 +64,11 @@ pub trait Hooks: Send + Sync + 'static {
         ready(Err(unanswered(Hook::BeforePrompt)))
     }
 
-    /// Changes options of a request that the provider honours, and puts text behind its newest
+    /// Changes options of a request that the provider supports, and adds text after its newest
     /// message, within 1 s.
     ///
     /// # Errors
-    /// The request goes as it is, and the person is told.
+    /// If it fails, the host sends the request unchanged and reports the error to the user.
     fn before_request(
         _cx: &Cx<Self::State>,
         _asked: BeforeRequest,
@@ -75,11 +76,12 @@ pub trait Hooks: Send + Sync + 'static {
         ready(Err(unanswered(Hook::BeforeRequest)))
     }
 
-    /// Says what becomes of a tool call before the person's rules decide about it, within 1 s. It
-    /// sees every call: the model's, a person's, another plugin's.
+    /// Decides about a tool call before the user's rules do, within 1 s. It gets all calls: from
+    /// the model, from users and from other plugins.
     ///
     /// # Errors
-    /// The call is denied, and the plugin is named: a guard that fails opens no gate.
+    /// If it fails, the host denies the call and names the plugin, because a failing guard must not
+    /// allow anything.
     fn before_tool(
         _cx: &Cx<Self::State>,
         _asked: BeforeTool,
@@ -87,10 +89,10 @@ pub trait Hooks: Send + Sync + 'static {
         ready(Err(unanswered(Hook::BeforeTool)))
     }
 
-    /// Says what becomes of a tool's result before the model is given it, within 1 s.
+    /// Changes a tool's result before the model gets it, within 1 s.
     ///
     /// # Errors
-    /// The result stays as it is, and the person is told.
+    /// If it fails, the result stays unchanged, and the host reports the error to the user.
     fn after_tool(
         _cx: &Cx<Self::State>,
         _asked: AfterTool,
@@ -98,33 +100,33 @@ pub trait Hooks: Send + Sync + 'static {
         ready(Err(unanswered(Hook::AfterTool)))
     }
 
-    /// Hears what happens in the session, beside it: nothing waits for this. What comes faster than
-    /// it is taken is counted and left out.
+    /// Receives the session's events. Nothing waits for it. If events arrive faster than it handles
+    /// them, the host drops and counts them.
     ///
     /// # Errors
-    /// After the third in a row the plugin is told nothing more in this session.
+    /// After three errors in a row, the plugin gets no more events in this session.
     fn events(_cx: &Cx<Self::State>, _told: EventsTold) -> impl Future<Output = Result<()>> + Send {
         ready(Err(unanswered(Hook::Event)))
     }
 }
 
-/// A plugin that asks to be asked promises a method.
+/// Returns the error for a hook in [`Hooks::ASKED`] whose method is missing.
 fn unanswered(hook: Hook) -> Error {
     let name = hook.name();
-    let text = format!("`Hooks::ASKED` has `{name}`, and there is no method for it");
+    let text = format!("`Hooks::ASKED` lists `{name}`, but the hook is not implemented");
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
 type Running<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send + 'a>>;
 
-/// How the sdk reaches the hooks.
+/// The SDK's access to the hooks.
 pub struct HookEntry<S: State> {
     pub(crate) asked: &'static [Hook],
     pub(crate) answer: for<'a> fn(&'a Cx<S>, Hook, &'a [u8]) -> Running<'a>,
 }
 
 impl<S: State> HookEntry<S> {
-    /// Makes the entry.
+    /// Creates the entry.
     pub const fn of<H: Hooks<State = S>>() -> Self {
         Self { asked: H::ASKED, answer: |cx, hook, frame| Box::pin(answer::<H>(cx, hook, frame)) }
     }

@@ -33,17 +33,17 @@ use crate::resources;
 use crate::state::State;
 use crate::tool::ToolEntry;
 
-/// What every instance of a plugin shares.
+/// The data that all instances of a plugin share.
 struct Shared<S: State> {
     definition: Definition<S>,
     tools: BTreeMap<ToolName, &'static ToolEntry<S>>,
 }
 
-/// Makes instances.
+/// Creates instances.
 pub(crate) struct Factory<S: State>(Arc<Shared<S>>);
 
 impl<S: State> Factory<S> {
-    /// Checks what the plugin offers.
+    /// Validates the plugin's definition.
     pub(crate) fn new(definition: Definition<S>) -> Result<Self> {
         let tools = definition.tools_by_name()?;
         Ok(Self(Arc::new(Shared { definition, tools })))
@@ -81,11 +81,11 @@ impl<S: State> FactoryAbi for Factory<S> {
     }
 }
 
-/// State and what runs on it; each facet has one.
+/// The state, with the data that each facet needs.
 struct Core<S: State> {
     state: Arc<S>,
     shared: Arc<Shared<S>>,
-    /// What the execution environment has open, where there is one.
+    /// The open resources of the execution environment, if there is one.
     desk: Option<AnyDesk>,
 }
 
@@ -138,7 +138,7 @@ impl<S: State> Core<S> {
         value_frame(&(entry.preview)(cx, &arguments).await?)
     }
 
-    /// Answers a hook that the plugin wants to be asked.
+    /// Runs a hook that the plugin implements.
     async fn hook(&self, cx: &Cx<S>, name: &str, frame: &[u8]) -> Result<Vec<u8>> {
         let entry = self.shared.definition.hook.as_ref();
         let hook = Hook::of(name);
@@ -156,7 +156,7 @@ impl<S: State> Core<S> {
         value_frame(&TokenCount { tokens, ..TokenCount::default() })
     }
 
-    /// Answers what did not fit into a frame.
+    /// Answers a request that does not fit into a frame.
     async fn large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let asked: Large = Frame::read(frame).map_err(bad_frame)?;
         match asked.of {
@@ -172,7 +172,7 @@ struct Instance<S: State> {
     _home: Home,
 }
 
-/// An object that crosses, with a fenced drop: the last one to go drops the author's state.
+/// An object that crosses the boundary, with a fenced drop. The last one drops the author's state.
 struct Fence<T>(FencedDrop<T>);
 
 impl<T> Fence<T> {
@@ -260,7 +260,7 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
     fn close(&self) -> FfiFuture<()> {
         let state = Arc::clone(&self.inner().core.state);
         let close = Fenced::new(async move { state.close().await });
-        // A panic is in the log by then; the instance ends in any case.
+        // The panic is already in the log, and the instance ends regardless.
         async move { drop(close.await) }.into_ffi()
     }
 }
@@ -357,21 +357,21 @@ fn output_frame(output: &Output) -> Result<Vec<u8>> {
     Frame::write_with_bytes(&output.content, &output.bytes).map_err(bad_answer)
 }
 
-/// Writes an answer.
+/// Writes an answer to a frame.
 ///
 /// # Errors
-/// `limit_reached` when the answer is too large for a frame.
+/// `limit_reached` if the answer is too large for a frame.
 pub fn value_frame(value: &impl Serialize) -> Result<Vec<u8>> {
     Frame::write(value).map_err(bad_answer)
 }
 
-/// Writes an error; one that is itself too large for a frame is replaced by a short one.
+/// Writes an error to a frame. An error that is too large is replaced by a short one.
 pub(crate) fn error_frame(error: &Error) -> RVec<u8> {
     let short = || Frame::write(&Error::new(error.kind, "the plugin's error text is too large"));
     Frame::write(error).or_else(|_| short()).unwrap_or_else(|_| Frame::empty()).into()
 }
 
-/// Runs what makes a frame inside the fence, for plain calls.
+/// Runs work that produces a frame inside the fence, for plain calls.
 pub(crate) fn plain_answer(work: impl FnOnce() -> Result<Vec<u8>>) -> RResult<RVec<u8>, RVec<u8>> {
     match fenced(work).and_then(|answer| answer) {
         Ok(frame) => RResult::ROk(frame.into()),
@@ -379,14 +379,14 @@ pub(crate) fn plain_answer(work: impl FnOnce() -> Result<Vec<u8>>) -> RResult<RV
     }
 }
 
-/// Makes the error of a request that cannot be read.
+/// Creates the error for a request that cannot be parsed.
 pub fn bad_frame(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-/// Makes the error of an answer that cannot be written.
+/// Creates the error for an answer that cannot be written.
 pub fn bad_answer(error: FrameError) -> Error {
-    let hint = "stream large output with `output`, or answer with a part of it";
+    let hint = "stream large output with `output`, or return only a part of it";
     match error {
         FrameError::TooLarge { .. } => {
             Error::new(ErrorKind::LimitReached, error.to_string()).with_hint(hint)

@@ -1,7 +1,7 @@
 //! The macro `json_object!`.
 
-/// Makes a JSON object of a literal, where a field wants a map: `json!` with braces alone, so that
-/// nothing else can be written.
+/// Creates a JSON object from a literal, for fields that need a map. Like `json!`, but accepts only
+/// braces.
 ///
 /// ```
 /// use jaato_plugin_sdk::prelude::*;
@@ -19,7 +19,7 @@
 /// jaato_plugin_sdk::json_object!(["a list"]);
 /// ```
 ///
-/// A value that is there already is taken by [`to_object`](crate::to_object).
+/// To convert an existing value, use [`to_object`](crate::to_object).
 #[macro_export]
 macro_rules! json_object {
     ({ $($inside:tt)* }) => {

@@ -1,4 +1,4 @@
-//! Requests that are larger than a frame: read in pieces, then asked like any other.
+//! Reads requests that are larger than a frame, piece by piece.
 
 use jaato_types::large::{REQUEST, REQUEST_BYTES_MAX};
 use jaato_types::{Error, ErrorKind, Result};
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::Cx;
 
-/// Reads the request that a large call stands for; `bytes` is its size as the call tells it.
+/// Reads the request behind a large call. `bytes` is the size that the call declares.
 pub(crate) async fn read<S, T>(cx: &Cx<S>, bytes: u64) -> Result<T>
 where
     T: DeserializeOwned + Send + 'static,
@@ -27,10 +27,10 @@ where
         }
     }
     if json.len() != room {
-        let text = format!("a request of {bytes} bytes was told, and another one came");
+        let text = format!("the request does not have the declared size of {bytes} bytes");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
-    // Many megabytes take longer to read than the executor may be held up.
+    // Parsing many megabytes would block the executor for too long.
     let read = cx.blocking(move |_| serde_json::from_slice(&json)).await?;
     read.map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
 }

@@ -1,6 +1,6 @@
-//! What plugin authors use: plain Rust traits, an export macro, a panic fence.
+//! The SDK for plugin authors: plain Rust traits, an export macro, and a panic fence.
 //!
-//! A plugin is a `cdylib` crate whose `Cargo.toml` names only this crate. A first tool:
+//! A plugin is a `cdylib` crate whose `Cargo.toml` depends only on this crate. A first tool:
 //!
 //! ```
 //! #![forbid(unsafe_code)]
@@ -27,9 +27,10 @@
 //! # fn main() {}
 //! ```
 //!
-//! Not for the host: it stands on `jaato-plugin-api` and sees plugins through their frames.
+//! The host does not use this crate: it depends on `jaato-plugin-api` and accesses plugins through
+//! their frames.
 
-// The macros name this crate by its own name, in its tests and doctests too.
+// The macros refer to this crate by its name, also in its own tests and doctests.
 extern crate self as jaato_plugin_sdk;
 
 #[macro_use]
@@ -99,7 +100,8 @@ pub use state::State;
 pub use tool::{SyncTool, Tool, ToolInput};
 pub use {schemars, serde, serde_json};
 
-/// What tools put in front of the model across a session, reached by [`Reporter::objects`].
+/// Objects that tools add to the model's context across a session, accessed with
+/// [`Reporter::objects`].
 pub mod object_environment {
     pub use crate::objects::{Hidden, IntoObjects, Matching, Objects};
     pub use crate::types::objects::{
@@ -107,13 +109,13 @@ pub mod object_environment {
     };
 }
 
-/// The files of the session's execution environment, reached by [`Reporter::files`].
+/// The files of the session's execution environment, accessed with [`Reporter::files`].
 pub mod files {
     pub use crate::session_files::{FileTree, FileUpload, SearchPages, SessionFiles};
     pub use crate::types::files::*;
 }
 
-/// Terminals of the session's execution environment, made by [`Reporter::terminal`].
+/// Terminals in the session's execution environment, started with [`Reporter::terminal`].
 pub mod terminal {
     pub use crate::session_terminals::{
         SessionTerminal, TerminalControl, TerminalHappened, TerminalStream, TerminalWatch,
@@ -121,48 +123,48 @@ pub mod terminal {
     pub use crate::types::terminal::*;
 }
 
-/// What a plugin is asked beside its own calls, by the methods of [`hooks::Hooks`].
+/// Hooks, which the host calls outside the plugin's own calls: the methods of [`hooks::Hooks`].
 pub mod hooks {
     pub use crate::hook::Hooks;
     pub use crate::types::hooks::*;
 }
 
-/// Models that are asked beside the conversation, by [`Reporter::model`], and the conversation
-/// itself, read by [`Reporter::history`].
+/// Requests to models outside the conversation, with [`Reporter::model`], and the conversation
+/// itself, read with [`Reporter::history`].
 pub mod model {
     pub use crate::conversation::{Conversation, ModelStream, ask};
     pub use crate::types::history::{HistoryMessage, HistoryRead};
     pub use crate::types::model::{ModelAnswer, ModelComplete, ObjectsShown};
 }
 
-/// Forms for the person, shown by [`Reporter::ask`].
+/// Forms for the user, shown with [`Reporter::ask`].
 pub mod form {
     pub use crate::forms::{FormBuilder, form};
     pub use crate::types::ask::{FieldKind, FieldOption, Form, FormAnswer, FormField, FormOutcome};
 }
 
-/// Calls that nobody waits for, reached by [`Reporter::tasks`].
+/// Detached tasks, accessed with [`Reporter::tasks`].
 pub mod task {
     pub use crate::tool_calls::Tasks;
     pub use crate::types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStatus};
     pub use crate::types::tools_list::ToolFacts;
 }
 
-/// Tools that change while the plugin runs, set by [`Reporter::set_tools`].
+/// Tools that change while the plugin runs, set with [`Reporter::set_tools`].
 pub mod dynamic {
     pub use crate::types::tools_set::{
         RefusedTool, ToolSource, ToolsAwaited, ToolsMissing, ToolsSet, ToolsSetAnswer,
     };
 }
 
-/// Sessions that a plugin opens beside its own, by [`Reporter::open_session`].
+/// Child sessions that a plugin opens, with [`Reporter::open_session`].
 pub mod child {
     pub use crate::children::{ChildEvents, ChildSession};
     pub use crate::types::child::{ChildOpen, ChildOpened, ChildState, ChildTurn, ObjectsLent};
 }
 
-/// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started
-/// by [`Reporter::start_process`].
+/// Programs of a call, started with [`Reporter::process`], and programs that outlive their call,
+/// started with [`Reporter::start_process`].
 pub mod process {
     pub use crate::processes::{Finished, Happened, Process, ProcessControl, ProcessEvents};
     pub use crate::started::StartedProcess;
@@ -172,7 +174,7 @@ pub mod process {
     };
 }
 
-/// What a plugin's file begins with: `use jaato_plugin_sdk::prelude::*;`.
+/// The items that most plugins need: `use jaato_plugin_sdk::prelude::*;`.
 pub mod prelude {
     pub use crate::types::{
         Completion, ConditionAnswer, Delta, Description, FinishReason, GcPlan, GcRequest, Message,
@@ -186,7 +188,7 @@ pub mod prelude {
     pub use serde_json::{Value, json};
 }
 
-/// For the macros; not to be used by name.
+/// For the macros. Do not use it directly.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::context::detached::{detached_call, detached_home};

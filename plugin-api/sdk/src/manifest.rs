@@ -1,12 +1,12 @@
 //! Builds the manifest at compile time, so that the host can read it without running the plugin.
 
-/// The facts that the export macro knows.
+/// The facts that the export macro passes.
 pub struct Facts {
     /// The crate's name.
     pub name: &'static str,
     /// The crate's version.
     pub version: &'static str,
-    /// What it offers.
+    /// The kinds that it offers.
     pub kinds: &'static [&'static str],
     /// `session` or `host`.
     pub scope: &'static str,
@@ -23,7 +23,7 @@ pub const fn length(facts: &Facts) -> usize {
     writer.length
 }
 
-/// Returns the manifest; `N` is its [`length`].
+/// Returns the manifest. `N` is its [`length`].
 pub const fn bytes<const N: usize>(facts: &Facts) -> [u8; N] {
     let mut bytes = [0; N];
     let mut writer = Writer { bytes: &mut bytes, length: 0 };
@@ -31,7 +31,7 @@ pub const fn bytes<const N: usize>(facts: &Facts) -> [u8; N] {
     bytes
 }
 
-/// Writes where there is room and counts in any case.
+/// Writes as many bytes as fit, and counts all of them.
 struct Writer<'a> {
     bytes: &'a mut [u8],
     length: usize,
@@ -68,7 +68,7 @@ impl Writer<'_> {
         self.text("]");
     }
 
-    /// None of the texts needs escapes: crate names, versions and words of ours.
+    /// No text needs escaping: crate names, versions, and fixed words.
     const fn text(&mut self, text: &str) {
         let text = text.as_bytes();
         let mut index = 0;

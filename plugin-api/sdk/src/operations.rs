@@ -1,10 +1,10 @@
-//! Makes methods from the rows of service operations that have the word `sdk`.
+//! Generates methods from the service operation rows that have an `sdk` part.
 //!
-//! A method that keeps a number or whose value it is, sends or gets bytes, or computes its request
-//! is written by hand next to its type.
+//! Methods that keep or return a handle's number, send or receive bytes, or compute their request
+//! are handwritten next to their type.
 
-/// Makes the methods of a group, in an `impl` block of the type that has them. `[.host]` is the
-/// type's field with the context, `[]` is the context itself.
+/// Generates the methods of a group in the `impl` block of their type. `[.host]` names the field
+/// that holds the context. `[]` means that the type is the context itself.
 macro_rules! methods {
     ($host:tt $(
         $(#[doc = $doc:literal])+
@@ -16,7 +16,7 @@ macro_rules! methods {
     };
 }
 
-/// Makes the parameters and the request of a method; nothing without the word `sdk`.
+/// Generates a method's parameters and request. A row without an `sdk` part gets no method.
 macro_rules! method {
     ($row:tt $request:tt) => {};
     ($row:tt $request:tt [() $($result:tt)*]) => {
@@ -36,7 +36,7 @@ macro_rules! method {
     };
 }
 
-/// Makes a method that returns the answer, a field of it, or a type that is made of the stream.
+/// Generates a method that returns the answer, one of its fields, or a type that wraps the stream.
 macro_rules! method_with {
     (
         [$($doc:literal)+ $method:ident $name:literal $answer:tt [$($host:tt)*]]

@@ -1,4 +1,4 @@
-//! Model providers: what authors implement.
+//! Model providers: the trait that authors implement.
 
 use std::future::{Future, ready};
 use std::pin::Pin;
@@ -13,41 +13,42 @@ use crate::state::State;
 
 /// A model provider: a stateless mapping from requests to completions.
 ///
-/// It never retries, logs or counts for itself: those are layers of the host.
+/// It never retries, logs or counts, because the host does.
 pub trait Provider: Send + Sync + 'static {
     /// The plugin's state, as `export_plugin!` names it.
     type State: State;
 
-    /// Names the provider and the models that it knows without asking. Runs without an instance.
+    /// Returns the name of the provider and the models that it knows without a request. Runs
+    /// without an instance.
     fn spec() -> ProviderSpec;
 
-    /// Answers one request; what is produced goes out piece by piece through
-    /// [`Reporter::emit`](crate::Reporter::emit). Polled on the host's plugin executor: must not
-    /// block. On a cancel the future is dropped.
+    /// Answers one request, and emits the answer piece by piece with
+    /// [`Reporter::emit`](crate::Reporter::emit). The host polls it on its plugin executor, so it
+    /// must not block. On a cancel, the host drops the future.
     ///
     /// # Errors
-    /// With kind and retry class; the host retries.
+    /// Return an error with its kind and retry class. The host does the retrying.
     fn complete(
         cx: &Cx<Self::State>,
         request: Request,
     ) -> impl Future<Output = Result<Completion>> + Send;
 
-    /// Lists the models that can be used.
+    /// Lists the available models.
     ///
     /// # Errors
-    /// What the person is told. `not_found` where nobody has set the provider up (no key): lists
-    /// leave it out then, unless its model is the configured one.
+    /// The host shows the error to the user. Return `not_found` if the user has not configured the
+    /// provider (no API key). Lists then omit the provider, unless its model is the configured one.
     fn models(_cx: &Cx<Self::State>) -> impl Future<Output = Result<Vec<ModelInfo>>> + Send {
         ready(Ok(Self::spec().models))
     }
 
-    /// Lets the server fetch a model, because a person typed `jaato model pull PROVIDER/MODEL`.
-    /// What is emitted meanwhile, [`Delta::progress`](crate::types::Delta::progress) above all, is
-    /// shown to that person. On a cancel the future is dropped.
+    /// Downloads a model to the server, for the command `jaato model pull PROVIDER/MODEL`. The host
+    /// shows the user what it emits, mainly [`Delta::progress`](crate::types::Delta::progress). On
+    /// a cancel, the host drops the future.
     ///
     /// # Errors
-    /// What the person is told. `unknown_operation`, as without this method, where the provider
-    /// fetches no models.
+    /// The host shows the error to the user. The default is `unknown_operation`, for a provider
+    /// that cannot download models.
     fn pull_model(
         _cx: &Cx<Self::State>,
         _model: String,
@@ -59,8 +60,8 @@ pub trait Provider: Send + Sync + 'static {
     /// Counts the tokens of a request as [`Provider::complete`] would send it, without sending it.
     ///
     /// # Errors
-    /// `unknown_operation`, as without this method, where the provider cannot count; any other
-    /// error says why it could not this time. The host estimates then.
+    /// `unknown_operation`, which is the default, if the provider cannot count. Any other error is
+    /// the reason why it could not count this time. The host then estimates.
     fn count_tokens(
         _cx: &Cx<Self::State>,
         _request: Request,
@@ -72,7 +73,7 @@ pub trait Provider: Send + Sync + 'static {
 
 type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// How the sdk reaches the provider.
+/// The SDK's access to the provider.
 pub struct ProviderEntry<S: State> {
     pub(crate) spec: fn() -> ProviderSpec,
     pub(crate) complete: for<'a> fn(&'a Cx<S>, Request) -> Running<'a, Completion>,
@@ -82,7 +83,7 @@ pub struct ProviderEntry<S: State> {
 }
 
 impl<S: State> ProviderEntry<S> {
-    /// Makes the entry.
+    /// Creates the entry.
     pub const fn of<P: Provider<State = S>>() -> Self {
         Self {
             spec: P::spec,

@@ -1,4 +1,5 @@
-//! JSON Schemas from types, shaped for models: inlined, without titles, enums as plain lists.
+//! Generates JSON Schemas from types in a form for models: inlined, without titles, and with enums
+//! as plain lists.
 
 use jaato_types::{Error, ErrorKind, Result};
 use schemars::JsonSchema;
@@ -6,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Makes the schema of an object type, as it stands in a tool spec or a configuration schema.
+/// Generates the schema of an object type for a tool spec or a configuration schema.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -15,7 +16,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(object) = schema.as_object_mut() {
         object.shift_remove("title");
-        // The tool's description says it already.
+        // The tool's description already contains it.
         object.shift_remove("description");
         object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         if let Some(closed) = object.shift_remove("additionalProperties") {
@@ -26,13 +27,13 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Parses arguments; no arguments at all are an empty object.
+/// Parses arguments. Missing arguments count as an empty object.
 ///
 /// # Errors
-/// `invalid_arguments` with the argument's name and serde's text.
+/// `invalid_arguments` with the name of the argument and serde's message.
 pub fn parse_arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     let json = if json.is_empty() || json == b"null" { b"{}" } else { json };
-    // serde would read a struct from a list as well, field by field.
+    // serde would also read a struct from a list, field by field.
     if json.trim_ascii_start().first() == Some(&b'[') {
         let text = "the arguments are a list, not an object";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -45,7 +46,7 @@ pub fn parse_arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     Ok(arguments)
 }
 
-/// Names the argument that cannot be read: `edits[0].line`.
+/// Creates an error that names the invalid argument: `edits[0].line`.
 fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
     let path = error.path().to_string();
     let text = match path.as_str() {
@@ -55,7 +56,7 @@ fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
     Error::new(ErrorKind::InvalidArguments, text)
 }
 
-/// Makes an object of pairs.
+/// Creates an object from pairs.
 pub fn object(pairs: Vec<(String, Value)>) -> Map<String, Value> {
     pairs.into_iter().collect()
 }
@@ -75,8 +76,8 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Turns `oneOf` constants, which documented enum variants become, into one `enum`; what the
-/// variants say moves into the description.
+/// Converts `oneOf` constants, which schemars generates for documented enum variants, to one
+/// `enum`. The documentation of the variants moves into the description.
 fn list_constants(object: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = object.get("oneOf") else { return };
     let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! The state that everything in a plugin shares, one per instance.
+//! The state that all parts of a plugin share, one per instance.
 
 use std::future::{Future, ready};
 
@@ -10,44 +10,47 @@ use serde_json::Value;
 use crate::resources::{NewResource, Resources};
 use crate::{Cx, Home};
 
-/// A plugin's living state: made per session (or per host process, with `scope: host`), shared by
-/// its tools, commands, gc and provider. Keep nothing in globals: sessions must not see each other.
+/// A plugin's state, created per session (or per host process, with `scope: host`). Its tools,
+/// commands, gc and provider share it. Keep nothing in globals, because sessions must not see each
+/// other.
 ///
-/// All methods are called on the host's plugin executor and must not block.
+/// The host calls all methods on its plugin executor, so they must not block.
 pub trait State: Sized + Send + Sync + 'static {
-    /// Makes the state, fresh or from what [`State::save`] gave for an earlier instance (resume,
-    /// reload, a restarted worker; possibly by an older version of the plugin).
+    /// Creates the state, either fresh or from the value that [`State::save`] returned for an
+    /// earlier instance (after a resume, a reload or a worker restart, and possibly by an older
+    /// version of the plugin).
     ///
     /// # Errors
-    /// Whatever makes the plugin unusable. With `saved`, the host keeps the bytes and makes a fresh
-    /// state.
+    /// Any error that makes the plugin unusable. If `saved` was given, the host keeps the bytes and
+    /// creates a fresh state.
     fn create(home: &Home, saved: Option<Value>) -> impl Future<Output = Result<Self>> + Send;
 
-    /// Gives what the next [`State::create`] needs, at most 8 MiB. Asked in a worker after each
-    /// call that is not read-only; inside the host when a newer edition of the plugin follows, as
-    /// there nothing else is lost.
+    /// Returns the value for the next [`State::create`], at most 8 MiB. In a worker, the host calls
+    /// it after each call that is not read-only. Inside the host, it calls it only before it loads
+    /// a newer edition of the plugin, because nothing else loses the state there.
     ///
     /// # Errors
-    /// The person is told once, the log has it, and the host keeps what it had; so where it takes
-    /// longer than 2 s.
+    /// If it fails or takes longer than 2 s, the host tells the user once, logs the error, and
+    /// keeps the previous value.
     fn save(&self) -> impl Future<Output = Result<Option<Value>>> + Send {
         ready(Ok(None))
     }
 
-    /// Ends what the instance has going on. The host waits at most 2 s for calls before it.
+    /// Ends all activity of the instance. Before that, the host waits at most 2 s for running
+    /// calls.
     fn close(&self) -> impl Future<Output = ()> + Send {
         ready(())
     }
 
-    /// Adds to the plugin's description: instructions for the prompt, commands, configuration
-    /// schema, assets, credentials. Tools and provider are filled in by the sdk: a description that
-    /// holds tools of its own is refused. Runs without an instance.
+    /// Extends the plugin's description: instructions for the system prompt, commands,
+    /// configuration schema, assets, credentials. The SDK fills in tools and provider, and refuses
+    /// a description that already contains tools. Runs without an instance.
     fn describe(_description: &mut Description) {}
 
     /// Runs one of the described commands.
     ///
     /// # Errors
-    /// What the person is told.
+    /// The host shows the error to the user.
     fn command(
         _cx: &Cx<Self>,
         name: &str,
@@ -57,27 +60,27 @@ pub trait State: Sized + Send + Sync + 'static {
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 
-    /// Offers words that may come next while a person types a command whose description says
-    /// `completes`, within 1 s. The context only reads. Choices that the command's schema lists
-    /// need no answer: the host knows them.
+    /// Returns completions while a user types a command whose description sets `completes`, within
+    /// 1 s. The context is read-only. The host already knows the choices that the command's schema
+    /// lists.
     ///
     /// # Errors
-    /// Nothing is offered.
+    /// If it fails, there are no completions.
     fn complete_words(
         _cx: &Cx<Self>,
         asked: CompleteWords,
     ) -> impl Future<Output = Result<WordChoices>> + Send {
-        let text = format!("the plugin offers no words for the command `{}`", asked.command);
+        let text = format!("the plugin offers no completions for the command `{}`", asked.command);
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 
-    /// Waits for tools that the plugin has not set yet, with `tools: dynamic` and `tool_prefixes`
-    /// alone. Starts what these tools need, and answers when they are set or cannot be, at the
-    /// latest after `wait_ms`. The host asks again while something is pending, so the plugin bounds
-    /// how long a source stays pending. The context only reads.
+    /// Waits for tools that the plugin has not set yet. Only used with `tools: dynamic` and
+    /// `tool_prefixes`. It starts what these tools need, and returns when they are set or have
+    /// failed, or after `wait_ms`. The host calls it again while a source is pending, so the plugin
+    /// must limit how long that can be. The context is read-only.
     ///
     /// # Errors
-    /// The host waits no longer.
+    /// If it fails, the host stops waiting.
     fn await_tools(
         _cx: &Cx<Self>,
         _awaited: ToolsAwaited,
@@ -85,12 +88,12 @@ pub trait State: Sized + Send + Sync + 'static {
         ready(Ok(ToolsMissing::default()))
     }
 
-    /// Runs a tool that the plugin has set while it runs
-    /// ([`Reporter::set_tools`](crate::Reporter::set_tools)); with `tools: dynamic` alone. The
+    /// Runs a tool that the plugin set while it runs
+    /// ([`Reporter::set_tools`](crate::Reporter::set_tools)). Only used with `tools: dynamic`. The
     /// arguments match the tool's schema.
     ///
     /// # Errors
-    /// What the model is told.
+    /// The model gets the error.
     fn call_tool(
         _cx: &Cx<Self>,
         name: &str,
@@ -100,22 +103,22 @@ pub trait State: Sized + Send + Sync + 'static {
         ready(Err(Error::new(ErrorKind::UnknownTool, text)))
     }
 
-    /// Returns where it holds its resources; nothing where it keeps none. Without this the host can
-    /// neither close them nor lend them to others.
+    /// Returns the plugin's resources, or `None` if it has none. The host needs them to close
+    /// resources and to offer them to other plugins.
     fn resources(&self) -> Option<&Resources> {
         None
     }
 
-    /// Makes a resource that the description names a factory of. The host asks once at a time for
-    /// each name, and registers the result.
+    /// Creates a resource whose factory is in the description. The host makes one call at a time
+    /// for each name, and registers the result.
     ///
     /// # Errors
-    /// What whoever wanted it is told.
+    /// The caller that requested the resource gets the error.
     fn create_resource(
         _cx: &Cx<Self>,
         name: &str,
     ) -> impl Future<Output = Result<NewResource>> + Send {
-        let text = format!("the plugin does not make the resource `{name}`");
+        let text = format!("the plugin cannot create the resource `{name}`");
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 }

@@ -1,4 +1,4 @@
-//! Tools: what authors implement, and the entry by which a plugin's tools are collected.
+//! Tools: the traits that authors implement, and the entries that collect a plugin's tools.
 
 use std::future::{Future, ready};
 use std::pin::Pin;
@@ -9,16 +9,17 @@ use jaato_types::{ConditionAnswer, Deciding, Error, ErrorKind, Output, Result, T
 use crate::context::{Cx, Reporter};
 use crate::state::State;
 
-/// A tool's arguments and spec. Derive it; see [`derive@crate::ToolInput`], which also takes a
-/// literal JSON Schema in place of the one that it makes of the struct.
+/// The arguments and the spec of a tool. Derive it with [`derive@crate::ToolInput`], which can also
+/// use a literal JSON Schema instead of the generated one.
 ///
-/// By hand it is for specs that are only known at run time. `parse` refuses then what the schema
-/// does not allow: commands and tests may call the tool without the host's check.
+/// Implement it manually if the spec is only known at run time. `parse` must then refuse arguments
+/// that do not match the schema, because commands and tests may call the tool without the host's
+/// validation.
 pub trait ToolInput: Sized + Send + 'static {
     /// Returns the spec.
     fn spec() -> ToolSpec;
 
-    /// Reads arguments. The host has checked them against the spec's schema.
+    /// Parses arguments. The host has validated them against the spec's schema.
     ///
     /// # Errors
     /// `invalid_arguments`.
@@ -30,15 +31,16 @@ pub trait Tool: ToolInput {
     /// The plugin's state, as `export_plugin!` names it.
     type State: State;
 
-    /// Runs one call. Polled on the host's plugin executor: must not block (see [`Cx::blocking`]).
-    /// On a cancel the future is dropped at its next await.
+    /// Runs one call. The host polls it on its plugin executor, so it must not block (see
+    /// [`Cx::blocking`]). On a cancel, the host drops the future at its next await.
     ///
     /// # Errors
-    /// What the model is told; it can act on it.
+    /// The model gets the error and can act on it.
     fn call(self, cx: &Cx<Self::State>) -> impl Future<Output = Result<Output>> + Send;
 
-    /// Tells whether the model is offered the tool now. Asked before each request, and only where
-    /// the spec says `available_if(asked, reason = "…")`; must be quick, for the model waits.
+    /// Decides whether the model is offered the tool. The host calls it before each request, but
+    /// only if the spec has `available_if(asked, reason = "…")`. It must be quick, because the
+    /// model waits.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -67,76 +69,79 @@ pub trait Tool: ToolInput {
     /// ```
     ///
     /// # Errors
-    /// The tool is not offered, and the person is told why.
+    /// If it fails, the tool is not offered, and the host tells the user why.
     fn available_if(_cx: &Cx<Self::State>) -> impl Future<Output = Result<ConditionAnswer>> + Send {
         ready(Err(unanswered::<Self>("available_if")))
     }
 
-    /// Tells whether the tool runs by itself now, and with which arguments. Asked before each
-    /// request until it ran, then again when the session's objects changed, and only where the spec
-    /// says `run_if(asked)`; must be quick, for the model waits.
+    /// Decides whether the tool runs automatically, and with which arguments. The host calls it
+    /// before each request until the tool has run, and again after the session's objects change,
+    /// but only if the spec has `run_if(asked)`. It must be quick, because the model waits.
     ///
     /// # Errors
-    /// It does not run, and the person is told why.
+    /// If it fails, the tool does not run, and the host tells the user why.
     fn run_if(_cx: &Cx<Self::State>) -> impl Future<Output = Result<ConditionAnswer>> + Send {
         ready(Err(unanswered::<Self>("run_if")))
     }
 
-    /// Shows a person what the call would change, before they are asked whether it may run; within
-    /// 1 s, and only where the spec says `previews`. The context only reads.
+    /// Previews the changes of the call for the permission prompt, within 1 s. The host calls it
+    /// only if the spec has `previews`. The context is read-only.
     ///
     /// # Errors
-    /// The question is asked without it.
+    /// If it fails, the prompt appears without a preview.
     fn preview(self, _cx: &Cx<Self::State>) -> impl Future<Output = Result<Preview>> + Send {
         ready(Err(unanswered::<Self>("preview")))
     }
 }
 
-/// A tool in plain blocking Rust, run on the host's blocking pool.
+/// A tool in plain blocking Rust, which runs on the host's blocking pool.
 pub trait SyncTool: ToolInput {
     /// The plugin's state, as `export_plugin!` names it.
     type State: State;
 
-    /// Runs one call. May block; looks at [`Reporter::is_cancelled`] now and then.
+    /// Runs one call. It may block, but should check [`Reporter::is_cancelled`] regularly.
     ///
     /// # Errors
-    /// What the model is told; it can act on it.
+    /// The model gets the error and can act on it.
     fn call(self, state: &Self::State, host: &Reporter) -> Result<Output>;
 
-    /// As [`Tool::available_if`]; may block.
+    /// Like [`Tool::available_if`], but may block.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Tool::available_if`].
     fn available_if(_state: &Self::State, _host: &Reporter) -> Result<ConditionAnswer> {
         Err(unanswered::<Self>("available_if"))
     }
 
-    /// As [`Tool::run_if`]; may block.
+    /// Like [`Tool::run_if`], but may block.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Tool::run_if`].
     fn run_if(_state: &Self::State, _host: &Reporter) -> Result<ConditionAnswer> {
         Err(unanswered::<Self>("run_if"))
     }
 
-    /// As [`Tool::preview`]; may block.
+    /// Like [`Tool::preview`], but may block.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Tool::preview`].
     fn preview(self, _state: &Self::State, _host: &Reporter) -> Result<Preview> {
         Err(unanswered::<Self>("preview"))
     }
 }
 
-/// A spec that says `asked` or `previews` promises a method.
+/// Returns the error for a spec with `asked` or `previews` whose method is missing.
 fn unanswered<T: ToolInput>(method: &str) -> Error {
     let word = if method == "preview" { "previews" } else { "asked" };
-    let text = format!("the tool `{}` says `{word}` and has no `{method}`", T::spec().name);
+    let text = format!(
+        "the tool `{}` declares `{word}` but does not implement `{method}`",
+        T::spec().name
+    );
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
-/// Collects a [`Tool`] of this crate; one line beside its `impl`.
-// `crate`, not `$crate`: the entry's type is made by `export_plugin!` in the author's crate.
+/// Registers a [`Tool`] of this crate. Put it next to the tool's `impl`.
+// `crate`, not `$crate`: `export_plugin!` creates the entry's type in the author's crate.
 #[allow(clippy::crate_in_macro_def)]
 #[macro_export]
 macro_rules! tool {
@@ -147,7 +152,7 @@ macro_rules! tool {
     };
 }
 
-/// Collects a [`SyncTool`] of this crate; one line beside its `impl`.
+/// Registers a [`SyncTool`] of this crate. Put it next to the tool's `impl`.
 #[allow(clippy::crate_in_macro_def)]
 #[macro_export]
 macro_rules! sync_tool {
@@ -160,8 +165,8 @@ macro_rules! sync_tool {
 
 type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// How the sdk reaches one tool. Typed by the plugin's state, so that a tool of another state does
-/// not compile.
+/// The SDK's access to one tool. It is typed by the plugin's state, so that a tool with another
+/// state does not compile.
 pub struct ToolEntry<S: State> {
     pub(crate) spec: fn() -> ToolSpec,
     pub(crate) call: for<'a> fn(&'a Cx<S>, &'a [u8]) -> Running<'a, Output>,
@@ -170,20 +175,20 @@ pub struct ToolEntry<S: State> {
 }
 
 impl<S: State> ToolEntry<S> {
-    /// Makes the entry of a [`Tool`].
+    /// Creates the entry of a [`Tool`].
     pub const fn of<T: Tool<State = S>>() -> Self {
         let (call, condition, preview) = (call::<T>, condition::<T>, preview::<T>);
         Self { spec: T::spec, call, condition, preview }
     }
 
-    /// Makes the entry of a [`SyncTool`].
+    /// Creates the entry of a [`SyncTool`].
     pub const fn of_sync<T: SyncTool<State = S>>() -> Self {
         let (call, condition, preview) = (call_sync::<T>, condition_sync::<T>, preview_sync::<T>);
         Self { spec: T::spec, call, condition, preview }
     }
 }
 
-/// Reads arguments; an error names the tool.
+/// Parses arguments. The error names the tool.
 fn parsed<T: ToolInput>(arguments: &[u8]) -> Result<T> {
     T::parse(arguments).map_err(|error| match error.kind {
         ErrorKind::InvalidArguments => {

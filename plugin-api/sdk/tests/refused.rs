@@ -1,4 +1,4 @@
-//! What the macros refuse is told where it stands, and with what would be right.
+//! Macros report errors at the location of the mistake, and say what would be correct.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,10 +8,10 @@ use std::process::Command;
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{Value, from_str};
 
-/// Builds the fixture, and returns the errors of one of its files: the line, what is underlined,
-/// the text.
+/// Builds the fixture and returns the errors in one of its files: the line, the underlined code,
+/// and the message.
 fn errors(file: &str, cargo_arguments: &[&str]) -> String {
-    // Where all fixtures are built: they stand on the same crates.
+    // All fixtures are built here, because they share dependencies.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
     let output = Command::new(env!("CARGO"))
@@ -36,7 +36,7 @@ fn errors(file: &str, cargo_arguments: &[&str]) -> String {
 
 fn error(message: &Value, file: &str) -> Option<(u64, String)> {
     let mut span = message["spans"].get(0)?;
-    // What a macro made is told at the place where the author calls it.
+    // Errors in generated code are reported where the author calls the macro.
     while span["expansion"].is_object() {
         span = &span["expansion"]["span"];
     }
@@ -63,12 +63,12 @@ fn a_plugin_that_is_not_told_right_does_not_compile() {
     check(
         "plugins.rs",
         expect![[r#"
-            5: `tool`: `tool` is not known here; known are: state: TYPE, tools (or tools: dynamic), provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, scope: host, isolation: worker, variables: ["NAME", "NAME=VALUE", …]
-            7: `gc`: `gc` is given twice
-            9: `export_plugin! { tools, scope: host }`: `state: TYPE` is missing: the type that all of the plugin shares, `()` for none
-            13: `session`: `scope` is `host` or left out, not `session`
-            15: `vault`: `isolation` is `worker` or left out, not `vault`
-            17: `"MY HOME"`: a variable is `NAME` or `NAME=VALUE`
+            5: `tool`: unknown key `tool`, expected one of: state: TYPE, tools (or tools: dynamic), provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, scope: host, isolation: worker, variables: ["NAME", "NAME=VALUE", …]
+            7: `gc`: duplicate key `gc`
+            9: `export_plugin! { tools, scope: host }`: missing `state: TYPE`: the state that the whole plugin shares, or `()` for none
+            13: `session`: `scope` accepts only `host`, found `session`
+            15: `vault`: `isolation` accepts only `worker`, found `vault`
+            17: `"MY HOME"`: expected `NAME` or `NAME=VALUE`
             19: `(`: expected `:`
         "#]],
     );
@@ -79,9 +79,9 @@ fn a_struct_that_is_no_tool_does_not_compile() {
     check(
         "structs.rs",
         expect![[r#"
-            6: `Undescribed`: a tool needs a doc comment: it is the description that a model reads
-            11: `text: String`: an argument needs a doc comment: a model reads it
-            16: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, previews, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
+            6: `Undescribed`: missing doc comment: it describes the tool to the model
+            11: `text: String`: missing doc comment: it describes the argument to the model
+            16: `harmless`: unknown key `harmless`, expected one of: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, previews, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
         "#]],
     );
 }
@@ -91,25 +91,25 @@ fn a_function_that_is_no_tool_does_not_compile() {
     check(
         "functions.rs",
         expect![[r#"
-            6: `undescribed`: a tool needs a doc comment: it is the description that a model reads
-            12: `text: String`: an argument needs a doc comment: a model reads it
-            17: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, previews, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
-            24: `alone`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`
-            32: `String`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`
-            40: `()`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`
-            46: `Cx`: a tool that is a plain `fn` begins with `state: &STATE, host: &Reporter`, and may block; for `cx: &Cx` write `async fn`
-            52: `lonely`: a tool that is a plain `fn` begins with `state: &STATE, host: &Reporter`, and may block; for `cx: &Cx` write `async fn`
-            61: `&self`: a tool is a free function, without `self`
-            68: `<T>`: a tool has no generics: its schema is that of one type
-            82: `(one, two)`: an argument is a name, which a model reads
-            92: `&str`: a tool owns its arguments: `String` instead of `&str`, and no `impl`
-            102: `#[cfg(unix)]`: an argument takes a doc comment, `#[serde(…)]` and `#[schemars(…)]`
+            6: `undescribed`: missing doc comment: it describes the tool to the model
+            12: `text: String`: missing doc comment: it describes the argument to the model
+            17: `harmless`: unknown key `harmless`, expected one of: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, previews, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
+            24: `alone`: the first argument of an async tool must be `cx: &Cx` or `cx: &Cx<STATE>`
+            32: `String`: the first argument of an async tool must be `cx: &Cx` or `cx: &Cx<STATE>`
+            40: `()`: the first argument of an async tool must be `cx: &Cx` or `cx: &Cx<STATE>`
+            46: `Cx`: the first arguments of a plain `fn` must be `state: &STATE, host: &Reporter`; for `cx: &Cx`, write `async fn`
+            52: `lonely`: the first arguments of a plain `fn` must be `state: &STATE, host: &Reporter`; for `cx: &Cx`, write `async fn`
+            61: `&self`: a tool must be a free function without `self`
+            68: `<T>`: a tool cannot be generic, because its schema describes one type
+            82: `(one, two)`: an argument must be a plain name, because the model reads it
+            92: `&str`: a tool must own its arguments: use `String` instead of `&str`, and no `impl`
+            102: `#[cfg(unix)]`: an argument accepts only a doc comment, `#[serde(…)]` and `#[schemars(…)]`
             109: `asked`: `asked` needs a method: write this tool as a struct with `impl Tool`
-            116: `mute`: a tool answers: add `-> Result<Output>`
-            120: `extern "C"`: a tool is a plain `fn` or `async fn`
-            126: `unsafe`: a tool is a plain `fn` or `async fn`
-            133: `where`: a tool has no generics: its schema is that of one type
-            139: `/// Is no function.`: `#[tool_fn]` is for functions; a struct takes `#[derive(ToolInput)]`
+            116: `mute`: a tool must return a result: add `-> Result<Output>`
+            120: `extern "C"`: a tool must be a plain `fn` or `async fn`
+            126: `unsafe`: a tool must be a plain `fn` or `async fn`
+            133: `where`: a tool cannot be generic, because its schema describes one type
+            139: `/// Is no function.`: `#[tool_fn]` works only on functions; use `#[derive(ToolInput)]` on a struct
         "#]],
     );
 }

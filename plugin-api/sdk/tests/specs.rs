@@ -1,4 +1,4 @@
-//! What the derive makes of an argument struct, and what a definition refuses.
+//! The specs that the derive generates from an argument struct, and definitions that are refused.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, dead_code)]
 

@@ -11,12 +11,12 @@
 #define JAATO_MANIFEST_SECTION ".jaato_manifest"
 #endif
 
-/* Embeds the manifest; once, outside of functions. The text is JSON:
+/* Embeds the manifest. Use it once, outside of functions. The text is JSON:
    {"v":1,"name":"tool-moon","version":"0.1.0","api":"1.0.0","kinds":["tool"]} */
 #define JAATO_MANIFEST(json) \
     __attribute__((used, section(JAATO_MANIFEST_SECTION))) static const char jaato_manifest[] = json
 
-/* Finds the JSON of a frame. Null when the bytes are no frame; no bytes when it has no JSON. */
+/* Returns the JSON of a frame. Null if the bytes are not a frame; length 0 if the frame has no JSON. */
 static inline const char *jaato_json(const uint8_t *frame, size_t length, size_t *json_length)
 {
     size_t json;
@@ -29,7 +29,7 @@ static inline const char *jaato_json(const uint8_t *frame, size_t length, size_t
     return (const char *)(frame + 4);
 }
 
-/* Takes over a buffer that the other side made. */
+/* Releases a buffer that the other side created. */
 static inline void jaato_release(struct jaato_buffer *buffer)
 {
     if (buffer->release != NULL)
@@ -42,7 +42,7 @@ static inline void jaato_free_buffer(struct jaato_buffer *buffer)
     free(buffer->owner);
 }
 
-/* Copies a whole frame into a buffer. 0 when there is no memory. */
+/* Copies a whole frame into a buffer. Returns 0 if there is not enough memory. */
 static inline int32_t jaato_put_frame(struct jaato_buffer *out, const uint8_t *frame, size_t length)
 {
     uint8_t *bytes = (uint8_t *)malloc(length == 0 ? 1 : length);
@@ -57,7 +57,7 @@ static inline int32_t jaato_put_frame(struct jaato_buffer *out, const uint8_t *f
     return 1;
 }
 
-/* Makes a frame of a JSON text, which ends with a zero byte. 0 when there is no memory. */
+/* Creates a frame from a zero-terminated JSON text. Returns 0 if there is not enough memory. */
 static inline int32_t jaato_put_json(struct jaato_buffer *out, const char *json)
 {
     size_t length = strlen(json);

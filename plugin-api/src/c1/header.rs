@@ -1,17 +1,18 @@
-//! Writes `include/jaato_plugin.h` from the definitions, and holds the committed one to it.
+//! Generates `include/jaato_plugin.h` from the definitions, and tests that the committed file
+//! matches.
 
 use expect_test::expect_file;
 
 use super::{Buffer, Host, KINDS, Plugin, STATUSES, VERSION};
 
-/// A number with a name.
+/// A named constant.
 pub(super) struct Constant {
     pub(super) docs: &'static [&'static str],
     pub(super) name: &'static str,
     pub(super) value: u64,
 }
 
-/// A struct: first data, then functions.
+/// A struct: data members first, then functions.
 pub(super) struct Shape {
     pub(super) docs: &'static [&'static str],
     pub(super) name: &'static str,
@@ -19,14 +20,14 @@ pub(super) struct Shape {
     pub(super) calls: &'static [Function],
 }
 
-/// A member that holds data.
+/// A data member.
 pub(super) struct Field {
     pub(super) docs: &'static [&'static str],
     pub(super) name: &'static str,
     pub(super) type_name: &'static str,
 }
 
-/// A member that points to a function.
+/// A function pointer member.
 pub(super) struct Function {
     pub(super) docs: &'static [&'static str],
     pub(super) name: &'static str,
@@ -39,8 +40,8 @@ const END: &str = include_str!("end.h");
 
 fn header() -> String {
     let mut text = format!("{BEGIN}\n#define JAATO_C1_VERSION {VERSION}\n\n");
-    text += &constants("What a poll answers.", "", STATUSES);
-    text += &constants("What a plugin is asked.", "CALL_", KINDS);
+    text += &constants("The result of a poll.", "", STATUSES);
+    text += &constants("The kind of a call.", "CALL_", KINDS);
     for opaque in ["Context", "Waker", "Request"] {
         text += &format!("{};\n", c_type(opaque));
     }
@@ -57,7 +58,7 @@ fn constants(what: &str, prefix: &str, constants: &[Constant]) -> String {
         text += &comment("    ", constant.docs);
         text += &format!("    JAATO_{prefix}{} = {},\n", constant.name, constant.value);
     }
-    // Some compilers of C take no comma at the end of an enum.
+    // Some C compilers do not accept a comma at the end of an enum.
     text.truncate(text.len() - 2);
     text + "\n};\n\n"
 }
@@ -84,7 +85,7 @@ fn comment(indent: &str, docs: &[&str]) -> String {
     format!("{indent}/* {joined} */\n")
 }
 
-/// A name behind its type; the star stands at the name.
+/// Returns a declaration: the type followed by the name, with the star next to the name.
 fn declared(rust: &str, name: &str) -> String {
     let c = c_type(rust);
     if c.ends_with('*') { format!("{c}{name}") } else { format!("{c} {name}") }
@@ -105,7 +106,7 @@ fn c_type(rust: &str) -> String {
         "u64" => "uint64_t",
         "i32" => "int32_t",
         "usize" => "size_t",
-        // What a later boundary would make anew.
+        // Types that a later boundary would define again.
         "Host" => "struct jaato_host_c1",
         "Plugin" => "struct jaato_plugin_c1",
         own => return format!("struct jaato_{}", own.to_lowercase()),

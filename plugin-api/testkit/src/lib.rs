@@ -1,4 +1,4 @@
-//! A fake host and conformance suites for plugins: what an author puts under `[dev-dependencies]`.
+//! A fake host and conformance suites for plugins, for `[dev-dependencies]`.
 //!
 //! ```
 //! use jaato_plugin_sdk::prelude::*;
@@ -31,8 +31,8 @@
 //! }
 //! ```
 //!
-//! - [`FakeHost`]: a plugin, linked into its test, on a host in memory;
-//! - [`conformance!`]: what every plugin must do, as tests;
+//! - [`FakeHost`]: runs a plugin, linked into its test, on a host in memory;
+//! - [`conformance!`]: the requirements for all plugins, as tests;
 
 pub mod conformance;
 mod fake;

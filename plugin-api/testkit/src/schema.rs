@@ -1,4 +1,4 @@
-//! Checks arguments against a tool's schema, as the host does before a plugin sees them.
+//! Checks arguments against a tool's schema, like the host does before a plugin gets them.
 
 use jaato_types::{Error, ErrorKind, Result, ToolSpec};
 use serde_json::Value;
@@ -6,8 +6,7 @@ use serde_json::Value;
 /// Checks arguments against the tool's schema.
 ///
 /// # Errors
-/// `invalid_arguments` for arguments that do not match, `plugin_misbehaved` for a schema that is
-/// none.
+/// `invalid_arguments` for arguments that do not match, `plugin_misbehaved` for an invalid schema.
 pub fn check_arguments(spec: &ToolSpec, arguments: &Value) -> Result<()> {
     if !arguments.is_object() {
         let text = format!("the arguments of `{}` must be a JSON object", spec.name);

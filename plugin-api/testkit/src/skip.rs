@@ -1,4 +1,4 @@
-//! Says loudly that a test is left out: one line on the terminal, and one in the file that
+//! Reports a skipped test loudly: one line on the terminal, and one in the file that
 //! `JAATO_SKIP_LOG` names.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 static SKIPPED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Tells why the test that calls this is left out, once a test: the lines are counted.
+/// Reports why the calling test is skipped. Reports each test once, because the lines are counted.
 ///
 /// # Panics
 /// If the line cannot be written.
@@ -19,7 +19,7 @@ pub fn skip(reason: &str) {
         return;
     }
     let line = format!("SKIPPED: {test}: {reason}\n");
-    // Not by a macro, whose lines the test program keeps to itself.
+    // Not with a macro, whose output the test program captures.
     let told = std::io::stderr().write_all(line.as_bytes());
     let logged = std::env::var_os("JAATO_SKIP_LOG").map_or(Ok(()), |log| {
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(log);

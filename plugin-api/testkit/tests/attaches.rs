@@ -1,10 +1,10 @@
-//! What a tool attaches, from its source, as its author would test it.
+//! Tests of attachments, from the fixture's source, as its author would write them.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/attaches/src/lib.rs"]
 mod attaches;
 
-// `tool!` looks for it at the root, which a plugin's crate has and this test does not.
+// `tool!` expects it at the crate root, where a plugin has it and this test does not.
 use attaches::__jaato;
 use jaato_plugin_testkit::FakeHost;
 use jaato_types::service::{ATTACH, Attach};
@@ -53,7 +53,7 @@ fn nothing_but_a_tool_call_has_attachments() {
     let host = FakeHost::new(__jaato::MODULE);
     let blob = "0".repeat(64);
     let request = Attach { mime_type: "image/png".to_owned(), blob, ..Attach::default() };
-    // The sdk has no operation that attaches; what would be answered is asked on a bare context.
+    // The sdk offers attachments only in tool calls, so this test uses a bare context.
     let request = Frame::write(&request).unwrap();
     let call = host.start_body(move |context| context.service(ATTACH.into(), request.into()));
     let error = call.wait().result.unwrap_err();

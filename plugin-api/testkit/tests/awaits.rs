@@ -1,10 +1,10 @@
-//! A plugin with conditions, from its source: it conforms, and answers what it is asked.
+//! Tests of a plugin with conditions, from its source: it conforms, and answers conditions.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/awaits/src/lib.rs"]
 mod awaits;
 
-// Where the macros look for it, in a plugin's own crate.
+// The macros expect it at the root of a plugin's crate.
 use awaits::__jaato;
 use jaato_plugin_testkit::FakeHost;
 use jaato_types::{Condition, ConditionAnswer, Deciding, ErrorKind};
@@ -33,7 +33,10 @@ fn what_promises_no_answer_says_so() {
     let instance = host.instance().unwrap();
     let error = instance.condition("fry_fish", Deciding::Available).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
-    assert_eq!(error.message, "the tool `fry_fish` says `asked` and has no `available_if`");
+    assert_eq!(
+        error.message,
+        "the tool `fry_fish` declares `asked` but does not implement `available_if`"
+    );
     let error = instance.condition("no_such", Deciding::Run).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownTool);
 }
@@ -50,7 +53,7 @@ fn specs_say_what_the_attributes_say() {
     assert_eq!(warn.available_if.as_ref().unwrap().condition, Condition::Asked);
     assert_eq!((&warn.run_if, &fry.run_if), (&Some(Condition::Asked), &None));
     assert_eq!(weigh.run_if, Some(Condition::objects_of("catch_fish")));
-    // What was there before says what it said.
+    // The JSON of tools without conditions is unchanged.
     let json = serde_json::to_value(catch).unwrap();
     assert!(json.get("available_if").is_none() && json.get("run_if").is_none(), "{json}");
 }

@@ -1,5 +1,4 @@
-//! The suites find what is wrong: each defect fails the check that is for it, and no plugin is let
-//! off.
+//! Tests that the suites find faults: each faulty plugin fails the matching check.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::time::Duration;
@@ -7,8 +6,8 @@ use std::time::Duration;
 use jaato_plugin_testkit::conformance::{Check, Suite, gc, plugin, provider, tool};
 use jaato_plugin_testkit::{FakeHost, Kind, Module};
 
-/// Makes a plugin in a module of its own. (`export_plugin!` exports a symbol, of which a binary has
-/// one: so the plugins here are put together from the macro's parts.)
+/// Defines a plugin in its own module. (`export_plugin!` exports a symbol that a binary can have
+/// only once, so these plugins use the parts of that macro.)
 macro_rules! plugin {
     (state: $state:ty $(, tools: [$($tool:ty),*])? $(, provider: $provider:ty)? $(, gc: $gc:ty)?) => {
         pub fn module() -> super::Module {
@@ -52,7 +51,7 @@ fn fails(module: Module, check: Check, expected: &str) {
     fails_on(module, |host| host, check, expected);
 }
 
-/// With a host that is not as patient as others: the plugin uses up all the patience that there is.
+/// Like `fails`, with a less patient host, because the plugin uses up all the patience.
 #[track_caller]
 fn fails_soon(module: Module, check: Check, expected: &str) {
     fails_on(module, |host| host.with_patience(Duration::from_secs(1)), check, expected);
@@ -68,7 +67,7 @@ fn fails_on(module: Module, prepare: fn(FakeHost) -> FakeHost, check: Check, exp
     }
 }
 
-/// A tool whose state is shared by all instances, and more.
+/// A tool whose state all instances share, and other faults.
 mod shared {
     use jaato_plugin_sdk::prelude::*;
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -113,13 +112,13 @@ mod shared {
     plugin! { state: Global, tools: [Count] }
 }
 
-/// Tools that are wrong one by one.
+/// Tools with one fault each.
 mod careless {
     use jaato_plugin_sdk::prelude::*;
     use jaato_plugin_sdk::serde_json;
     use jaato_plugin_sdk::types::{Annotations, Availability, Example, ToolSpec};
 
-    /// A spec by hand, with what the derive would refuse.
+    /// A handwritten spec that the derive would refuse.
     pub struct Careless(Value);
 
     impl ToolInput for Careless {
@@ -205,7 +204,7 @@ mod stuck {
     plugin! { state: (), tools: [Block] }
 }
 
-/// A provider that says one thing and streams another, and a gc that tears pairs apart.
+/// A provider whose completion differs from its deltas, and a gc that separates pairs.
 mod liar {
     use jaato_plugin_sdk::prelude::*;
 
@@ -270,7 +269,7 @@ fn a_panic_is_found_even_where_it_is_fenced() {
 #[test]
 fn commands_that_are_not_there_are_found() {
     let check = plugin::unknown_operations_are_named;
-    fails(shared::module(), check, "answered as if there was one");
+    fails(shared::module(), check, "an unknown command did not fail");
 }
 
 #[test]
@@ -279,7 +278,7 @@ fn careless_specs_are_found() {
     fails(module, tool::descriptions_are_there_and_short, "a description of 2000 bytes");
     fails(module, tool::schemas_are_closed_objects, "unknown properties are not refused");
     fails(module, tool::examples_fit_their_schema, "required property");
-    fails(module, tool::bad_frames_are_refused, "is answered as if it was one");
+    fails(module, tool::bad_frames_are_refused, "is accepted as valid");
 }
 
 #[test]
@@ -290,8 +289,8 @@ fn what_is_kept_is_found() {
 
 #[test]
 fn a_blocked_poll_is_found() {
-    fails_soon(stuck::module(), tool::examples_work, "has not come to an end");
-    fails_soon(stuck::module(), tool::a_cancelled_call_ends, "has not come to an end");
+    fails_soon(stuck::module(), tool::examples_work, "did not finish within");
+    fails_soon(stuck::module(), tool::a_cancelled_call_ends, "did not finish within");
 }
 
 #[test]
@@ -301,7 +300,7 @@ fn a_provider_that_contradicts_itself_is_found() {
     fails(liar::module(), check, r#"the text "yes", the completion has "no""#);
 }
 
-/// Providers that list what they do not have, refuse what they list, and stumble over histories.
+/// Providers that list missing options, refuse listed options, or fail on some histories.
 mod braggarts {
     use super::{MANIFEST, Module};
     use jaato_plugin_sdk::prelude::*;
@@ -350,7 +349,7 @@ mod braggarts {
             }
 
             async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
-                // Who is asked for the whole answer need not show it.
+                // Without streaming, deltas are optional.
                 if request.options.stream == Some(false) {
                     let parts = vec![Part::text("hello")];
                     return Ok(Completion::new(parts, FinishReason::Stop, Usage::default()));

@@ -1,4 +1,4 @@
-//! Bodies of requests that are larger than what crosses at once, as authors put them together.
+//! Tests of request bodies that are larger than a frame.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -43,7 +43,7 @@ impl Tool for Send {
 tool!(Send);
 export_plugin! { state: (), tools }
 
-/// The body of the one request that the tool sends.
+/// Returns the body of the tool's single request.
 fn sent(what: &str) -> Result<Vec<u8>> {
     let host = FakeHost::new(__jaato::MODULE).with_http(|_| Ok(FakeHttpAnswer::status(200)));
     host.call("send", json!({ "what": what }))?;

@@ -1,5 +1,5 @@
-//! An environment that writes the six required operations of files and leaves the rest to the
-//! engine passes the suite that hand-written ones pass.
+//! Tests that an environment with only the six required operations of files passes the same suite
+//! as handwritten ones.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 /// The only folder.
 const TOP: &str = "/memory";
 
-/// Something that has a name.
+/// A file or a folder.
 #[derive(Clone)]
 enum Node {
     Folder,
@@ -36,7 +36,7 @@ struct Tree {
     written: u64,
 }
 
-/// A path below the top, without `.` and `..`.
+/// Returns a path below the top, without `.` and `..`.
 fn below(path: &str) -> Result<String> {
     let path = if path.starts_with('/') { path.to_owned() } else { format!("{TOP}/{path}") };
     let mut names = Vec::new();
@@ -157,7 +157,7 @@ impl Files for Memory {
         };
         let entries: Vec<FolderEntry> = names.map(entry).collect::<Result<_>>()?;
         let count = entries.len();
-        // Two at a time, so that whoever lists must ask again.
+        // Two at a time, so that the caller must ask again.
         let entries = entries.into_iter().skip(list.skip).take(2).collect();
         Ok(FolderEntries { entries, count, ..FolderEntries::default() })
     }

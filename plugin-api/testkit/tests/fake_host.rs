@@ -1,4 +1,4 @@
-//! The fake host, by way of a plugin that uses everything that a host lends.
+//! Tests of the fake host, with a plugin that uses all of its services.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -16,7 +16,7 @@ use jaato_plugin_testkit::{
 };
 use parking_lot::Mutex;
 
-/// What came to pass, for all tools.
+/// The events of all tools.
 #[derive(Default)]
 struct Diary(Mutex<Vec<String>>);
 
@@ -32,7 +32,7 @@ impl State for Diary {
         let lines = lines.map_err(|error| Error::failed(error.to_string()))?.unwrap_or_default();
         let host = home.clone();
         home.spawn(async move {
-            // Goes on until the instance is closed.
+            // Runs until the instance is closed.
             while host.sleep(Duration::from_secs(60)).await.is_ok() {
                 host.log(Level::Debug, "a minute has passed");
             }
@@ -75,7 +75,7 @@ enum What {
     Block,
 }
 
-/// Says on which thread it is dropped.
+/// Records on which thread it is dropped.
 struct Dropped<'a>(&'a Diary);
 
 impl Drop for Dropped<'_> {
@@ -339,7 +339,7 @@ fn background_work_runs_until_the_close() {
     assert_eq!(host.log().len(), 3);
 }
 
-/// The fake host as a host that is checked.
+/// The fake host as a host under test.
 struct UnderTest<'a>(&'a FakeHost);
 
 impl HostUnderTest for UnderTest<'_> {
@@ -356,12 +356,12 @@ impl CallUnderTest for CallOfFake {
     }
 
     fn wait(self: Box<Self>) -> Ended {
-        // Services emit nothing.
+        // The checks of services emit nothing.
         Ended::new(Vec::new(), self.0.wait().result)
     }
 }
 
-/// Runs checks of a host, each on a fresh one that keeps nothing afterwards.
+/// Runs checks of a host, each on a fresh one that holds nothing afterwards.
 fn passes(checks: &[(&str, Check)], host: impl Fn() -> FakeHost) {
     for (name, check) in checks {
         eprintln!("{name}");

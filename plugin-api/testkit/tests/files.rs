@@ -1,4 +1,4 @@
-//! The files of a fake host's session: those of its working directory, and of nothing else.
+//! Tests of the files of a fake host's session, which are limited to its working directory.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

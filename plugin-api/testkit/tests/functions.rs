@@ -1,5 +1,5 @@
-//! A tool that is a function is what the struct of the longer form is: for a model, for a host, for
-//! a test.
+//! Tests that a tool written as a function equals the longer struct form, for a model, a host and a
+//! test.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -39,7 +39,7 @@ fn seen(moon: &Moon, side: Side, days: u32, note: Option<String>) -> Output {
     Output::json(json!({ "side": side, "days": days, "note": note, "times": times }))
 }
 
-/// Both forms of one tool, in modules of their own, as they have one name.
+/// Both forms of one tool, in separate modules because they share a name.
 mod by_struct {
     use super::*;
 
@@ -146,7 +146,7 @@ fn places() -> Value {
     })
 }
 
-/// A name, or degrees: what no schema is derived of.
+/// A name or degrees: a type without a derived schema.
 #[derive(serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", untagged)]
 enum Place {

@@ -1,9 +1,9 @@
-//! A plugin that keeps resources, from its source: what it asks of the host, and what it answers.
+//! Tests of a plugin with resources, from its source: its requests to the host, and its answers.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/keeps/src/lib.rs"]
 mod keeps;
-// Where its tools look for the plugin.
+// The tools expect the plugin here.
 use keeps::__jaato;
 
 use jaato_plugin_testkit::{FakeHost, FakeInstance, Reply};

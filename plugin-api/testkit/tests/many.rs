@@ -1,4 +1,4 @@
-//! A plugin of a hundred tools, from its source: it conforms, and streams.
+//! Tests of a plugin with a hundred tools, from its source: it conforms, and streams.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/many/src/lib.rs"]

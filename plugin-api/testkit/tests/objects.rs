@@ -1,5 +1,5 @@
-//! The object environment on a fake host: what tools put there is there for the next one, and for
-//! the test.
+//! Tests of the object environment on a fake host: later tools and the test see the objects that
+//! tools add.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::object_environment::{
@@ -8,7 +8,7 @@ use jaato_plugin_sdk::object_environment::{
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_testkit::{FakeHost, HiddenValue};
 
-/// A result type of the plugin's own.
+/// A result type of the plugin.
 struct Found {
     animal: String,
 }

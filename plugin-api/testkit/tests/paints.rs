@@ -1,4 +1,4 @@
-//! A provider of thoughts and images, from its source.
+//! Tests of a provider of thoughts and images, from its source.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/paints/src/lib.rs"]

@@ -1,5 +1,5 @@
-//! A gc with a state, from its source: it conforms, and recalls what earlier instances have
-//! dropped.
+//! Tests of a gc with a state, from its source: it conforms, and remembers what earlier instances
+//! have dropped.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/recalls/src/lib.rs"]

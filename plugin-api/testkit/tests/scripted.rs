@@ -1,5 +1,4 @@
-//! The scripted provider of the fixtures, from its source: it conforms, and plays what stands in
-//! its script.
+//! Tests of the scripted provider, from its source: it conforms, and plays its script.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/provider-scripted/src/lib.rs"]
@@ -20,7 +19,7 @@ jaato_plugin_testkit::conformance!(crate::scripted: provider; |suite| {
     suite.with_host(|host| host.with_config(json!({ "script": HELLO })))
 });
 
-/// A host whose provider plays this script, which is read when the first request comes.
+/// Creates a host whose provider plays this script. It reads the script at the first request.
 fn play(script: &Value) -> (FakeHost, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script.json");

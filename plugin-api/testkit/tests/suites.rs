@@ -1,4 +1,4 @@
-//! A plugin of every kind that does as it should passes all checks.
+//! Tests that a correct plugin of every kind passes all checks.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -8,7 +8,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 use parking_lot::Mutex;
 
-/// Notes that tools keep.
+/// The notes of the tools.
 struct Shelf(Mutex<Vec<String>>);
 
 impl State for Shelf {

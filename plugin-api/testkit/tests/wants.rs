@@ -1,4 +1,5 @@
-//! What is a plugin's own and what a person grants, from its source, as its author would test it.
+//! Tests of a plugin's own services and of its grants, from its source, as its author would write
+//! them.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/wants/src/lib.rs"]
@@ -7,7 +8,7 @@ mod wants;
 use jaato_plugin_testkit::{Clock, FakeHost};
 use jaato_types::{ErrorKind, Output, Result};
 use serde_json::{Value, json};
-// `tool!` looks for it at the root, which a plugin's crate has and this test does not.
+// `tool!` expects it at the crate root, where a plugin has it and this test does not.
 use wants::__jaato;
 
 jaato_plugin_testkit::conformance!(crate::wants: tool);
@@ -42,7 +43,7 @@ fn a_grant_is_denied_given_and_taken_back() {
     set().unwrap();
     host.deny("secret");
     assert_eq!(set().unwrap_err().kind, ErrorKind::PermissionDenied);
-    // What is not listed is refused without a word of the test's.
+    // A service that the plugin does not list is refused, whatever the test grants.
     let unlisted = ask(&host, "session.history", &json!({}), "").unwrap_err();
     assert!(unlisted.message.contains("does not list it among `services`"), "{unlisted}");
 }

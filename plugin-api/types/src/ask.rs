@@ -1,4 +1,4 @@
-//! The service `ask`: a form for the person.
+//! The service `ask`: shows the user a form.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 crate::operations::service_operations! { $ ask_operations, Some("ask"), answered;
-    /// Shows the user a form and waits for the answer. If no one can be asked, the answer says so
-    /// at once.
+    /// Shows the user a form and waits for the answer. If no user can be asked, the answer says so
+    /// immediately.
     ask ASK "ask": Form => FormAnswer;
 }
 
-/// Most fields of a form.
+/// The maximum number of fields in a form.
 pub const FORM_FIELDS_MAX: usize = 20;
-/// Most options of one field.
+/// The maximum number of options of one field.
 pub const FORM_OPTIONS_MAX: usize = 100;
-/// Longest title, text, label or description, in bytes of UTF-8.
+/// The maximum length of a title, text, label or description, in bytes of UTF-8.
 pub const FORM_TEXT_BYTES_MAX: usize = 4 * 1024;
-/// Longest answer to one field, in bytes of UTF-8.
+/// The maximum length of the answer to one field, in bytes of UTF-8.
 pub const FORM_ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Forms of a session that wait for the one that the person has in front of them.
+/// The maximum number of a session's forms that wait while the user answers another one.
 pub const FORMS_WAITING_MAX: usize = 8;
 
-/// What a person is asked. The host says which plugin asks.
+/// A form for the user. The host shows which plugin asks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Form {
-    /// What it is about, in one line.
+    /// The title, in one line.
     pub title: String,
-    /// The fields, in order; at least one.
+    /// The fields, in order. There must be at least one.
     pub fields: Vec<FormField>,
 }
 
@@ -36,68 +36,68 @@ pub struct Form {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FormField {
-    /// Its key in the answer; unique within the form, not empty.
+    /// The key of the field in the answer: not empty, and unique within the form.
     pub name: String,
-    /// What is asked.
+    /// The question.
     pub text: String,
-    /// What the person gives.
+    /// The kind of answer.
     pub kind: FieldKind,
-    /// What may be chosen, for `choice` and `several`.
+    /// The options to choose from, for `choice` and `several`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<FieldOption>,
-    /// What counts where the person gives nothing: a text, or a list of values for `several`. Never
-    /// for a secret.
+    /// The value to use if the user enters nothing: a text, or a list of values for `several`. Not
+    /// allowed for a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Whether it may be left empty where there is no default.
+    /// Whether the user may leave the field empty if it has no default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_optional: bool,
 }
 
-/// What a person gives.
+/// The kind of answer that a field expects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {
-    /// A text.
+    /// Free text.
     #[default]
     Text,
     /// One of the options; the answer is its value.
     Choice,
     /// Any number of the options; the answer is a list of their values.
     Several,
-    /// A text that is not shown while it is typed and stands in no event.
+    /// Text that is hidden while the user types it, and that no event contains.
     Secret,
-    /// One that this side does not know: refused, as something else would be asked.
+    /// A kind from a newer version. The host refuses the form, because it would ask something else.
     #[serde(other)]
     Unknown,
 }
 
-/// Something that may be chosen.
+/// An option to choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FieldOption {
-    /// What the answer holds; unique within the field.
+    /// The value in the answer, unique within the field.
     pub value: String,
-    /// What the person reads; the value where this is empty.
+    /// The label that the user reads. If it is empty, the user sees the value.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// What it means, in one line.
+    /// An explanation in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
 
-/// What came of a form.
+/// The result of a form.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct FormAnswer {
-    /// How it ended.
+    /// How the form ended.
     pub outcome: FormOutcome,
-    /// What the person gave, by the fields' names; empty unless it was answered. An optional field
-    /// that was left empty is not there.
+    /// The user's answers, by field name. Empty unless the outcome is [`FormOutcome::Answered`].
+    /// Optional fields that the user left empty are absent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Value>,
-    /// Why nobody could be asked.
+    /// Why no user could be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -106,32 +106,32 @@ pub struct FormAnswer {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FormOutcome {
-    /// The person answered.
+    /// The user answered.
     Answered,
-    /// The person would not.
+    /// The user declined to answer.
     Declined,
-    /// It was taken back: the call that asked was cancelled.
+    /// The form was withdrawn because the call that showed it was cancelled.
     Cancelled,
-    /// There was nobody to ask.
+    /// No user could be asked.
     Nobody,
-    /// In a way that this side does not know: not answered.
+    /// An outcome from a newer version. Treat it as not answered.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
 impl FormAnswer {
-    /// Makes the answer of a person.
+    /// Creates the answer of a user.
     pub fn answered(values: BTreeMap<String, Value>) -> Self {
         Self { outcome: FormOutcome::Answered, values, reason: None }
     }
 
-    /// Makes the answer where the person would not.
+    /// Creates the answer for a user who declined.
     pub fn declined() -> Self {
         Self { outcome: FormOutcome::Declined, ..Self::default() }
     }
 
-    /// Makes the answer where nobody can be asked, and why.
+    /// Creates the answer for a form that no user could see, with the reason.
     pub fn nobody(reason: impl Into<String>) -> Self {
         Self { outcome: FormOutcome::Nobody, reason: Some(reason.into()), ..Self::default() }
     }

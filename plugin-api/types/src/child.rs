@@ -1,4 +1,4 @@
-//! The services `session.open` and what follows it: sessions that a plugin opens beside its own.
+//! The services `session.*`: child sessions that a plugin opens next to its own session.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,60 +7,62 @@ use crate::{Error, Outcome, ToolName, Usage};
 crate::operations::service_operations! { $ child_operations, Some("session.open"), answered;
     /// Opens a child session.
     open SESSION_OPEN "session.open": ChildOpen => ChildOpened;
-    /// Sends a text to a child session. It begins a turn, or joins the turn that runs.
+    /// Sends a message to a child session. It starts a turn, or joins the running one.
     send SESSION_SEND "session.send": ChildSend => ChildDone;
-    /// Waits until no turn of a child session runs.
+    /// Waits until a child session has no running turn.
     wait SESSION_WAIT "session.wait": ChildWait => ChildState;
     /// Follows the events of a child session. Each frame is an `Envelope`.
     events SESSION_EVENTS "session.events": ChildRef => StreamAnswer + stream;
-    /// Ends the running turn of a child session.
+    /// Cancels the running turn of a child session.
     cancel SESSION_CANCEL "session.cancel": ChildRef => ChildDone;
-    /// Closes a child session. All children end with the call or the instance that opened them.
+    /// Closes a child session. A child also closes when the call or the instance that opened it
+    /// ends.
     close SESSION_CLOSE "session.close": ChildRef => ChildDone;
 }
 
-/// How deep sessions may open sessions.
+/// The maximum nesting depth of child sessions.
 pub const CHILD_DEPTH_MAX: u32 = 2;
-/// Children below one session that is nobody's child, at a time.
+/// The maximum number of simultaneous children below one top-level session.
 pub const CHILDREN_MAX: usize = 16;
-/// Longest wait of one `session.wait`, in milliseconds: ask again for more.
+/// The maximum duration of one `session.wait`, in milliseconds. Call it again to wait longer.
 pub const CHILD_WAIT_MS_MAX: u64 = 600_000;
-/// Events of a child that wait for who follows it; older ones are left out.
+/// The maximum number of a child's events that wait for their reader. Older ones are dropped.
 pub const CHILD_EVENTS_MAX: usize = 1_024;
 
-/// What a child session is like. It shares its opener's rules, ledger, execution environment and
-/// caps; its questions go to the same person.
+/// The properties of a child session. It shares the rules, ledger, execution environment and limits
+/// of the session that opens it, and its questions go to the same user.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChildOpen {
-    /// What people see it called: `researcher`. 1 to 64 of a-z, A-Z, 0-9, `-`, `_`.
+    /// The name that the user sees: `researcher`. 1 to 64 of a-z, A-Z, 0-9, `-`, `_`.
     pub name: String,
-    /// The model, by any name that a person may give; the opener's where this is absent.
+    /// The model, by any name that a user may give. If absent, the opener's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The tools that it has, all of them offered from the start; those of its opener where this is
-    /// absent, none where it is empty.
+    /// The child's tools, all of them offered from the start. If absent, the opener's tools; if
+    /// empty, no tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolName>>,
-    /// What stands in its system text besides what every session has.
+    /// Instructions added to the system prompt that every session has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Requests that one of its turns may make; the configured limit where this is absent or more.
+    /// The maximum number of requests in one of its turns, at most the configured limit. If absent,
+    /// the configured limit applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_max: Option<u32>,
-    /// What it has of the objects that tools have put in front of its opener.
+    /// How the child gets the objects of its opener's tools.
     pub objects: ObjectsLent,
 }
 
-/// What a child has of its opener's objects.
+/// How a child gets its opener's objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectsLent {
-    /// The same ones: what either adds, both have.
+    /// Both sessions share the objects: each sees what the other adds.
     Share,
-    /// A copy.
+    /// The child gets a copy.
     Copy,
-    /// None; so is a word that this side does not know.
+    /// The child gets no objects. Unknown words from a newer version mean this as well.
     #[default]
     #[serde(other)]
     None,
@@ -71,9 +73,9 @@ pub enum ObjectsLent {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ChildOpened {
-    /// Its number, by which its opener names it.
+    /// The number by which the opener refers to the child.
     pub session: u64,
-    /// Its id in events and in the ledger.
+    /// The session id in events and in the ledger.
     pub session_id: String,
     /// `provider/model`.
     pub model: String,
@@ -87,13 +89,13 @@ pub struct ChildRef {
     pub session: u64,
 }
 
-/// Something to say to a child.
+/// A message to a child.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChildSend {
     /// The child's number.
     pub session: u64,
-    /// What to say; not blank.
+    /// The text, which must not be blank.
     pub text: String,
 }
 
@@ -103,27 +105,27 @@ pub struct ChildSend {
 pub struct ChildWait {
     /// The child's number.
     pub session: u64,
-    /// How long at most, in milliseconds; the longest where this is 0.
+    /// The maximum duration, in milliseconds. 0 means [`CHILD_WAIT_MS_MAX`].
     #[serde(skip_serializing_if = "is_zero")]
     pub wait_ms: u64,
 }
 
-/// It is done.
+/// The answer of a service that returns nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ChildDone {}
 
-/// How a child stands.
+/// The state of a child.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ChildState {
-    /// Whether a turn runs, or waits to.
+    /// Whether a turn is running or waiting to run.
     pub is_running: bool,
-    /// Turns that have ended.
+    /// The number of finished turns.
     pub turns: u64,
-    /// How the last one ended; none before the first.
+    /// How the last turn ended. `None` before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<ChildTurn>,
 }
@@ -132,18 +134,18 @@ pub struct ChildState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChildTurn {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The final answer's text.
+    /// The text of the final answer.
     #[serde(default)]
     pub text: String,
-    /// What its last request used.
+    /// The token usage of its last request.
     #[serde(default)]
     pub usage: Usage,
-    /// Requests that it made.
+    /// The number of requests that it made.
     #[serde(default)]
     pub steps: u32,
-    /// What went wrong, where it did.
+    /// The error, if the turn failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
 }
@@ -151,7 +153,7 @@ pub struct ChildTurn {
 crate::operations::made_by_host!(ChildOpened(session: u64, session_id: impl Into<String>, model: impl Into<String>));
 
 impl ChildTurn {
-    /// Makes it; the host does.
+    /// Creates the outcome of a turn. Only the host needs this.
     pub fn new(outcome: Outcome, text: impl Into<String>) -> Self {
         let (text, usage) = (text.into(), Usage::default());
         Self { outcome, text, usage, steps: 0, error: None }

@@ -1,4 +1,4 @@
-//! What a provider is asked and what it answers.
+//! Requests to a provider, and its answers.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use crate::file_change::FileChange;
 use crate::work_plan::WorkPlan;
 use crate::{Message, Part, Price, ToolCall, ToolName, ToolSpec};
 
-/// One request to a model. Providers are stateless: it holds everything. The host makes it; a test
-/// begins with [`Request::new`].
+/// One request to a model. It is complete, because providers are stateless. The host creates it; a
+/// test begins with [`Request::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Request {
-    /// Version of this shape.
+    /// Version of this format.
     pub v: u32,
     /// The model, without its provider: `qwen2.5-coder-1.5b`.
     pub model: String,
-    /// The system text.
+    /// The system prompt.
     #[serde(default)]
     pub system: String,
     /// The tools, in a fixed order.
     #[serde(default)]
     pub tools: Vec<ToolSpec>,
-    /// The history; its last message is the user's or a tool's, or the model's where an answer that
-    /// ended as [`FinishReason::Paused`] is to go on.
+    /// The history. The last message is from the user or a tool, or from the model if the request
+    /// continues an answer that ended as [`FinishReason::Paused`].
     pub messages: Vec<Message>,
-    /// Settings that most requests leave alone.
+    /// Settings that most requests leave at their defaults.
     #[serde(default)]
     pub options: RequestOptions,
 }
@@ -36,7 +36,7 @@ impl Request {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 
-    /// Makes a request without system text, tools and options.
+    /// Creates a request without a system prompt, tools and options.
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
         Self {
             v: Self::VERSION,
@@ -49,149 +49,149 @@ impl Request {
     }
 }
 
-/// Settings of a request; what is absent is the provider's choice. A provider is asked only for
-/// what it lists in [`ProviderSpec::options`](crate::ProviderSpec::options), by the names of these
-/// fields.
+/// Settings of a request. The provider chooses the values that are absent. The host sends only
+/// options that the provider lists in [`ProviderSpec::options`](crate::ProviderSpec::options), by
+/// the names of these fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RequestOptions {
-    /// Most tokens that the model may produce.
+    /// The maximum number of tokens in the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Sampling temperature; 0 is greedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// `false` asks for the whole answer at once, for servers that stream badly.
+    /// `false` requests the whole answer at once, for servers that stream badly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
     /// How much the model thinks before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Whether the model calls a tool.
+    /// Whether the model must call a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// JSON Schema of the answer: its text is one JSON value that matches.
+    /// JSON Schema of the answer. The answer's text is then one JSON value that matches it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Texts before which the answer stops; they are no part of it.
+    /// Stop sequences. The answer ends before the first of them and does not contain it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Makes sampling repeatable where the server can.
+    /// Makes sampling repeatable, if the server supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// The same for all requests of a session: a server that caches prompts finds its cache by it.
+    /// A key that all requests of a session share. Servers that cache prompts use it to find their
+    /// cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_key: Option<String>,
-    /// The vendor's word for how soon and how dear a request is answered: `flex`, `priority`.
+    /// The vendor's word for the speed and price of a request: `flex`, `priority`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
-    /// What is laid over the body of the request, key by key, in the vendor's own words: for what
-    /// no other option says.
+    /// Keys that override those of the request body, in the vendor's own terms. Use it for settings
+    /// that have no option here.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
-    /// Headers that the request has besides the plugin's.
+    /// Headers that the request has in addition to the plugin's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_headers: BTreeMap<String, String>,
 }
 
-/// The name, in [`ProviderSpec::options`](crate::ProviderSpec::options), by which a provider says
-/// that it takes [`Part::ToolsChanged`]: the request's list of tools then stays as it was first
-/// sent.
+/// The name in [`ProviderSpec::options`](crate::ProviderSpec::options) of a provider that supports
+/// [`Part::ToolsChanged`]. The host then leaves the request's list of tools as it first sent it.
 pub const TOOLS_CHANGED: &str = "tools_changed";
 
 /// How much a model thinks before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Not at all, where the model can be told so.
+    /// No thinking, if the model can turn it off.
     None,
-    /// As little as it can.
+    /// As little as possible.
     Minimal,
     /// Little.
     Low,
     /// As much as most tasks need.
     Medium,
-    /// Much.
+    /// More than most tasks need.
     High,
-    /// As much as it can.
+    /// As much as possible.
     Max,
-    /// An amount that this side does not know: to be taken for the provider's own choice.
+    /// An amount from a newer version. Treat it as the provider's default.
     #[serde(other)]
     Unknown,
 }
 
-/// Whether a model calls a tool.
+/// Whether a model must call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// It must.
+    /// The model must call a tool.
     Required,
-    /// It must not, though tools are listed.
+    /// The model must not call a tool, although the request lists some.
     None,
-    /// Something that this side does not know: to be taken for `auto`.
+    /// A choice from a newer version. Treat it as `auto`.
     #[serde(other)]
     Unknown,
 }
 
-/// What a provider or a tool emits while it works, in order. There will be more: a `match` over
-/// deltas ends with `_`.
+/// A piece that a provider or a tool emits while it works, in order. New variants will be added, so
+/// end each `match` over deltas with `_`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "delta", rename_all = "snake_case")]
 pub enum Delta {
-    /// More of the answer's text.
+    /// A piece of the answer's text.
     #[non_exhaustive]
     Text {
         /// The piece.
         text: String,
     },
-    /// More of the model's reasoning.
+    /// A piece of the model's reasoning.
     #[non_exhaustive]
     Thought {
         /// The piece.
         text: String,
     },
-    /// A tool call is complete.
+    /// A complete tool call.
     ToolCall(ToolCall),
-    /// A running tool shows a person something; not part of its result.
+    /// Output that a running tool shows the user. It is not part of the tool result.
     #[non_exhaustive]
     Output {
         /// The piece.
         text: String,
     },
-    /// What is going on while nothing else is to be seen ("loading the model"); not part of the
-    /// answer.
+    /// A status line for a step that shows nothing else, such as "loading the model". It is not
+    /// part of the answer.
     #[non_exhaustive]
     Notice {
-        /// The text, one line.
+        /// The text, in one line.
         text: String,
     },
-    /// How far a long step has come; not part of the answer.
+    /// The progress of a long step. It is not part of the answer.
     #[non_exhaustive]
     Progress {
-        /// What is going on.
+        /// A label for the step.
         label: String,
-        /// How much of it is done.
+        /// The amount done.
         done: u64,
-        /// How much there is, in the same unit; 0 where that is not known.
+        /// The total, in the same unit. 0 if it is unknown.
         total: u64,
     },
-    /// A running tool has changed a file; not part of its result.
+    /// A running tool changed a file. This is not part of its result.
     FileChanged(FileChange),
-    /// A running tool has changed what the model works through; not part of its result.
+    /// A running tool changed the model's work plan. This is not part of its result.
     PlanChanged(WorkPlan),
-    /// The server shows that it is there and says nothing: a comment, an empty piece. A session
-    /// waits longer for a server that does this than for a silent one, and not for ever.
+    /// A sign of life without content, such as a comment or an empty piece. A session waits longer
+    /// for a server that sends these than for a silent one, but not forever.
     Alive,
-    /// Something that this side does not know; it is passed over.
+    /// A delta from a newer version. It is skipped.
     #[serde(other)]
     Unknown,
 }
 
-/// What a provider answers in the end: the whole, so that nothing hangs on the deltas having
-/// arrived.
+/// The complete answer of a provider. It repeats the content of the deltas, so that it is complete
+/// even if some of them got lost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
     /// Version of this shape.
@@ -200,14 +200,14 @@ pub struct Completion {
     pub parts: Vec<Part>,
     /// Why it stopped.
     pub finish_reason: FinishReason,
-    /// The server's own word for why it stopped, where `finish_reason` is `unknown`.
+    /// The server's own word for why the model stopped, if `finish_reason` is `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_word: Option<String>,
-    /// What it cost.
+    /// The token usage.
     #[serde(default)]
     pub usage: Usage,
-    /// How long the next request should wait, in milliseconds, because the server says that it has
-    /// no room for it before.
+    /// How long the next request should wait, in milliseconds, because the server reports that it
+    /// has no capacity before then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_after_ms: Option<u64>,
 }
@@ -216,7 +216,7 @@ impl Completion {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 
-    /// Makes a completion that stopped for a reason that has a name here.
+    /// Creates a completion with a known finish reason.
     pub fn new(parts: Vec<Part>, finish_reason: FinishReason, usage: Usage) -> Self {
         Self { v: Self::VERSION, parts, finish_reason, usage, ..Self::default() }
     }
@@ -226,51 +226,52 @@ impl Completion {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It said all it had to say.
+    /// The model finished its answer.
     Stop,
-    /// It reached the most tokens allowed.
+    /// The answer reached the maximum number of tokens.
     MaxTokens,
-    /// It waits for tool results.
+    /// The model waits for tool results.
     ToolUse,
-    /// A filter of the provider stopped it.
+    /// A content filter of the provider stopped the answer.
     Safety,
-    /// The provider failed after it had begun.
+    /// The provider failed after the answer had begun.
     Error,
     /// It was cancelled.
     Cancelled,
-    /// The server broke off a long answer: the same request with the answer so far as its last
-    /// message goes on with it.
+    /// The server interrupted a long answer. Send the same request again, with the answer so far as
+    /// its last message, to continue it.
     Paused,
-    /// The context window was full before the answer was whole.
+    /// The context window was full before the answer was complete.
     ContextExceeded,
     /// The model declined to answer.
     Refused,
-    /// The provider did not say, or said what this side does not know.
+    /// The provider gave no reason, or one that this version does not know.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// Tokens of one completion. What the server does not tell stays 0 or absent.
+/// The tokens of one completion. Values that the server does not report stay 0 or absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens of the request: all of them, those that a cache gave or took included.
+    /// All tokens of the request, including those read from or written to a cache.
     pub prompt_tokens: u64,
-    /// Tokens of the answer, its reasoning included.
+    /// Tokens of the answer, including its reasoning.
     pub output_tokens: u64,
-    /// Tokens of the request that a cache gave.
+    /// Tokens of the request that were read from a cache.
     pub cached_tokens: u64,
     /// Tokens of the request that were written to a cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
-    /// Tokens of the answer that went into reasoning.
+    /// Tokens of the answer that were reasoning.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
-    /// What the server says that the request cost, in millionths of a US dollar.
+    /// The cost of the request, in millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<u64>,
-    /// Whether the server did not say that, and the host worked it out from the model's price.
+    /// Whether the host calculated the cost from the model's price because the server did not
+    /// report it.
     #[serde(skip_serializing_if = "is_false")]
     pub cost_is_estimate: bool,
 }
@@ -284,7 +285,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Usage {
-    /// Returns the sum of prompt and output.
+    /// Returns the sum of prompt and output tokens.
     pub fn total_tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.output_tokens)
     }
@@ -298,66 +299,66 @@ pub struct ModelInfo {
     /// One line about it.
     #[serde(default)]
     pub title: String,
-    /// Its context window in tokens, where known.
+    /// The context window in tokens, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_limit: Option<u64>,
-    /// The asset that holds its weights, where it runs on this machine.
+    /// The asset that holds the weights, if the model runs on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asset: Option<String>,
-    /// Media types of what it can look at, beside text: `image/png`, or `image/*` for all of a
-    /// kind. What is not listed the host tells it in words. Absent where nobody knows: then what
-    /// the provider says for all its models counts.
+    /// The media types, other than text, that the model accepts: `image/png`, or `image/*` for all
+    /// images. The host describes other media to the model in text. If absent, the list in
+    /// [`ProviderSpec::accepts`](crate::ProviderSpec::accepts) applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepts: Option<Vec<String>>,
-    /// What it costs, where the provider knows. A model on one's own machine costs nothing, which
-    /// is [`Price::nothing`].
+    /// The price, if the provider knows it. A model on the user's own machine costs nothing: use
+    /// [`Price::nothing`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// Tokens that the tools which are always offered may cost it, with their instructions, where
-    /// that is less than a host allows a model of which this is not known. What does not fit is
-    /// found when it is needed.
+    /// The maximum number of tokens for core tools and their instructions, if the model should get
+    /// fewer than the host's default. The model can discover the tools that do not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_tokens_max: Option<u64>,
-    /// The tools that it is offered from the start, if the user names none and one of them is
-    /// there: for a model that does better with few. Others are found when they are needed.
+    /// The tools to offer from the start, for a model that works better with few. The list applies
+    /// only if the user names no tools and at least one of these exists. The model can discover the
+    /// others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub core_tools: Vec<ToolName>,
 }
 
 impl ModelInfo {
-    /// Makes a model of that name of which nothing else is known.
+    /// Creates a model with this name and no other properties.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
 impl Delta {
-    /// Makes a piece of the answer's text.
+    /// Creates a piece of the answer's text.
     pub fn text(piece: impl Into<String>) -> Self {
         Self::Text { text: piece.into() }
     }
 
-    /// Makes a piece of the model's reasoning.
+    /// Creates a piece of the model's reasoning.
     pub fn thought(piece: impl Into<String>) -> Self {
         Self::Thought { text: piece.into() }
     }
 
-    /// Makes a piece of a running tool's output.
+    /// Creates a piece of a running tool's output.
     pub fn output(piece: impl Into<String>) -> Self {
         Self::Output { text: piece.into() }
     }
 
-    /// Makes a line about what is going on.
+    /// Creates a status line.
     pub fn notice(text: impl Into<String>) -> Self {
         Self::Notice { text: text.into() }
     }
 
-    /// Makes a report of how far a long step has come. A total of 0 is one that is not known.
+    /// Creates a progress report. A total of 0 means that the total is unknown.
     pub fn progress(label: impl Into<String>, done: u64, total: u64) -> Self {
         Self::Progress { label: label.into(), done, total }
     }
 
-    /// Makes a report of how much of a long step is done, where nobody knows how much there is.
+    /// Creates a progress report for a step whose total is unknown.
     pub fn progress_so_far(label: impl Into<String>, done: u64) -> Self {
         Self::progress(label, done, 0)
     }

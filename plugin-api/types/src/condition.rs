@@ -1,7 +1,7 @@
-//! Conditions of tools: when a tool is offered to the model, and when it runs by itself.
+//! Conditions of tools: when the model is offered a tool, and when a tool runs automatically.
 //!
-//! Most are told by the session's objects alone, and open no plugin. Where a plugin itself is to be
-//! asked, the host does so by the operation [`CONDITION`] of its instance.
+//! The host evaluates most conditions from the session's objects, without opening the plugin. For
+//! [`Condition::Asked`], it asks the plugin's instance with the operation [`CONDITION`].
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ use serde_json::Value;
 use crate::ToolName;
 use crate::execution::EnvironmentPart;
 
-/// The operation by which a plugin is asked whether a condition of one of its tools holds:
-/// [`ConditionRequest`], [`ConditionAnswer`].
+/// The operation that asks a plugin whether a condition of one of its tools holds. Takes a
+/// [`ConditionRequest`], returns a [`ConditionAnswer`].
 pub const CONDITION: &str = "condition";
 
-/// What must be so.
+/// A condition on the state of the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "when", rename_all = "snake_case")]
 pub enum Condition {
-    /// The session has objects, of whatever tool.
+    /// The session has objects, from any tool.
     ObjectsPresent,
     /// The session has no objects.
     NoObjects,
@@ -35,42 +35,43 @@ pub enum Condition {
         /// The tool.
         tool: ToolName,
     },
-    /// The session's execution environment has something.
+    /// The session's execution environment has a certain part.
     #[non_exhaustive]
     EnvironmentHas {
-        /// What.
+        /// The part.
         part: EnvironmentPart,
     },
-    /// The session's model can look at something beside text.
+    /// The session's model accepts a certain kind of media.
     #[non_exhaustive]
     ModelSees {
-        /// What.
+        /// The kind.
         what: SeenKind,
     },
-    /// The plugin says whether, each time that it matters.
+    /// The host asks the plugin each time that the condition matters.
     #[default]
     Asked,
-    /// A condition that this side does not know. It never holds: the tool is not offered, and does
-    /// not run by itself.
+    /// A condition from a newer version. It never holds, so the tool is neither offered nor run
+    /// automatically.
     #[serde(other)]
     Unknown,
 }
 
-/// What a model may look at beside text.
+/// A kind of media, other than text, that a model may accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SeenKind {
-    /// Images of some kind.
+    /// Images in any format.
     Images,
     /// PDF documents.
     Pdf,
-    /// Something that this side does not know. No model looks at it.
+    /// A kind from a newer version. No model accepts it.
     #[serde(other)]
     Unknown,
 }
 
 impl SeenKind {
-    /// Tells whether a media type that a model takes is of this kind: `image/png`, or `image/*`.
+    /// Returns true if this kind includes a media type that a model accepts, such as `image/png` or
+    /// `image/*`.
     pub fn has(self, media_type: &str) -> bool {
         match self {
             Self::Images => media_type.starts_with("image/"),
@@ -85,28 +86,28 @@ impl fmt::Display for SeenKind {
         f.write_str(match self {
             Self::Images => "images",
             Self::Pdf => "PDF documents",
-            Self::Unknown => "something that this version of jaato does not know",
+            Self::Unknown => "something unknown to this version of jaato",
         })
     }
 }
 
 impl Condition {
-    /// A tool has objects.
+    /// Returns the condition that a tool has objects.
     pub fn objects_of(tool: impl Into<ToolName>) -> Self {
         Self::ObjectsOf { tool: tool.into() }
     }
 
-    /// A tool has no objects.
+    /// Returns the condition that a tool has no objects.
     pub fn no_objects_of(tool: impl Into<ToolName>) -> Self {
         Self::NoObjectsOf { tool: tool.into() }
     }
 
-    /// The session's execution environment has something.
+    /// Returns the condition that the session's execution environment has a certain part.
     pub fn environment_has(part: EnvironmentPart) -> Self {
         Self::EnvironmentHas { part }
     }
 
-    /// The session's model can look at something beside text.
+    /// Returns the condition that the session's model accepts a certain kind of media.
     pub fn model_sees(what: SeenKind) -> Self {
         Self::ModelSees { what }
     }
@@ -122,95 +123,95 @@ impl fmt::Display for Condition {
             Self::EnvironmentHas { part, .. } => {
                 write!(f, "the session's execution environment has {part}")
             }
-            Self::ModelSees { what, .. } => write!(f, "the session's model looks at {what}"),
+            Self::ModelSees { what, .. } => write!(f, "the session's model accepts {what}"),
             Self::Asked => f.write_str("its plugin says so"),
             Self::Unknown => {
-                f.write_str("something holds that this version of jaato does not know")
+                f.write_str("a condition holds that this version of jaato does not know")
             }
         }
     }
 }
 
-/// When a tool is offered to the model.
+/// When the model is offered a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// What must be so.
+    /// The condition that must hold.
     #[serde(flatten)]
     pub condition: Condition,
-    /// Written for a model that wants the tool before: when it will be there, and what to do for
-    /// it.
+    /// A message to a model that wants the tool while it is unavailable. It says when the tool
+    /// becomes available and what the model can do to get it.
     pub reason: String,
 }
 
 impl Offer {
-    /// Makes an offer.
+    /// Creates an offer.
     pub fn new(condition: Condition, reason: impl Into<String>) -> Self {
         Self { condition, reason: reason.into() }
     }
 }
 
-/// What a condition decides.
+/// The decision that depends on a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deciding {
-    /// Whether the tool is offered.
+    /// Whether the tool is available.
     Available,
-    /// Whether it runs by itself.
+    /// Whether the tool runs automatically.
     Run,
-    /// What this side does not know: to be answered that it does not hold.
+    /// A decision from a newer version. Answer that the condition does not hold.
     #[serde(other)]
     Unknown,
 }
 
-/// Asks a plugin whether a condition of one of its tools holds.
+/// A request to a plugin: does the condition of one of its tools hold?
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConditionRequest {
     /// The tool.
     pub tool: ToolName,
-    /// What it decides.
+    /// The decision that depends on the condition.
     pub deciding: Deciding,
 }
 
 impl ConditionRequest {
-    /// Makes a request; the host does, and tests.
+    /// Creates a request. Only the host and tests need this.
     pub fn new(tool: impl Into<ToolName>, deciding: Deciding) -> Self {
         Self { tool: tool.into(), deciding }
     }
 }
 
-/// A plugin's answer.
+/// A plugin's answer to a [`ConditionRequest`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConditionAnswer {
-    /// Whether it holds.
+    /// Whether the condition holds.
     pub holds: bool,
-    /// Why, in place of the reason that the spec gives; for a tool that is not offered.
+    /// The reason why the tool is unavailable. It replaces the reason from the tool spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// With which arguments the tool runs by itself; with none where they are absent.
+    /// The arguments with which the tool runs automatically. If absent, it runs without arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
 }
 
 impl ConditionAnswer {
-    /// The condition holds.
+    /// Returns the answer that the condition holds.
     pub fn yes() -> Self {
         Self { holds: true, ..Self::default() }
     }
 
-    /// It does not.
+    /// Returns the answer that the condition does not hold.
     pub fn no() -> Self {
         Self::default()
     }
 
-    /// Says why.
+    /// Sets the reason.
     #[must_use]
     pub fn because(self, reason: impl Into<String>) -> Self {
         Self { reason: Some(reason.into()), ..self }
     }
 
-    /// Says with which arguments the tool is to run by itself: a JSON object.
+    /// Sets the arguments with which the tool runs automatically: a JSON object.
     #[must_use]
     pub fn with_arguments(self, arguments: Value) -> Self {
         Self { arguments: Some(arguments), ..self }

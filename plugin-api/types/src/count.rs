@@ -1,51 +1,51 @@
-//! The service `count` and the operation `count_tokens`: how many tokens a text or a request has
+//! The service `count` and the operation `count_tokens`: the number of tokens of a text or request
 //! for a model.
 //!
-//! A plugin asks the host; the host asks the model's provider, and where that does not count, it
-//! estimates: four bytes are a token.
+//! A plugin asks the host, and the host asks the model's provider. If the provider cannot count,
+//! the host estimates one token per four bytes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Message, Request, ToolSpec};
 
 crate::operations::service_operations! { $ count_operations, None, answered;
-    /// Counts the tokens of a text or of a whole request, for the session's model or another. The
-    /// error is `configuration` for a model that no provider offers, and `limit_reached` if too
-    /// many counts wait.
+    /// Counts the tokens of a text or of a request, for the session's model or another one. Fails
+    /// with `configuration` if no provider offers the model, and with `limit_reached` if too many
+    /// counts are waiting.
     [reads] count COUNT "count": (Option<Count>) => Counted, sdk [(&Count)];
 }
 
-/// Asks a provider to count the tokens of a [`Request`]: [`TokenCount`]. Answered by
-/// `unknown_operation` where the provider cannot, and by `unavailable` where it cannot yet.
+/// Asks a provider to count the tokens of a [`Request`]. Returns a [`TokenCount`],
+/// `unknown_operation` if the provider cannot count, or `unavailable` if it cannot count yet.
 pub const COUNT_TOKENS: &str = "count_tokens";
 
-/// Counts that are asked of providers at once; further ones wait.
+/// The maximum number of simultaneous counts by providers. Further ones wait.
 pub const COUNTS_AT_ONCE: usize = 4;
-/// Counts that may wait. One more is refused.
+/// The maximum number of waiting counts. Further ones are refused.
 pub const COUNTS_WAITING_MAX: usize = 64;
-/// Longest wait for a provider's count, in milliseconds; then it is estimated.
+/// The maximum wait for a provider's count, in milliseconds. After that, the host estimates.
 pub const COUNT_WAIT_MS: u64 = 10_000;
 
-/// What is to be counted: a text, or what a model would be sent. One of both.
+/// The input to count: either a text or a request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Count {
-    /// A text. A provider counts it as a message of the user's, with the few tokens around it.
+    /// A text. A provider counts it as a user message, including the few tokens around it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What a model would be sent.
+    /// The input of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<ModelInput>,
-    /// The model, by any name that a person may give; the session's where this is absent.
+    /// The model, by any name that a user may give. If absent, the session's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// What a model would be sent.
+/// The input of a model: system prompt, tools and messages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelInput {
-    /// The system text.
+    /// The system prompt.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub system: String,
     /// The tools.
@@ -55,41 +55,42 @@ pub struct ModelInput {
     pub messages: Vec<Message>,
 }
 
-/// How many tokens there are.
+/// The number of tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Counted {
-    /// Tokens.
+    /// The number of tokens.
     pub tokens: u64,
     /// Whether it is an estimate.
     pub is_estimate: bool,
-    /// The model that it is counted for, as `provider/model`; absent where there is none.
+    /// The model whose tokens were counted, as `provider/model`. Absent if there is no model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Why it is an estimate although there is a model.
+    /// Why the count is an estimate although there is a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What a provider answers.
+/// A provider's count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TokenCount {
-    /// Tokens.
+    /// The number of tokens.
     pub tokens: u64,
 }
 
 impl Count {
-    /// Estimates it: a quarter of the bytes, rounded up. What is no text counts by its name alone.
+    /// Estimates the count: a quarter of the bytes, rounded up. Data other than text counts only as
+    /// much as its reference in the JSON.
     pub fn estimate(&self) -> u64 {
         let text = self.text.as_ref().map_or(0, String::len);
         let request = self.request.as_ref().map_or(0, ModelInput::bytes);
         u64::try_from(text.saturating_add(request).div_ceil(4)).unwrap_or(u64::MAX)
     }
 
-    /// Makes the request of which a provider counts the tokens; `None` where both, or neither, of
-    /// text and request are given.
+    /// Creates the request whose tokens a provider counts. Returns `None` unless exactly one of
+    /// text and request is set.
     pub fn request_to(&self, model: impl Into<String>) -> Option<Request> {
         match (&self.text, &self.request) {
             (Some(text), None) => Some(Request::new(model, vec![Message::user(text.as_str())])),
@@ -114,12 +115,12 @@ impl ModelInput {
 }
 
 impl Counted {
-    /// Makes an answer that a provider counted; the host does.
+    /// Creates the answer with a provider's count. Only the host needs this.
     pub fn exact(tokens: u64, model: impl Into<String>) -> Self {
         Self { tokens, is_estimate: false, model: Some(model.into()), why: None }
     }
 
-    /// Makes an estimate; the host does.
+    /// Creates the answer with an estimate. Only the host needs this.
     pub fn estimate(tokens: u64, model: Option<String>, why: Option<String>) -> Self {
         Self { tokens, is_estimate: true, model, why }
     }

@@ -1,40 +1,40 @@
-//! Data: what is no text, by its place.
+//! Content other than text, such as images and JSON values.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// What is no text.
+/// Content other than text: a reference to a blob, or a JSON value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Data {
     /// Media type, such as `image/png`.
     pub mime_type: String,
-    /// What people call it, such as the file's name; for models that take names, and for people.
+    /// The name, such as the file's name, for users and for models that accept names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The bytes' place, or the value.
+    /// The reference to the bytes, or the value.
     #[serde(flatten)]
     pub content: DataContent,
 }
 
-/// Where the content of a data part is.
+/// The content of a data part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DataContent {
-    /// In the session's blob store: read by the service `blob.get`.
+    /// A blob in the session's blob store. Read it with the service `blob.get`.
     #[non_exhaustive]
     Blob {
-        /// Its id.
+        /// The id of the blob.
         blob: String,
     },
-    /// Here: what the host itself tells the model, such as the outcome of a task. A provider
-    /// without data parts sends it as text.
+    /// A JSON value from the host to the model, such as the outcome of a background task. A
+    /// provider without data parts sends it as text.
     #[non_exhaustive]
     Json {
         /// The value.
         json: Value,
     },
-    /// In a place that this side does not know; kept as it is.
+    /// Content from a newer version, preserved unchanged.
     Unknown(Map<String, Value>),
 }
 
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for DataContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut content = Map::<String, Value>::deserialize(deserializer)?;
         if let Some(blob) = content.get("blob") {
-            let blob = blob.as_str().ok_or_else(|| D::Error::custom("`blob` is no text"))?;
+            let blob = blob.as_str().ok_or_else(|| D::Error::custom("`blob` is not a string"))?;
             return Ok(Self::Blob { blob: blob.to_owned() });
         }
         Ok(match content.remove("json") {
@@ -53,12 +53,12 @@ impl<'de> Deserialize<'de> for DataContent {
 }
 
 impl DataContent {
-    /// Names bytes in the session's blob store.
+    /// Creates a reference to a blob in the session's blob store.
     pub fn blob(blob: impl Into<String>) -> Self {
         Self::Blob { blob: blob.into() }
     }
 
-    /// Holds a value.
+    /// Creates content from a JSON value.
     pub fn json(json: Value) -> Self {
         Self::Json { json }
     }
@@ -71,26 +71,27 @@ impl Default for DataContent {
 }
 
 impl Data {
-    /// Names bytes in the session's blob store; the media type is one such as `image/png`.
+    /// Creates a reference to a blob in the session's blob store. The media type is one such as
+    /// `image/png`.
     pub fn blob(mime_type: impl Into<String>, blob: impl Into<String>) -> Self {
         let content = DataContent::blob(blob);
         Self { mime_type: mime_type.into(), content, ..Self::default() }
     }
 
-    /// Makes data of a value that the host tells the model.
+    /// Creates data from a JSON value of the host for the model.
     pub fn json(json: Value) -> Self {
         let content = DataContent::json(json);
         Self { mime_type: "application/json".to_owned(), content, ..Self::default() }
     }
 
-    /// Gives it a name.
+    /// Sets the name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Returns the id of the blob that it names.
+    /// Returns the blob id, if the content is a blob.
     pub fn blob_id(&self) -> Option<&str> {
         match &self.content {
             DataContent::Blob { blob, .. } => Some(blob),

@@ -1,7 +1,8 @@
-//! Reads a variables file (`.env`).
+//! Parses variables files (`.env`).
 //!
-//! Plain assignments only: `NAME=value`, `export NAME=value`, single or double quotes (over several
-//! lines too), comments. Nothing is expanded and nothing is run: the file comes from a workspace.
+//! Supports plain assignments only: `NAME=value`, `export NAME=value`, single or double quotes
+//! (including multi-line values), and comments. Nothing is expanded or executed, because the file
+//! comes from a workspace.
 
 /// One assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,22 +11,22 @@ pub struct Assignment {
     pub name: String,
     /// Its value, often a secret.
     pub value: String,
-    /// Line of the name, from 1.
+    /// The line of the name, counted from 1.
     pub line: usize,
-    /// Other readers would replace `${…}` in this value.
+    /// Whether other parsers would expand a `${…}` in this value.
     pub looks_expanded: bool,
 }
 
-/// What a variables file holds.
+/// The content of a variables file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DotEnv {
-    /// In the order of the file; of two with one name the later counts.
+    /// The assignments, in file order. If a name occurs twice, the later one counts.
     pub assignments: Vec<Assignment>,
-    /// Lines that are no assignment. They are skipped: the file is shared with other programs.
+    /// The lines that are not assignments. They are skipped, because other programs share the file.
     pub odd_lines: Vec<usize>,
 }
 
-/// Reads the text of a file. Nothing is expanded.
+/// Parses the text of a file. Nothing is expanded.
 pub fn parse(text: &str) -> DotEnv {
     let mut found = DotEnv::default();
     let mut rest = text;
@@ -50,7 +51,8 @@ pub fn parse(text: &str) -> DotEnv {
     found
 }
 
-/// Name, value, whether `${` stands in it, and how many bytes it took, to the end of its line.
+/// Returns the name, the value, whether it contains `${`, and the number of bytes up to the end of
+/// its line.
 fn assignment(text: &str) -> Option<(String, String, bool, usize)> {
     let line_end = text.find('\n').unwrap_or(text.len());
     let equals = text[..line_end].find('=')?;
@@ -81,7 +83,7 @@ fn assignment(text: &str) -> Option<(String, String, bool, usize)> {
     Some((name.to_owned(), value, looks_expanded, length))
 }
 
-/// The text up to the closing quote, and how many bytes it took with the quote.
+/// Returns the text before the closing quote, and the number of bytes including the quote.
 fn double_quoted(text: &str) -> Option<(String, usize)> {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -101,7 +103,7 @@ fn double_quoted(text: &str) -> Option<(String, usize)> {
     None
 }
 
-/// A comment begins at a `#` with white space before it.
+/// Returns an unquoted value. A comment begins at a `#` after white space.
 fn unquoted(text: &str) -> String {
     let comment = text
         .char_indices()

@@ -1,66 +1,67 @@
-//! The error that crosses the boundary and reaches people and models.
+//! The error type that crosses the boundary and that users and models read.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Result with the boundary's error.
+/// A result with the boundary's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, for code to branch on. Grows: a kind that a side does not know reads as
+/// The kind of an error, for code to branch on. New kinds may be added; an unknown one is read as
 /// [`ErrorKind::Other`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// The arguments do not match the tool's schema, or make no sense.
     InvalidArguments,
-    /// No tool of that name.
+    /// No tool has this name.
     UnknownTool,
-    /// The tool exists but configuration or the command line switched it off.
+    /// The tool exists, but the configuration or the command line disabled it.
     ToolDisabled,
     /// The user's rules refused the call.
     PermissionDenied,
     /// The other side does not know this operation or service.
     UnknownOperation,
-    /// The thing asked for does not exist.
+    /// The requested item does not exist.
     NotFound,
-    /// Something else is there: a name that is taken, a file that was changed meanwhile.
+    /// Something conflicts with the request: a name that is taken, a file that has changed since it
+    /// was read.
     Conflict,
-    /// What the call needs is not there at this time (no session, no model, no network).
+    /// A resource that the call needs is unavailable right now (no session, no model, no network).
     Unavailable,
     /// The call was cancelled.
     Cancelled,
-    /// A deadline passed.
+    /// A deadline expired.
     Timeout,
-    /// A bound was reached (frame, output, steps, memory).
+    /// A limit was reached (frame, output, steps, memory).
     LimitReached,
     /// The request is larger than the model's context window.
     ContextOverflow,
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     Configuration,
-    /// The plugin panicked; the message is its last word.
+    /// The plugin panicked. The message is the panic message.
     PluginPanicked,
-    /// The plugin answered with something that is not an answer.
+    /// The plugin returned an invalid answer.
     PluginMisbehaved,
-    /// The worker that ran the plugin has ended; the message tells how.
+    /// The plugin's worker ended. The message says how.
     PluginCrashed,
     /// The plugin was disabled after it misbehaved too often.
     PluginDisabled,
-    /// The host failed inside a service that it lends: not the plugin's fault.
+    /// The host failed inside one of its services. The plugin is not at fault.
     HostBug,
     /// The model's provider failed or refused.
     Provider,
     /// Reading or writing failed.
     Io,
-    /// The task itself failed; the message tells how.
+    /// The task itself failed. The message says how.
     Failed,
-    /// A kind that this side does not know.
+    /// A kind from a newer version.
     #[serde(other)]
     Other,
 }
 
 impl ErrorKind {
-    /// Returns the name as it stands in JSON.
+    /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::InvalidArguments => "invalid_arguments",
@@ -89,37 +90,37 @@ impl ErrorKind {
     }
 }
 
-/// Whether the same request may work later.
+/// Whether the same request may succeed later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
-    /// It will fail again.
+    /// The request will fail again.
     #[default]
     Permanent,
-    /// It may work later (overload, a lost connection).
+    /// The request may succeed later (overload, a lost connection).
     Temporary,
-    /// A class that this side does not know; treated as permanent.
+    /// A class from a newer version. Treat it as permanent.
     #[serde(other)]
     Other,
 }
 
-/// An error with its kind, a text for a person, and what to do about it.
+/// An error with its kind, a message for users, and a hint about what to do.
 ///
-/// The message is lower case, without a final period, names both sides of a mismatch and the path
-/// it concerns. Messages reach models and logs: they never hold secrets.
+/// The message is lower case and has no final period. It names both sides of a mismatch and the
+/// path it concerns. It must never contain secrets, because it reaches models and logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
-    /// For code to branch on.
+    /// The kind, for code to branch on.
     pub kind: ErrorKind,
-    /// For a person.
+    /// The message, for users.
     pub message: String,
-    /// What to do, often a command.
+    /// What to do next, often a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Whether to try again.
     #[serde(default, skip_serializing_if = "is_permanent")]
     pub retry: Retry,
-    /// How long to wait before that, in milliseconds, where the other side said so.
+    /// How long to wait before trying again, in milliseconds, if the other side specified it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
@@ -129,7 +130,7 @@ fn is_permanent(retry: &Retry) -> bool {
 }
 
 impl Error {
-    /// Makes a permanent error without a hint.
+    /// Creates a permanent error without a hint.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -140,24 +141,24 @@ impl Error {
         }
     }
 
-    /// Makes an error of kind [`ErrorKind::Failed`]: the task itself did not work.
+    /// Creates an error of kind [`ErrorKind::Failed`]: the task itself did not work.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Failed, message)
     }
 
-    /// Makes the error of a cancelled call.
+    /// Creates the error of a cancelled call.
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "the call was cancelled")
     }
 
-    /// Adds what to do.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Marks the error as one that may pass.
+    /// Marks the error as temporary.
     #[must_use]
     pub fn temporary(mut self) -> Self {
         self.retry = Retry::Temporary;

@@ -1,9 +1,9 @@
-//! Events: the one stream that terminals, JSON lines, pages and tests read.
+//! Events: the single stream that terminals, JSON lines, pages and tests read.
 //!
 //! An event is written as `{"v":1,"seq":…,"session":…,"event":"text_delta",…}`. Names are in snake
-//! case and only ever added. The seed's `(source, text, mode)` is derivable: `source` is `model` or
-//! the plugin's name, of a shipped one without its kind; a delta that follows another of its kind
-//! appends, any other writes.
+//! case and are only ever added. The seed's `(source, text, mode)` can be derived: `source` is
+//! `model` or the plugin's name, without its kind for a plugin that comes with jaato. A delta that
+//! follows another of its kind appends, any other writes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,12 +14,12 @@ use crate::permission_prompt::PermissionPrompt;
 use crate::work_plan::WorkPlan;
 use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
-/// An event with its place in the stream.
+/// An event with its position in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// Version of this shape.
+    /// Version of this format.
     pub v: u32,
-    /// Counts from 1 within a session, without gaps.
+    /// The position, counted from 1 within a session, without gaps.
     pub seq: u64,
     /// The session.
     pub session: SessionId,
@@ -32,13 +32,13 @@ impl Envelope {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 
-    /// Gives an event its place in a session's stream.
+    /// Gives an event its position in a session's stream.
     pub fn new(seq: u64, session: SessionId, event: Event) -> Self {
         Self { v: Self::VERSION, seq, session, event }
     }
 }
 
-/// What happened.
+/// An event in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -48,91 +48,91 @@ pub enum Event {
         model: String,
         /// The tools in the request, by name.
         tools: Vec<ToolName>,
-        /// What people see it called, where another session opened it.
+        /// The name that the user sees, if another session opened this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// The session that opened it.
+        /// The session that opened this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opener: Option<SessionId>,
     },
-    /// Another model answers from here on.
+    /// Another model answers from this point on.
     ModelChanged {
         /// `provider/model`.
         model: String,
-        /// What of the conversation it is not sent, a line each.
+        /// The parts of the conversation that the new model does not get, one per line.
         left_out: Vec<String>,
-        /// Why the one before failed for good, where that is the reason.
+        /// The permanent error of the previous model, if that caused the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
     },
-    /// A person's prompt was taken, or something woke the session.
+    /// A turn began, with a user's prompt or because something woke the session.
     TurnStarted {
-        /// The prompt; empty where nobody said anything.
+        /// The prompt. Empty if the user entered nothing.
         prompt: String,
-        /// What woke the session, where that is why: the task, or the plugin that notified.
+        /// What woke the session: a background task, or the plugin that notified.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         woken_by: Vec<String>,
     },
-    /// A plugin put text before a person's prompt: it is a part of the prompt's message that names
-    /// the plugin.
+    /// A plugin added text before a user's prompt, as a part of the prompt's message that names the
+    /// plugin.
     PromptAdded {
         /// The plugin's name without its kind.
         source: String,
-        /// How long the text is, estimated.
+        /// The estimated length of the text, in tokens.
         tokens: u64,
-        /// Whether it was longer, and is cut.
+        /// Whether the text was too long and is truncated.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },
-    /// A plugin changed the request that is sent next.
+    /// A plugin changed the next request.
     RequestChanged {
         /// The plugin's name without its kind.
         source: String,
-        /// The names of the options that are others in this request.
+        /// The names of the options that differ in this request.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
-        /// How much text it put behind the newest message, in tokens, estimated.
+        /// The estimated number of tokens that it added after the newest message.
         #[serde(default)]
         tokens: u64,
     },
-    /// A request goes to the provider.
+    /// A request is sent to the provider.
     StepStarted {
-        /// Counts from 1 within the turn.
+        /// The number of the step, counted from 1 within the turn.
         step: u32,
     },
-    /// More of the answer's text.
+    /// A piece of the answer's text.
     TextDelta {
         /// `model`.
         source: String,
         /// The piece.
         text: String,
     },
-    /// More of the model's reasoning.
+    /// A piece of the model's reasoning.
     ThoughtDelta {
         /// `model`.
         source: String,
         /// The piece.
         text: String,
     },
-    /// What is going on while nothing else is to be seen.
+    /// A status line for a step that shows nothing else.
     Notice {
-        /// Who says it: a plugin's name without its kind, or `host`.
+        /// The source: a plugin's name without its kind, or `host`.
         source: String,
-        /// One line.
+        /// The text, in one line.
         text: String,
     },
-    /// How far a long step has come.
+    /// The progress of a long step.
     Progress {
-        /// Who says it.
+        /// The source.
         source: String,
-        /// What is going on.
+        /// A label for the step.
         label: String,
-        /// How much of it is done.
+        /// The amount done.
         done: u64,
-        /// How much there is, in the same unit; 0 where that is not known.
+        /// The total, in the same unit. 0 if it is unknown.
         total: u64,
     },
-    /// A plugin gave a tool call other arguments, before it is decided whether it may run.
+    /// A plugin changed the arguments of a tool call before its permission check.
     ToolCallChanged {
         /// The call.
         call_id: CallId,
@@ -140,52 +140,52 @@ pub enum Event {
         name: ToolName,
         /// The name, without its kind, of the plugin that changed them.
         source: String,
-        /// The arguments from here on.
+        /// The changed arguments.
         arguments: Value,
     },
     /// The user must be asked before a call may run.
     PermissionAsked(Box<PermissionPrompt>),
-    /// It is decided whether a call may run.
+    /// The permission check of a call reached a decision.
     PermissionDecided {
         /// The call.
         call_id: CallId,
         /// The tool.
         name: ToolName,
-        /// Whether it may run.
+        /// Whether the call may run.
         allowed: bool,
         /// The rule that decided.
         rule: String,
-        /// Where that rule is written, as `FILE:LINE`.
+        /// The location of that rule, as `FILE:LINE`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<String>,
-        /// What the person said to it.
+        /// The user's comment on the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         comment: Option<String>,
-        /// The way on which somebody answered: `terminal`, `client`, `webhook`, `file`; empty where
-        /// a rule decided.
+        /// The channel through which the user answered: `terminal`, `client`, `webhook`, `file`.
+        /// Empty if a rule decided.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         answered_by: String,
-        /// How long the answer holds: `once`, `turn`, `session`, `always`; empty where a rule
+        /// How long the answer applies: `once`, `turn`, `session`, `always`. Empty if a rule
         /// decided.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         scope: String,
-        /// For which later calls the answer holds, in words.
+        /// A description of the later calls to which the answer applies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remembered: Option<String>,
-        /// The kind of the pattern that these calls have: `exact`, `command`, `path`, `host`,
-        /// `terminal`, `tool`; empty where nothing is remembered.
+        /// The kind of pattern that these calls match: `exact`, `command`, `path`, `host`,
+        /// `terminal`, `tool`. Empty if nothing is remembered.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pattern: String,
-        /// The kind of the agent that makes the call: `main`, `subagent`.
+        /// The kind of agent that makes the call: `main`, `subagent`.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         agent_type: String,
-        /// What people see that agent called; empty for the main one.
+        /// The name of that agent for users. Empty for the main agent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         agent_name: String,
     },
-    /// The person changed how much is asked.
+    /// The user changed the approval mode.
     ModeChanged {
-        /// What holds from here on: `ask`, `accept-edits`, `plan`, `read-only`.
+        /// The new mode: `ask`, `accept-edits`, `plan`, `read-only`.
         mode: String,
     },
     /// A tool call begins.
@@ -198,15 +198,15 @@ pub enum Event {
         source: String,
         /// The arguments.
         arguments: Value,
-        /// The call of the plugin that makes this one, where a plugin does.
+        /// The plugin's call within which this call is made, if a plugin makes it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<CallId>,
-        /// The plugin that makes the call; none where the model or a person does.
+        /// The plugin that makes the call. `None` if the model or a user makes it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A running tool shows something. A `\r` that ends no line begins the line anew, as progress
-    /// bars do: what follows replaces what of it was shown.
+    /// Output of a running tool. A `\r` that is not part of a line end restarts the line, as
+    /// progress bars do: the following text replaces the line.
     ToolOutput {
         /// The call.
         call_id: CallId,
@@ -221,19 +221,19 @@ pub enum Event {
         call_id: CallId,
         /// The plugin's name without its kind.
         source: String,
-        /// How.
+        /// The change.
         change: FileChange,
     },
-    /// A running tool has changed what the model works through.
+    /// A running tool changed the model's work plan.
     PlanChanged {
         /// The call.
         call_id: CallId,
         /// The plugin's name without its kind.
         source: String,
-        /// The whole of it, as it is now.
+        /// The complete plan after the change.
         plan: WorkPlan,
     },
-    /// A plugin changed what the model is given of a call's result.
+    /// A plugin changed the result that the model gets for a call.
     ToolResultChanged {
         /// The call.
         call_id: CallId,
@@ -250,49 +250,49 @@ pub enum Event {
         name: ToolName,
         /// The plugin's name without its kind.
         source: String,
-        /// What the model is given.
+        /// The result that the model gets.
         result: Map<String, Value>,
-        /// Whether it is an error.
+        /// Whether the result is an error.
         is_error: bool,
-        /// How long it took, in milliseconds.
+        /// The duration, in milliseconds.
         duration_ms: u64,
     },
-    /// A tool has put objects in front of the model.
+    /// A tool added objects to the model's context.
     ObjectsAdded {
         /// The plugin's name without its kind.
         source: String,
-        /// The tool under which they stand.
+        /// The tool to which the objects belong.
         tool: String,
-        /// What the tool calls the result, if it does.
+        /// The tool's name for the result, if it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// What holds for all of them.
+        /// Metadata that applies to all objects.
         metadata: Map<String, Value>,
         /// The objects, each with its reference under `_REF_ID`.
         objects: Vec<Map<String, Value>>,
-        /// How they are shown, for clients that know the word.
+        /// How to show the objects, for clients that know the word.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payload_type: Option<String>,
-        /// The result in words, for clients that know no better.
+        /// The result as text, for clients that cannot show the objects.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// A call goes on as a task: it takes longer than the threshold, or was started as one. Its
-    /// result is the handle.
+    /// A call continues as a background task, because it exceeded the threshold or was started as
+    /// one. Its result is the handle.
     TaskStarted {
         /// The task.
         task_id: String,
-        /// The call that it was.
+        /// The call that became the task.
         call_id: CallId,
         /// The tool.
         name: ToolName,
         /// The plugin's name without its kind.
         source: String,
-        /// The plugin that started it as a task: no turn waits for it.
+        /// The plugin that started it as a detached task, for which no turn waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A task has its outcome, which the model is told with the next request.
+    /// A background task finished. The model gets the outcome with the next request.
     TaskFinished {
         /// The task.
         task_id: String,
@@ -302,28 +302,28 @@ pub enum Event {
         name: ToolName,
         /// The plugin's name without its kind.
         source: String,
-        /// What the model is given.
+        /// The result that the model gets.
         result: Map<String, Value>,
-        /// Whether it is an error.
+        /// Whether the result is an error.
         is_error: bool,
-        /// How long it took since the call began, in milliseconds.
+        /// The duration since the call began, in milliseconds.
         duration_ms: u64,
     },
-    /// What a person said while a turn ran joins the next request.
+    /// A message that the user sent during a turn joins the next request.
     MessageJoined {
-        /// What the person said.
+        /// The user's message.
         text: String,
     },
-    /// A plugin has something to say to the model; it joins the next request.
+    /// A message from a plugin to the model joins the next request.
     Notified {
         /// The plugin.
         source: String,
-        /// What it says.
+        /// The message.
         text: String,
     },
-    /// A command that a person gave begins.
+    /// A command that a user entered begins.
     CommandStarted {
-        /// The command's own id: what it shows while it runs names it as its call.
+        /// The command's own id. Its output refers to it as the call.
         call_id: CallId,
         /// The command.
         name: String,
@@ -340,81 +340,80 @@ pub enum Event {
         name: String,
         /// The plugin's name without its kind, or `host`.
         source: String,
-        /// What the person is given.
+        /// The answer that the user gets.
         result: Map<String, Value>,
-        /// Whether it is an error.
+        /// Whether the answer is an error.
         is_error: bool,
-        /// Whether the model is shown the answer with the next request.
+        /// Whether the model gets the answer with the next request.
         shared: bool,
-        /// How long it took, in milliseconds.
+        /// The duration, in milliseconds.
         duration_ms: u64,
     },
-    /// What is on the screen of a terminal that a tool has: the newest, and not each that there was
-    /// between two.
+    /// The screen of a tool's terminal: the newest state. Intermediate states may be skipped.
     TerminalScreen {
         /// The plugin's name without its kind.
         source: String,
-        /// What the plugin calls the terminal: `session_0`.
+        /// The plugin's name for the terminal: `session_0`.
         name: String,
-        /// What runs on it.
+        /// The command that runs on the terminal.
         command: String,
-        /// Lines of the terminal.
+        /// The number of lines.
         rows: u16,
-        /// Columns of the terminal.
+        /// The number of columns.
         columns: u16,
-        /// Row and column of the cursor, each counted from 0; none where it is hidden.
+        /// Row and column of the cursor, counted from 0. `None` if it is hidden.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<(u16, u16)>,
-        /// Whether a full-screen program draws it.
+        /// Whether a full-screen program draws the screen.
         is_full_screen: bool,
-        /// The lines, without what is blank at their ends and below.
+        /// The lines, without trailing blanks and without blank lines at the end.
         lines: Vec<String>,
-        /// Whether the program still runs.
+        /// Whether the program is still running.
         is_alive: bool,
     },
-    /// A person who had joined a terminal typed there; what was typed is told to nobody.
+    /// A user who joined a terminal typed there. The event does not contain the typed text.
     TerminalTyped {
         /// The plugin's name without its kind.
         source: String,
-        /// What the plugin calls the terminal.
+        /// The plugin's name for the terminal.
         name: String,
-        /// How many bytes since this was told last, of those that the terminal showed: what it
-        /// hides may be a password, of which nobody is told the length.
+        /// The number of bytes since the last such event. Only bytes that the terminal echoed
+        /// count: hidden input may be a password, whose length must stay secret.
         bytes: u64,
     },
-    /// The person is asked to type something into a terminal that nobody else may see.
+    /// The user is asked to type a secret into a terminal.
     TerminalAsked {
         /// The plugin's name without its kind.
         source: String,
-        /// What the plugin calls the terminal.
+        /// The plugin's name for the terminal.
         name: String,
-        /// What runs on it.
+        /// The command that runs on the terminal.
         command: String,
-        /// What the program asks for.
+        /// The program's prompt.
         prompt: String,
     },
-    /// That question is over.
+    /// The user's secret input for a terminal ended.
     TerminalAnswered {
         /// The plugin's name without its kind.
         source: String,
-        /// What the plugin calls the terminal.
+        /// The plugin's name for the terminal.
         name: String,
         /// How it ended.
         outcome: SecretOutcome,
     },
-    /// A plugin asks a model something beside the conversation.
+    /// A plugin sends a request to a model outside the conversation.
     CompletionStarted {
         /// The request: `completion_1`.
         completion_id: String,
         /// The plugin.
         by: String,
-        /// Its call, where it asks within one.
+        /// The plugin's call within which the request is made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<CallId>,
         /// `provider/model`.
         model: String,
     },
-    /// That request is answered, or has failed.
+    /// A plugin's request to a model finished or failed.
     CompletionFinished {
         /// The request.
         completion_id: String,
@@ -422,24 +421,24 @@ pub enum Event {
         by: String,
         /// `provider/model`.
         model: String,
-        /// What it used.
+        /// The token usage.
         usage: Usage,
-        /// Why there is no answer.
+        /// The error, if the request failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
-        /// How long it took, in milliseconds.
+        /// The duration, in milliseconds.
         duration_ms: u64,
     },
-    /// A plugin asks the person. A client that shows forms answers by its id.
+    /// A plugin shows the user a form. A client that supports forms answers it by its id.
     FormAsked {
         /// The form: `form_1`.
         form_id: String,
         /// The plugin that asks.
         source: String,
-        /// What is asked.
+        /// The form's content.
         form: Form,
     },
-    /// That form is over. What was answered is told to the plugin alone.
+    /// A form ended. Only the plugin gets the answers.
     FormAnswered {
         /// The form.
         form_id: String,
@@ -448,67 +447,67 @@ pub enum Event {
         /// How it ended.
         outcome: FormOutcome,
     },
-    /// What a step cost.
+    /// The token usage of a step.
     Usage {
         /// The tokens.
         #[serde(flatten)]
         usage: Usage,
     },
-    /// What the model is sent was made smaller, or should have been: from here on requests begin
-    /// differently.
+    /// The messages sent to the model were shortened, or a gc failed to shorten them. If they were,
+    /// later requests begin differently.
     Gc {
-        /// Why.
+        /// The reason.
         reason: GcReason,
-        /// The gc's name without its kind, or `host` where the session itself shortened messages.
+        /// The gc's name without its kind, or `host` if the session itself shortened messages.
         source: String,
-        /// How many messages are sent no more.
+        /// The number of messages that are no longer sent.
         messages_removed: u64,
-        /// How many turns are sent no more, not even in part.
+        /// The number of turns that are no longer sent, not even in part.
         turns_removed: u64,
-        /// How many messages are sent as head and tail.
+        /// The number of messages of which only the head and tail are sent.
         messages_cut: u64,
-        /// Tokens in use before, estimated where no provider told them.
+        /// Tokens in use before, estimated if no provider reported them.
         tokens_before: u64,
         /// Tokens in use after, estimated.
         tokens_after: u64,
-        /// What there is to say about it.
+        /// The gc's note about the plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
-        /// Why nothing was done.
+        /// The error, if nothing was changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
     },
-    /// A failed request is tried again.
+    /// The host retries a failed request.
     Retry {
-        /// Counts from 1.
+        /// The number of the attempt, counted from 1.
         attempt: u32,
-        /// How long until then, in milliseconds.
+        /// The delay before the attempt, in milliseconds.
         delay_ms: u64,
-        /// Why.
+        /// The error that caused the retry.
         error: Error,
-        /// Whether a part of the answer was shown already. It counts no longer: the answer comes
-        /// again from its beginning.
+        /// Whether a part of the answer was already shown. It is no longer valid, because the
+        /// answer starts again from its beginning.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         answer_restarts: bool,
     },
-    /// A step is over.
+    /// A step finished.
     StepFinished {
-        /// Counts from 1 within the turn.
+        /// The number of the step, counted from 1 within the turn.
         step: u32,
         /// Why the model stopped.
         finish_reason: FinishReason,
     },
-    /// A turn is over.
+    /// A turn finished.
     TurnFinished {
         /// How it ended.
         outcome: Outcome,
         /// The final answer's text.
         text: String,
-        /// What went wrong, where it did.
+        /// The error, if the turn failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
     },
-    /// Something that this side does not know; a reader passes it over.
+    /// An event from a newer version. Readers skip it.
     #[serde(other)]
     Unknown,
 }
@@ -519,32 +518,32 @@ pub enum Event {
 pub enum Outcome {
     /// The model gave its answer.
     Done,
-    /// The model gave its answer after a call was refused because nobody could be asked.
+    /// The model gave its answer, but a call was refused because no user could be asked.
     Denied,
-    /// A bound was reached.
+    /// A limit was reached.
     Limit,
-    /// It was cancelled.
+    /// The turn was cancelled.
     Cancelled,
-    /// It failed.
+    /// The turn failed.
     Failed,
-    /// In a way that this side does not know: not [`Outcome::Done`].
+    /// An outcome from a newer version. It is not [`Outcome::Done`].
     #[serde(other)]
     Unknown,
 }
 
-/// How a question for something that nobody else may see ended.
+/// How the request for a secret input ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretOutcome {
-    /// The person typed, and the program has it.
+    /// The user typed, and the program got the input.
     Typed,
-    /// The person would not.
+    /// The user declined.
     Declined,
-    /// There was nobody to ask.
+    /// No user could be asked.
     Nobody,
-    /// It was taken back, or what was typed could not be handed over.
+    /// The request was withdrawn, or the input could not be delivered.
     Withdrawn,
-    /// In a way that this side does not know.
+    /// An outcome from a newer version.
     #[serde(other)]
     Unknown,
 }

@@ -1,105 +1,106 @@
-//! How a call changes a file, or would: for the person who is asked, and for who watches.
+//! The change that a call makes, or would make, to a file, for permission prompts and clients.
 
 use serde::{Deserialize, Serialize};
 
-/// Longest text of a file that a [`FileChange`] holds whole, in bytes.
+/// The maximum length of a file's text for which a [`FileChange`] contains the whole text, in
+/// bytes.
 pub const WHOLE_TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// Longest text of all [`FileHunk`]s of a [`FileChange`], in bytes.
+/// The maximum length of all [`FileHunk`]s of a [`FileChange`], in bytes.
 pub const HUNKS_BYTES_MAX: usize = 64 * 1024;
 
-/// How a file changes. Texts are as they stand in the file: plain, and never coloured.
+/// A change to a file. Texts are plain, as in the file, without colors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileChange {
-    /// Its path, the new one where it moves.
+    /// The path. For a move, the new path.
     pub path: String,
-    /// What becomes of it.
+    /// The kind of change.
     pub kind: FileChangeKind,
-    /// Its path before, where it moves.
+    /// For a move, the old path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<String>,
-    /// Its whole text before: none where there was no file, where that is no text, or longer than
-    /// [`WHOLE_TEXT_BYTES_MAX`].
+    /// The whole text before the change. `None` if there was no file, if it was not text, or if it
+    /// was longer than [`WHOLE_TEXT_BYTES_MAX`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
-    /// Its whole text after, likewise.
+    /// The whole text after the change, under the same conditions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<String>,
-    /// The pieces that differ, in order; none where it is no text.
+    /// The hunks that differ, in order. Empty if the file is not text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hunks: Vec<FileHunk>,
-    /// Lines that come.
+    /// The number of added lines.
     pub lines_added: u64,
-    /// Lines that go.
+    /// The number of removed lines.
     pub lines_removed: u64,
-    /// Whether pieces are left out behind those that are here.
+    /// Whether hunks at the end are missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_cut: bool,
 }
 
-/// What becomes of a file.
+/// The kind of a file change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChangeKind {
-    /// It gets another content.
+    /// The content changes.
     #[default]
     Changed,
-    /// It was not there.
+    /// The file is created.
     Created,
-    /// It goes.
+    /// The file is deleted.
     Deleted,
-    /// It gets another path, and maybe another content.
+    /// The path changes, and possibly the content.
     Moved,
-    /// Something that this side does not know.
+    /// A kind from a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// A piece of a file that changes, with some lines around it.
+/// A changed part of a file, with some lines of context.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileHunk {
-    /// The number of its first line in the old text, from 1; that of the line before where it has
-    /// none there.
+    /// The number of its first line in the old text, counted from 1. If it has no lines there, the
+    /// number of the line before.
     pub old_start: u64,
-    /// The same in the new text.
+    /// The same for the new text.
     pub new_start: u64,
     /// Its lines.
     pub lines: Vec<HunkLine>,
 }
 
-/// A line of a piece that changes.
+/// A line of a hunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HunkLine {
-    /// In which of the texts it stands.
+    /// Which of the two texts contains the line.
     pub kind: HunkLineKind,
-    /// The line, without its end of line; a carriage return before that is a part of it.
+    /// The text without its line feed. A carriage return before the line feed is part of it.
     pub text: String,
-    /// Whether it is the last and has no end of line.
+    /// Whether this is the last line and has no line feed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_unended: bool,
 }
 
-/// In which of the texts a line stands.
+/// Which of the two texts contains a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HunkLineKind {
-    /// In both.
+    /// Both texts.
     #[default]
     Same,
-    /// In the old one.
+    /// The old text only.
     Removed,
-    /// In the new one.
+    /// The new text only.
     Added,
-    /// Something that this side does not know.
+    /// A kind from a newer version.
     #[serde(other)]
     Unknown,
 }
 
 impl FileChange {
-    /// Writes it as a unified diff, as `git diff` shows it.
+    /// Returns the change as a unified diff in the format of `git diff`.
     pub fn unified(&self) -> String {
         let before = self.moved_from.as_ref().unwrap_or(&self.path);
         let name = |side: &str, path: &str, is_there: bool| match is_there {
@@ -118,14 +119,14 @@ impl FileChange {
         text
     }
 
-    /// Bytes of the texts that it holds.
+    /// Returns the number of bytes in all texts of this change.
     pub fn text_bytes(&self) -> usize {
         let whole = [&self.old, &self.new].into_iter().flatten().map(String::len).sum::<usize>();
         whole + self.hunks.iter().map(FileHunk::text_bytes).sum::<usize>()
     }
 
-    /// Leaves out the whole texts, then pieces from behind, until its texts have at most so many
-    /// bytes.
+    /// Removes the whole texts, then hunks from the end, until the remaining texts have at most
+    /// this many bytes.
     pub fn cut_to(&mut self, bytes: usize) {
         if self.text_bytes() <= bytes {
             return;

@@ -1,10 +1,10 @@
-//! The services `files.*`: what tools ask of the files of the session's execution environment, and
-//! what an environment plugin is asked.
+//! The services `files.*`: access to files in the session's execution environment, for tools and as
+//! operations of an environment plugin.
 //!
-//! A path is absolute as the environment sees it (inside a container: the container's), or starts
-//! at the environment's default folder. Paths outside of the allowed folders are refused with
-//! `permission_denied`; the error names those that are allowed. Text is UTF-8 and stays as it is:
-//! no line end is changed.
+//! A path is absolute in the environment's view (for a container, the container's), or relative to
+//! the environment's default folder. Paths outside the allowed folders fail with
+//! `permission_denied`, and the error lists the allowed folders. Text is UTF-8 and preserved
+//! exactly, including line endings.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,216 +13,223 @@ use crate::protected::ProtectedFiles;
 crate::operations::service_operations! { $ file_operations, None, passed_on;
     /// Reads bytes, at most 4 MiB in one answer.
     [reads] read READ "files.read": FileRead => FileBytes + bytes;
-    /// Reads text. The error is `invalid_arguments` if the file is not valid UTF-8.
+    /// Reads text. Fails with `invalid_arguments` if the file is not valid UTF-8.
     [reads] read_text READ_TEXT "files.read_text": FileReadText => FileText, sdk [(FileReadText)];
-    /// Writes the bytes into a file.
+    /// Writes the bytes to a file.
     write WRITE "files.write": FileWrite + bytes => FileFacts;
-    /// Replaces pieces of a text: all of them, or none. The error is `not_found` for a piece that
-    /// the text does not have, and `conflict` for one that it has more than once.
+    /// Replaces pieces of a text, all of them or none. Fails with `not_found` if a piece does not
+    /// occur in the text, and with `conflict` if it occurs more than once.
     edit EDIT "files.edit": FileEdit => FileEdited, sdk [(FileEdit)];
     /// Deletes a file, a link itself, or a folder.
     delete DELETE "files.delete": FileDelete => (), sdk [(FileDelete)];
     /// Lists a folder, sorted by name.
     [reads] list LIST "files.list": FolderList => FolderEntries, sdk [(FolderList)];
-    /// Describes a file or folder. A link that leads outside is an error.
+    /// Returns the facts about a file or folder. A link that leads outside the allowed folders is
+    /// an error.
     [reads] stat STAT "files.stat": FilePath => FileFacts,
         sdk [{ path: impl Into<String> }];
-    /// Makes a folder if it does not exist. The error is `conflict` if something else has the name.
+    /// Creates a folder. Succeeds if the folder already exists, and fails with `conflict` if
+    /// something else has the name.
     make_folder MAKE_FOLDER "files.mkdir": FolderMake => (), sdk [(FolderMake)];
-    /// Moves a file or a folder to a new name. The error is `conflict` if the name is taken.
+    /// Moves a file or a folder to a new name. Fails with `conflict` if the name is taken.
     rename MOVE "files.move": FilePair => (), sdk [(FilePair)];
-    /// Copies a file, or a folder with its content. The error is `conflict` if the name is taken.
+    /// Copies a file, or a folder with its content. Fails with `conflict` if the name is taken.
     copy COPY "files.copy": FilePair => (), sdk [(FilePair)];
-    /// Finds files, and no folders, by a pattern, with their facts. Each frame is a `FoundPage`.
-    /// The error is `invalid_arguments` if the pattern is not valid.
+    /// Finds files, but not folders, that match a pattern, with their facts. Each frame is a
+    /// `FoundPage`. Fails with `invalid_arguments` if the pattern is not valid.
     [reads] find FIND "files.find": FileFind => StreamAnswer + stream,
         sdk [(FileFind) as SearchPages<FoundPage>];
-    /// Searches texts. Each frame is a `SearchedPage`. The error is `invalid_arguments` if the
-    /// regular expression is not valid, or becomes too large.
+    /// Searches text files. Each frame is a `SearchedPage`. Fails with `invalid_arguments` if the
+    /// regular expression is not valid or becomes too large.
     [reads] search SEARCH "files.search": FileSearch => StreamAnswer + stream,
         sdk [(FileSearch) as SearchPages<SearchedPage>];
-    /// Walks through a tree, sorted within each folder. Each frame is a `WalkedPage`.
+    /// Walks a folder tree, sorted within each folder. Each frame is a `WalkedPage`.
     [reads] walk WALK "files.walk": FileWalk => StreamAnswer + stream, sdk [(FileWalk) as FileTree];
-    /// Reads a file piece by piece, each of at most 1 MiB.
+    /// Reads a file piece by piece, in pieces of up to 1 MiB.
     [reads] stream READ_STREAM "files.read_stream": FileRead => FileStreamed + stream,
         sdk [(FileRead) as Stream];
-    /// Begins to write a file piece by piece. The old file stays until `files.write_finish`, and
-    /// also if the stream is closed before that.
+    /// Begins to write a file piece by piece. The old file stays in place until
+    /// `files.write_finish`. Closing the stream before that leaves it unchanged.
     upload WRITE_STREAM "files.write_stream": FileWrite => FileBegun + stream;
-    /// Appends bytes to a file that is written piece by piece.
+    /// Appends bytes to a file that was begun with `files.write_stream`.
     write_piece WRITE_PIECE "files.write_piece": FileNumber + bytes => ();
-    /// Puts the written file in its place.
+    /// Moves the written file into place.
     write_finish WRITE_FINISH "files.write_finish": FileNumber => FileFacts;
 }
 
-/// Tells where paths lead: [`FileResolve`], [`FilesResolved`]. The host asks it, plugins cannot. It
-/// looks beyond the allowed folders too, where the environment's commands can.
+/// Resolves paths. Takes a [`FileResolve`], returns [`FilesResolved`]. The host calls it; plugins
+/// cannot. It also resolves paths outside the allowed folders if the environment's commands can
+/// reach them.
 pub const RESOLVE: &str = "files.resolve";
 
-/// Most bytes that one answer holds; more is read in ranges or as a stream.
+/// The maximum number of bytes in one answer. Read larger files in ranges or as a stream.
 pub const READ_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Most bytes of text that one answer holds: they fit into a frame also where JSON writes each of
-/// them as six.
+/// The maximum number of bytes of text in one answer. It fits into a frame even if JSON escapes
+/// each byte as six.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// Entries of a folder that one answer holds.
+/// The maximum number of folder entries in one answer.
 pub const LIST_ENTRIES_MAX: usize = 10_000;
-/// Bytes of names that one list holds, about.
+/// The approximate maximum size of all names in one listing, in bytes.
 pub const LIST_BYTES_MAX: usize = 1024 * 1024;
-/// Files that one search by a pattern returns.
+/// The maximum number of files that one search by pattern returns.
 pub const FIND_FILES_MAX: usize = 10_000;
-/// Matches that one search tells.
+/// The maximum number of matches that one search returns.
 pub const SEARCH_MATCHES_MAX: usize = 10_000;
-/// Lines that are told before and after one that matches.
+/// The maximum number of context lines before and after a matching line.
 pub const SEARCH_CONTEXT_LINES_MAX: usize = 50;
-/// Bytes of a line that a search tells, about.
+/// The approximate maximum number of bytes of a line in a search result.
 pub const SEARCH_LINE_BYTES_MAX: usize = 2000;
-/// Entries of a page of a walk.
+/// The maximum number of entries in one page of a walk.
 pub const WALK_ENTRIES_MAX: usize = 1000;
-/// Bytes of JSON of a page of a walk, about: one frame of a stream holds twice that.
+/// The approximate maximum size of the JSON of one page of a walk, in bytes. One frame of a stream
+/// holds twice that.
 pub const WALK_BYTES_MAX: usize = 32 * 1024;
-/// Key of every request `files.*` by which the host sends the [`FileLimits`] of the call.
+/// The key in each `files.*` request under which the host sends the [`FileLimits`] of the call.
 pub const LIMITS_KEY: &str = "limits";
-/// Paths that one [`RESOLVE`] takes.
+/// The maximum number of paths in one [`RESOLVE`] request.
 pub const RESOLVE_PATHS_MAX: usize = 10_000;
-/// Folders that could not be read that are told; the rest is left out.
+/// The maximum number of unreadable folders that a result lists.
 pub const UNREADABLE_MAX: usize = 100;
 
-/// Names a file or a folder.
+/// The path of a file or a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FilePath {
     /// The path.
     pub path: String,
-    /// Whether [`STAT`] tells of a link itself. An environment that does not know this key follows
-    /// it.
+    /// Whether [`STAT`] describes a link itself. An environment that does not know this key follows
+    /// the link.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub itself: bool,
 }
 
-/// Reads bytes.
+/// A request to read bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileRead {
     /// The path.
     pub path: String,
-    /// Where to begin, in bytes. Past the end there is nothing.
+    /// The offset of the first byte. Past the end, the result is empty.
     pub offset: u64,
-    /// Bytes at most; without it up to the end, or [`READ_BYTES_MAX`] where they come in one
-    /// answer.
+    /// The maximum number of bytes. If absent, up to the end of the file, or up to
+    /// [`READ_BYTES_MAX`] in a single answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
 }
 
-/// Bytes of a file; they stand beside this.
+/// Bytes of a file, which are in the same frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileBytes {
-    /// Bytes of the whole file.
+    /// The size of the whole file, in bytes.
     pub size: u64,
-    /// Where the bytes begin.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Whether the file goes on behind them.
+    /// Whether the file continues after these bytes.
     pub has_more: bool,
 }
 
-/// Reads text.
+/// A request to read text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileReadText {
     /// The path.
     pub path: String,
-    /// Where to begin. Past the end there is nothing.
+    /// The offset at which to begin. Past the end, the result is empty.
     pub offset: u64,
-    /// How much at most; without it as much as an answer holds. An answer holds [`TEXT_BYTES_MAX`]
-    /// bytes, which may cut a line: such a line is read by characters.
+    /// The maximum length. If absent, as much as an answer holds. An answer holds
+    /// [`TEXT_BYTES_MAX`] bytes and may therefore end inside a line. To read such a line, use the
+    /// unit `characters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-    /// What both are counted in.
+    /// The unit of `offset` and `length`.
     pub unit: TextUnit,
 }
 
-/// What a range of text is counted in. A side that does not know the word refuses it.
+/// The unit of a range of text. Unknown units are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextUnit {
     /// Unicode scalar values.
     #[default]
     Characters,
-    /// Lines, each with its end.
+    /// Lines, including their line endings.
     Lines,
 }
 
-/// Text of a file.
+/// Text from a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileText {
     /// The text.
     pub text: String,
-    /// Bytes of the whole file.
+    /// The size of the whole file, in bytes.
     pub size: u64,
-    /// Whether the file goes on behind it.
+    /// Whether the file continues after this text.
     pub has_more: bool,
-    /// The file as it was read: to be given to a write that must not overwrite somebody else's.
+    /// The version of the file. Pass it to a later write, so that the write does not overwrite
+    /// changes by others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// Writes a file.
+/// A request to write a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileWrite {
-    /// The path. Its folder must be there, unless `parents`.
+    /// The path. Its folder must exist unless `parents` is set.
     pub path: String,
-    /// What becomes of a file that is there.
+    /// What to do if the file exists.
     pub mode: WriteMode,
-    /// Whether folders that are missing are made.
+    /// Whether to create missing folders.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub parents: bool,
-    /// Refuses with `conflict` where the file is another than this version, from [`FileText`] or
-    /// [`FileFacts`].
+    /// The expected version of the file, from [`FileText`] or [`FileFacts`]. If the file has
+    /// another version, the write fails with `conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// Permission bits of a file that is made by it; as usual without. One that is there keeps its
-    /// own. An environment that does not know this key makes files as usual.
+    /// Permission bits of a new file; the default bits if absent. An existing file keeps its own.
+    /// An environment that does not know this key uses the default bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<u32>,
 }
 
-/// What becomes of a file that is there. A side that does not know the word refuses it.
+/// What to do with an existing file. Unknown modes are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteMode {
-    /// It is replaced whole, at once: a reader sees the old or the new one. Its mode stays.
+    /// Replace it atomically: a reader sees either the old or the new file. The permission bits
+    /// stay.
     #[default]
     Replace,
-    /// The write is refused.
+    /// Refuse the write.
     CreateNew,
-    /// The bytes come behind what is there; a file that is missing is made.
+    /// Append the bytes. A missing file is created.
     Append,
 }
 
-/// Replaces pieces of a text.
+/// A request to replace pieces of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileEdit {
     /// The path.
     pub path: String,
-    /// What is replaced, one after the other.
+    /// The replacements, applied in order.
     pub edits: Vec<TextEdit>,
-    /// As in [`FileWrite`].
+    /// The expected version, as in [`FileWrite`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
 }
 
-/// Replaces a piece of a text.
+/// A replacement of a piece of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextEdit {
-    /// What is there; not empty.
+    /// The text to replace, which must not be empty.
     pub old: String,
-    /// What stands there after it.
+    /// The replacement.
     pub new: String,
-    /// Whether it is replaced wherever it stands; else it must stand there exactly once.
+    /// Whether to replace all occurrences. Otherwise the text must occur exactly once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
@@ -231,61 +238,61 @@ pub struct TextEdit {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileEdited {
-    /// Pieces that were replaced, by edit.
+    /// The number of replacements of each edit.
     pub replaced: Vec<u64>,
-    /// The file as it is after that.
+    /// The facts about the file after the edit.
     pub facts: FileFacts,
 }
 
-/// Deletes.
+/// A request to delete a file or a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileDelete {
-    /// The path. A link is deleted itself, never what it leads to.
+    /// The path. A link itself is deleted, never its target.
     pub path: String,
-    /// Whether a folder goes with all that is in it; else it must be empty.
+    /// Whether to delete a folder with its content. Otherwise the folder must be empty.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recursive: bool,
 }
 
-/// Lists a folder.
+/// A request to list a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FolderList {
-    /// The path; the default folder where empty.
+    /// The path. If empty, the default folder.
     pub path: String,
-    /// Entries that are left out at the beginning.
+    /// The number of entries to skip at the beginning.
     #[serde(skip_serializing_if = "is_zero")]
     pub skip: usize,
 }
 
-/// What is in a folder.
+/// The content of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FolderEntries {
-    /// At most [`LIST_ENTRIES_MAX`], and names of [`LIST_BYTES_MAX`] bytes. A name that is no text
-    /// has `�` in it, and cannot be asked for.
+    /// The entries: at most [`LIST_ENTRIES_MAX`], with names of at most [`LIST_BYTES_MAX`] bytes in
+    /// total. A name that is not valid UTF-8 contains `�` and cannot be used in a request.
     pub entries: Vec<FolderEntry>,
-    /// Entries in all, without those that are denied.
+    /// The total number of entries, without those that are denied.
     pub count: usize,
-    /// Entries that the limits of the call leave out.
+    /// The number of entries that the limits of the call exclude.
     #[serde(skip_serializing_if = "is_zero")]
     pub denied: usize,
 }
 
-/// One of a folder's entries.
+/// An entry of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FolderEntry {
     /// Its name.
     pub name: String,
-    /// What it is; a link is a link.
+    /// The kind. Links are not followed.
     pub kind: FileKind,
-    /// Bytes, for a file.
+    /// The size in bytes, for a file.
     pub size: u64,
 }
 
-/// What something in a file system is.
+/// The kind of a file system entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -295,67 +302,67 @@ pub enum FileKind {
     Folder,
     /// A symbolic link.
     Link,
-    /// A device, a pipe, a socket, or what this side does not know.
+    /// A device, a pipe, a socket, or a kind from a newer version.
     #[default]
     #[serde(other)]
     Other,
 }
 
-/// What something is.
+/// Facts about a file or a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileFacts {
-    /// Its path, absolute.
+    /// The absolute path.
     pub path: String,
-    /// What it is, links followed.
+    /// The kind, with links followed.
     pub kind: FileKind,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When it was changed, in milliseconds since 1970 UTC.
+    /// The time of the last change, in milliseconds since 1970 UTC.
     pub modified_ms: i64,
-    /// Its permission bits.
+    /// The permission bits.
     pub mode: u32,
-    /// Another word each time that the file was changed, as far as the file system tells.
+    /// The version, which differs after each change, as far as the file system can tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// Makes a folder.
+/// A request to create a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FolderMake {
     /// The path.
     pub path: String,
-    /// Whether folders above it that are missing are made too.
+    /// Whether to create missing parent folders too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub parents: bool,
 }
 
-/// Moves or copies.
+/// A request to move or copy a file or a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FilePair {
-    /// What.
+    /// The current path.
     pub from: String,
-    /// Its new path, with its name.
+    /// The new path, including the name.
     pub to: String,
-    /// Whether a file that is there is replaced; a folder never is.
+    /// Whether to replace an existing file. A folder is never replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub overwrite: bool,
 }
 
-/// How files are sorted. A side that does not know the word refuses it.
+/// The sort order of files. Unknown orders are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileOrder {
-    /// Those that were changed last come first.
+    /// By time of the last change, newest first.
     #[default]
     Newest,
     /// By path.
     Path,
 }
 
-/// What a pattern finds. A side that does not know the word refuses it.
+/// The kind of entries to find. Unknown kinds are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindKind {
@@ -368,108 +375,108 @@ pub enum FindKind {
     All,
 }
 
-/// Finds files or folders by a pattern.
+/// A request to find files or folders by a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileFind {
-    /// `*`, `?`, `[…]`, `{a,b}` and `**`, relative to the folder.
+    /// The pattern, relative to the folder, with `*`, `?`, `[…]`, `{a,b}` and `**`.
     pub pattern: String,
-    /// Where to look; the default folder where empty.
+    /// The folder to search. If empty, the default folder.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Whether what `.gitignore` and its like name is looked at too.
+    /// Whether to include files that `.gitignore` and similar files exclude.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub include_ignored: bool,
-    /// Whether hidden files are looked at too.
+    /// Whether to include hidden files.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub include_hidden: bool,
-    /// Patterns of what is left out, as in `.gitignore`: a name at any depth, or a path.
+    /// Patterns of entries to exclude, as in `.gitignore`: a name at any depth, or a path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave_out: Vec<String>,
-    /// The same for files that are in no git repository: in a repository, its `.gitignore` files
-    /// decide. They do not count with `include_ignored`.
+    /// Patterns of entries to exclude outside git repositories. Inside a repository, its
+    /// `.gitignore` files decide. Ignored if `include_ignored` is set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave_out_unless_git: Vec<String>,
-    /// Whether files or folders are found.
+    /// The kind of entries to find.
     #[serde(skip_serializing_if = "is_files")]
     pub kind: FindKind,
-    /// Which come first.
+    /// The sort order.
     pub order: FileOrder,
-    /// Files that are told at most; all are counted. [`FIND_FILES_MAX`] where there is none, and
-    /// never more.
+    /// The maximum number of files to return, at most [`FIND_FILES_MAX`], which is also the
+    /// default. Further files are only counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// Milliseconds that the search may take, about: then what was found by that time is told, in
-    /// order.
+    /// The approximate maximum duration, in milliseconds. The result then contains the files found
+    /// by that time, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within_ms: Option<u64>,
 }
 
-/// Some of what a pattern found. Pages without files tell how far the search has come.
+/// A part of the result of a search by pattern. Pages without files report progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FoundPage {
-    /// Files, in the order that was asked for.
+    /// Files, in the requested order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FoundFile>,
-    /// Files that were found so far; in all, with the last page.
+    /// The number of files found so far. In the last page, the total.
     pub count: u64,
-    /// Whether the time was over before all was looked at.
+    /// Whether time ran out before the search was complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
-    /// Files and folders that were left out so far; in all, with the last page.
+    /// The number of files and folders left out so far. In the last page, the total.
     #[serde(skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
-    /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`] of a search.
+    /// Unreadable folders, with the reason. At most [`UNREADABLE_MAX`] per search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
 }
 
-/// A file that a pattern found.
+/// A file found by a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FoundFile {
-    /// Its path, from where the search began.
+    /// The path, relative to the start of the search.
     pub path: String,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When it was changed, in milliseconds since 1970 UTC.
+    /// The time of the last change, in milliseconds since 1970 UTC.
     pub modified_ms: i64,
-    /// Whether the user must be asked before this call changes it.
+    /// Whether the user must be asked before this call changes the file.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
-    /// Whether it is a folder.
+    /// Whether the entry is a folder.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_folder: bool,
 }
 
-/// Searches texts.
+/// A request to search text files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileSearch {
-    /// What is looked for: a regular expression of the crate `regex`.
+    /// The pattern, a regular expression in the syntax of the crate `regex`.
     pub pattern: String,
-    /// A file, or the folder to look in; the default folder where empty.
+    /// A file, or the folder to search. If empty, the default folder.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Whether `a` finds `A` too.
+    /// Whether to ignore case, so that `a` also matches `A`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ignore_case: bool,
-    /// Whether a match may go over several lines, and `.` matches the end of a line too. Else the
-    /// pattern matches within one line.
+    /// Whether a match may span several lines, with `.` matching line ends. Otherwise a match lies
+    /// within one line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub multi_line: bool,
-    /// Whether files are told with the number of their matches, and no lines.
+    /// Whether to return the number of matches of each file instead of lines.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub counts: bool,
-    /// Patterns of the files that are searched, as in [`FileFind`]; one without `/` fits names at
-    /// any depth. All files where there is none.
+    /// Patterns of the files to search, as in [`FileFind`]. A pattern without `/` matches names at
+    /// any depth. If empty, all files are searched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Whether what `.gitignore` and its like name is looked at too.
+    /// Whether to include files that `.gitignore` and similar files exclude.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub include_ignored: bool,
-    /// Whether hidden files are looked at too.
+    /// Whether to include hidden files.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub include_hidden: bool,
     /// As in [`FileFind`].
@@ -478,75 +485,74 @@ pub struct FileSearch {
     /// As in [`FileFind`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave_out_unless_git: Vec<String>,
-    /// Larger files of a folder are passed over. A file that the path names is searched whatever
-    /// its size, and whatever is left out.
+    /// The maximum size of files in a folder; larger ones are skipped. If the path names a file,
+    /// the file is searched regardless of its size and of exclusions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_bytes_max: Option<u64>,
-    /// Lines that are told before and after each that matches, at most
+    /// The number of context lines before and after each matching line, at most
     /// [`SEARCH_CONTEXT_LINES_MAX`].
     #[serde(skip_serializing_if = "is_zero")]
     pub context_lines: usize,
-    /// Matches that are told at most, or files with `counts`; all are counted.
-    /// [`SEARCH_MATCHES_MAX`] where there is none, and never more.
+    /// The maximum number of matches to return (with `counts`, of files), at most
+    /// [`SEARCH_MATCHES_MAX`], which is also the default. Further matches are only counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// Some of what a search found, in the order of the paths. Pages without files tell how far it has
-/// come.
+/// A part of a search result, ordered by path. Pages without files report progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchedPage {
-    /// Files with matches. One with many may stand in several pages.
+    /// Files with matches. A file with many matches may occur in several pages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SearchedFile>,
-    /// What was found so far; in all, with the last page.
+    /// The totals so far. In the last page, the final totals.
     pub totals: SearchTotals,
-    /// Files and folders that could not be read, with the reason, at most [`UNREADABLE_MAX`] of a
-    /// search.
+    /// Unreadable files and folders, with the reason. At most [`UNREADABLE_MAX`] per search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
 }
 
-/// How much a search found.
+/// The totals of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchTotals {
-    /// Matches; a line may have several.
+    /// The number of matches. A line may have several.
     pub matches: u64,
-    /// Files with matches.
+    /// The number of files with matches.
     pub files_with_matches: u64,
-    /// Texts that were searched.
+    /// The number of text files that were searched.
     pub files_searched: u64,
-    /// Files that were passed over because they are larger than asked for.
+    /// The number of files that were skipped because they exceed the requested size.
     pub files_too_large: u64,
-    /// Files that were passed over because they are no text.
+    /// The number of files that were skipped because they are not text.
     pub files_binary: u64,
-    /// Files and folders that were left out.
+    /// The files and folders that were left out.
     #[serde(skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
 }
 
-/// Files and folders that a search left out. A folder counts as one: its content is not looked at.
+/// The number of files and folders that a search left out. A folder counts as one, because its
+/// content is not searched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {
-    /// Those that `.gitignore`, `.ignore` or `.git/info/exclude` name.
+    /// Entries that `.gitignore`, `.ignore` or `.git/info/exclude` exclude.
     #[serde(skip_serializing_if = "is_zero")]
     pub ignored: u64,
-    /// Hidden ones.
+    /// Hidden entries.
     #[serde(skip_serializing_if = "is_zero")]
     pub hidden: u64,
-    /// Those that the request left out.
+    /// Entries that the request excluded.
     #[serde(skip_serializing_if = "is_zero")]
     pub excluded: u64,
-    /// Those that the limits of the call deny.
+    /// Entries that the limits of the call deny.
     #[serde(skip_serializing_if = "is_zero")]
     pub denied: u64,
 }
 
 impl LeftOut {
-    /// Tells whether nothing was left out.
+    /// Returns true if nothing was left out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -556,128 +562,128 @@ impl LeftOut {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchedFile {
-    /// Its path, from where the search began; empty for a file that the search named.
+    /// The path, relative to the start of the search. Empty for a file that the request named.
     pub path: String,
-    /// Lines that match, and those around them, in order and each once.
+    /// The matching lines and their context lines, in order and without duplicates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SearchedLine>,
-    /// The number of its matches, if counts were asked for.
+    /// The number of matches, if the request asked for counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matches: Option<u64>,
 }
 
-/// A line of a file with matches.
+/// A line in a search result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchedLine {
-    /// Its number, from 1.
+    /// The line number, counted from 1.
     pub number: u64,
-    /// The line without its end; what is no UTF-8 has `�` in it. A long one is cut around its first
-    /// match to about [`SEARCH_LINE_BYTES_MAX`].
+    /// The line without its line ending. Invalid UTF-8 is replaced with `�`. A long line is
+    /// truncated around its first match to about [`SEARCH_LINE_BYTES_MAX`].
     pub text: String,
-    /// Characters of the line that are left out before the text.
+    /// The number of characters of the line that are missing before the text.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped: usize,
-    /// Whether something is left out behind the text.
+    /// Whether the line continues after the text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_cut: bool,
-    /// Where matches stand in the text, in characters: the first, and the one after the last. None
-    /// for a line that is told because of its neighbours.
+    /// The positions of matches in the text, in characters: start, and end (exclusive). Empty for a
+    /// context line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matches: Vec<(usize, usize)>,
-    /// Whether a match that began in an earlier line continues in this one.
+    /// Whether a match from an earlier line continues in this one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continues: bool,
 }
 
-/// Goes through a tree.
+/// A request to walk a folder tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileWalk {
-    /// Where to begin; the default folder where empty.
+    /// The folder at which to begin. If empty, the default folder.
     pub path: String,
-    /// Whether what `.gitignore` and its like name, and hidden files, are looked at too.
+    /// Whether to include hidden files and files that `.gitignore` and similar files exclude.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub include_ignored: bool,
-    /// Folders deep at most; 1 is what the folder itself holds.
+    /// The maximum depth. 1 includes only the direct content of the folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_max: Option<usize>,
 }
 
-/// Some of what is in a tree; a folder comes before what is in it.
+/// A part of a folder tree. A folder comes before its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WalkedPage {
-    /// Entries; links are not followed.
+    /// The entries. Links are not followed.
     pub entries: Vec<WalkedEntry>,
-    /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`] of a walk.
+    /// Unreadable folders, with the reason. At most [`UNREADABLE_MAX`] per walk.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
 }
 
-/// One entry of a tree.
+/// An entry of a folder tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WalkedEntry {
-    /// Its path, from where the walk began.
+    /// The path, relative to the start of the walk.
     pub path: String,
-    /// What it is.
+    /// The kind.
     pub kind: FileKind,
 }
 
-/// A file that is read piece by piece.
+/// A file that is being read piece by piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileStreamed {
-    /// Bytes of the whole file when it was opened.
+    /// The size of the whole file when it was opened, in bytes.
     pub size: u64,
 }
 
-/// A file that is written piece by piece.
+/// A file that is being written piece by piece.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileBegun {
-    /// Its number, by which pieces name it.
+    /// The number by which pieces refer to it.
     pub file: u64,
 }
 
-/// Names a file that is written piece by piece.
+/// The number of a file that is being written piece by piece.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNumber {
-    /// Its number.
+    /// The number.
     pub file: u64,
 }
 
-/// What the file operations of one call must keep off. The host makes it from the rules and from
-/// what it found when it checked the call, and sends it with each operation; a plugin can neither
-/// leave it out nor write its own.
+/// The restrictions on the file operations of one call. The host derives them from the rules and
+/// from the call's permission check, and sends them with each operation. A plugin can neither omit
+/// nor replace them.
 ///
-/// A pattern is a whole path in which `*` stands for any characters and `?` for one. It matches
-/// that path and all that is below it, after links and `..` were followed.
+/// A pattern is a whole path in which `*` matches any characters and `?` a single one. It matches
+/// that path and everything below it, after links and `..` are resolved.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileLimits {
-    /// Paths that a rule denies: they are neither read, told, counted nor changed.
+    /// Paths that a rule denies: they are neither read, listed, counted nor changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
-    /// Paths that the user must be asked about before they are read or changed.
+    /// Paths that need the user's permission before they are read or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// Files that the user must be asked about before they are changed.
+    /// Files that need the user's permission before they are changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protected: Option<ProtectedFiles>,
-    /// Where the paths of the call led when it was checked.
+    /// The targets of the call's paths at the time of its permission check.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expected: Vec<ResolvedPath>,
 }
 
 impl FileLimits {
-    /// Tells whether there is nothing to keep off.
+    /// Returns true if there are no restrictions.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Asks where paths lead.
+/// A request to resolve paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileResolve {
@@ -685,58 +691,59 @@ pub struct FileResolve {
     pub paths: Vec<String>,
 }
 
-/// Where paths lead.
+/// The targets of paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FilesResolved {
-    /// One for each path, in the same order; none where nobody can tell.
+    /// The target of each path, in the same order. `None` if it cannot be determined.
     pub paths: Vec<Option<ResolvedPath>>,
 }
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResolvedPath {
-    /// The path that was asked for, absolute; links and `..` are not followed.
+    /// The requested path, made absolute, without resolving links and `..`.
     pub asked: String,
-    /// Where it leads, links and `..` followed name by name.
+    /// The target, with links and `..` resolved name by name.
     pub path: String,
-    /// The same, but if the path ends at a link, the link itself.
+    /// Like `path`, except that a link at the end is not followed.
     pub entry: String,
-    /// What is there; none if nothing is.
+    /// The kind of the target. `None` if it does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<FileKind>,
-    /// Where the identity was found: at `path`, or if nothing is there, at the innermost folder
-    /// above it that exists.
+    /// The path whose identity is known: `path`, or its innermost existing parent folder if nothing
+    /// exists at `path`.
     pub found: String,
-    /// The identity of what was found; none if the environment knows no identities. The path was
-    /// then compared as it is written.
+    /// The identity of `found`. `None` if the environment does not support identities. Paths are
+    /// then compared as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<FileIdentity>,
 }
 
-/// Tells files apart, whatever they are called.
+/// The identity of a file, independent of its name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// The file system.
     pub device: u64,
-    /// The number of the file there.
+    /// The number of the file in the file system.
     pub inode: u64,
 }
 
 impl FileIdentity {
-    /// Makes the identity of a file by the numbers that the system has for it.
+    /// Creates an identity from the system's numbers for a file.
     pub fn new(device: u64, inode: u64) -> Self {
         Self { device, inode }
     }
 }
 
-/// Makes the name under which a file is written before it gets its own.
+/// Returns the temporary name under which a file is written before it is renamed.
 pub fn draft_name(number: u64) -> String {
     format!("{DRAFT_BEGIN}{number:016x}{DRAFT_END}")
 }
 
-/// Returns true if a name is one that [`draft_name`] makes: if its process ended, it is left over.
+/// Returns true if [`draft_name`] creates names like this one. If its process ended, the file is a
+/// leftover.
 pub fn is_draft_name(name: &str) -> bool {
     let number = name.strip_prefix(DRAFT_BEGIN).and_then(|rest| rest.strip_suffix(DRAFT_END));
     number.is_some_and(|it| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))

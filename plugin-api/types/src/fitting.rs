@@ -1,21 +1,20 @@
-//! Fits a model's arguments to a tool's schema if they mean the same and only their JSON types
-//! differ.
+//! Converts a model's arguments to the types of a tool's schema if only their JSON types differ.
 //!
 //! Models write `3.0` or `"3"` for 3, a list as a string of JSON, null for an argument that they
-//! leave out, and names of arguments that other programs use. Only values that the schema refuses
-//! are changed, and only if the schema names one type for them. All other values stay as they are,
-//! so that the check against the schema refuses them.
+//! leave out, and argument names from other programs. Only values that the schema refuses are
+//! changed, and only if the schema allows exactly one type for them. All other values stay the
+//! same, so that validation against the schema refuses them.
 
 use serde_json::{Map, Number, Value};
 
 use crate::ToolSpec;
 
-/// Deepest value that is fitted; the rest stays as it is.
+/// The maximum depth at which values are converted. Deeper values stay the same.
 const DEPTH_MAX: usize = 32;
-/// From here on, not every whole number is exact in a floating point number.
+/// The limit below which a floating point number represents every whole number exactly.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Names of arguments in other agents' tools, without case and `_`, and jaato's name.
+/// Argument names of other agents' tools, in lower case and without `_`, with jaato's names.
 const ALIASES: [(&str, &str); 27] = [
     ("filepath", "path"),
     ("filename", "path"),
@@ -46,13 +45,14 @@ const ALIASES: [(&str, &str); 27] = [
     ("path", "root"),
 ];
 
-/// Arguments that explain a call and change nothing of what it does.
+/// Arguments that explain a call and do not affect it.
 const EXPLANATIONS: [&str; 6] =
     ["description", "explanation", "justification", "reason", "reasoning", "thought"];
 
-/// Returns a call's arguments as the tool's schema wants them, as far as their meaning is clear.
+/// Returns a call's arguments in the types that the tool's schema requires, if their meaning is
+/// clear.
 ///
-/// Names of arguments are changed only for tools whose authors know jaato, not for
+/// Argument names are changed only for tools whose authors know jaato, not for
 /// [foreign](ToolSpec::foreign) ones.
 #[must_use]
 pub fn fit_arguments(spec: &ToolSpec, arguments: Value) -> Value {
@@ -72,7 +72,7 @@ pub fn fit_arguments(spec: &ToolSpec, arguments: Value) -> Value {
     arguments
 }
 
-/// Gives arguments that the schema does not know the names that it has for them.
+/// Renames arguments that the schema does not know to its own names for them.
 fn rename(schema: &Value, given: &mut Map<String, Value>) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
     if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
@@ -88,7 +88,7 @@ fn rename(schema: &Value, given: &mut Map<String, Value>) {
             properties.get_key_value(*known).map(|(known, _)| known)
         };
         match same.or_else(by_alias) {
-            // Two values for one argument: the check says that the name is unknown.
+            // There are two values for one argument. Validation reports the unknown name.
             Some(known) if given.contains_key(known) => {}
             Some(known) => {
                 if let Some(value) = given.shift_remove(&name) {
@@ -126,7 +126,7 @@ impl<'a> Fitting<'a> {
 
     fn fit_object(&self, schema: &'a Value, object: &mut Map<String, Value>, depth: usize) {
         let properties = schema.get("properties").and_then(Value::as_object);
-        // Which names the patterns take is not known here.
+        // It is unknown which names the patterns match.
         let has_patterns = schema.get("patternProperties").is_some();
         let others = schema.get("additionalProperties").filter(|_| !has_patterns);
         let is_required = |name: &str| {
@@ -136,7 +136,7 @@ impl<'a> Fitting<'a> {
         let mut left_out = Vec::new();
         for (name, value) in object.iter_mut() {
             let own = properties.and_then(|properties| properties.get(name));
-            // Null for an argument that may be missing says that it is missing.
+            // Null for an optional argument means that the argument is missing.
             let refuses_null = own.is_some_and(|schema| self.refuses_null(schema, depth));
             let is_closed = own.is_none() && others == Some(&Value::Bool(false));
             if value.is_null() && !is_required(name) && (refuses_null || is_closed) {
@@ -161,8 +161,8 @@ impl<'a> Fitting<'a> {
         }
     }
 
-    /// Follows references and a choice between one schema and null. Returns nothing for a choice
-    /// between several schemas: which one is meant is not clear.
+    /// Follows references, and a choice between one schema and null. Returns `None` for a choice
+    /// between several schemas, because it is unclear which one applies.
     fn single(&self, schema: &'a Value, depth: usize) -> Option<&'a Value> {
         if depth >= DEPTH_MAX {
             return None;
@@ -205,14 +205,14 @@ impl<'a> Fitting<'a> {
     }
 }
 
-/// The type that a schema wants.
+/// The type that a schema requires.
 struct Wanted<'a> {
     name: &'a str,
     is_nullable: bool,
 }
 
 impl<'a> Wanted<'a> {
-    /// Returns nothing if the schema takes several types, or does not say which.
+    /// Returns `None` if the schema allows several types or does not specify one.
     fn of(schema: &'a Value) -> Option<Self> {
         let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
         match schema.get("type") {
@@ -235,13 +235,13 @@ impl<'a> Wanted<'a> {
     fn takes(&self, value: &Value) -> bool {
         match (self.name, value) {
             (_, Value::Null) => self.is_nullable,
-            // A whole number that is written as `3.0` matches the schema, but Rust wants `3`.
+            // A whole number written as `3.0` matches the schema, but Rust requires `3`.
             ("integer", Value::Number(number)) => !number.is_f64(),
             ("number", Value::Number(_))
             | ("boolean", Value::Bool(_))
             | ("array", Value::Array(_))
             | ("object", Value::Object(_)) => true,
-            // A text may still be an allowed one in another case.
+            // A string may still match an allowed value in another case.
             _ => false,
         }
     }
@@ -266,7 +266,7 @@ fn convert(wanted: &Wanted<'_>, schema: &Value, value: &mut Value) {
         ("array", Value::String(text)) => parsed(text, Value::is_array),
         ("object", Value::String(text)) => parsed(text, Value::is_object),
         ("string", Value::String(text)) => option_in_another_case(schema, text),
-        // A fraction has lost its digits: 1.10 is 1.1 here.
+        // A fraction has lost digits: 1.10 is 1.1 here.
         ("string", Value::Number(number)) if !number.is_f64() => {
             Some(Value::String(number.to_string()))
         }
@@ -278,14 +278,14 @@ fn convert(wanted: &Wanted<'_>, schema: &Value, value: &mut Value) {
     }
 }
 
-/// A number that JSON allows, and none that only begins with one.
+/// Parses a complete JSON number, without trailing characters.
 fn number(text: &str) -> Option<Number> {
     serde_json::from_str(text.trim()).ok()
 }
 
 fn whole(number: &Number) -> Option<Value> {
     let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < EXACT_MAX)?;
-    // Checked above: it is a whole number within 53 bits.
+    // The check above guarantees a whole number within 53 bits.
     #[allow(clippy::cast_possible_truncation)]
     let whole = float as i64;
     Some(whole.into())
@@ -341,7 +341,7 @@ mod tests {
     #[track_caller]
     fn check(given: Value, fitted: Value) {
         assert_eq!(fit_arguments(&spec(false), given.clone()), fitted, "{given}");
-        // What fits is not changed again.
+        // A converted value is not converted again.
         assert_eq!(fit_arguments(&spec(false), fitted.clone()), fitted, "{given}");
     }
 

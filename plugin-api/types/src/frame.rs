@@ -1,44 +1,44 @@
-//! The frame: what every payload at the boundary is made of.
+//! The frame: the format of each payload at the boundary.
 //!
 //! Layout: the length of the JSON (u32, little-endian), the JSON in UTF-8, then raw bytes (usually
-//! none). A length of 0 means that there is no JSON. Bytes never travel as base64. Each side checks
-//! a frame before it reads it; this module never panics on what the other side sent.
+//! none). A length of 0 means that there is no JSON. Bytes are never encoded as base64. Each side
+//! validates a frame before it reads it. This module never panics on input from the other side.
 
 use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Largest frame, in bytes: what is larger crosses in pieces, through a service, and is named by an
-/// id or a path.
+/// The maximum size of a frame, in bytes. Larger data crosses in pieces through a service, and an
+/// id or a path refers to it.
 pub const FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const HEAD_BYTES: usize = 4;
 
-/// A checked view of one frame.
+/// A validated view of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The JSON text; empty when the frame has none.
+    /// The JSON text. Empty if the frame has none.
     pub json: &'a [u8],
-    /// Raw bytes behind the JSON.
+    /// The raw bytes after the JSON.
     pub bytes: &'a [u8],
 }
 
-/// Why bytes are not a frame, or a frame's JSON is not what was expected.
+/// Why bytes are not a frame, or why a frame's JSON does not have the expected format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameError {
-    /// Fewer bytes than the head or than the head promises.
+    /// The frame is shorter than its header, or than the header specifies.
     Short {
-        /// Bytes that the frame needs.
+        /// The required number of bytes.
         needs: usize,
-        /// Bytes that are there.
+        /// The actual number of bytes.
         has: usize,
     },
-    /// More than [`FRAME_BYTES_MAX`].
+    /// The frame is longer than [`FRAME_BYTES_MAX`].
     TooLarge {
-        /// Bytes that are there.
+        /// The actual number of bytes.
         has: usize,
     },
-    /// The JSON is missing, malformed or of another shape; the text says where.
+    /// The JSON is missing, malformed or of another type. The text says where.
     Json(String),
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 impl<'a> Frame<'a> {
-    /// Checks the lengths of a frame and splits it. Does not look into the JSON.
+    /// Validates the lengths of a frame and splits it, without parsing the JSON.
     pub fn parse(frame: &'a [u8]) -> Result<Self, FrameError> {
         if frame.len() > FRAME_BYTES_MAX {
             return Err(FrameError::TooLarge { has: frame.len() });
@@ -77,12 +77,12 @@ impl<'a> Frame<'a> {
         Ok(Self { json, bytes })
     }
 
-    /// Parses a frame and its JSON in one go.
+    /// Parses a frame and its JSON.
     pub fn read<T: DeserializeOwned>(frame: &'a [u8]) -> Result<T, FrameError> {
         Self::parse(frame)?.json()
     }
 
-    /// Reads the JSON; a frame without JSON reads as `null`.
+    /// Parses the JSON. A frame without JSON reads as `null`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, FrameError> {
         let text = if self.json.is_empty() { b"null" } else { self.json };
         serde_json::from_slice(text).map_err(|error| FrameError::Json(error.to_string()))
@@ -91,7 +91,7 @@ impl<'a> Frame<'a> {
     /// Builds a frame from a value.
     ///
     /// # Errors
-    /// [`FrameError::Json`] when the value cannot be written as JSON, [`FrameError::TooLarge`].
+    /// [`FrameError::Json`] if the value cannot be written as JSON, [`FrameError::TooLarge`].
     pub fn write<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, FrameError> {
         Self::write_with_bytes(value, &[])
     }
@@ -110,7 +110,7 @@ impl<'a> Frame<'a> {
         Self::finish(frame, bytes)
     }
 
-    /// Builds a frame around JSON that is already text.
+    /// Builds a frame from JSON text.
     ///
     /// # Errors
     /// [`FrameError::TooLarge`].
@@ -121,7 +121,7 @@ impl<'a> Frame<'a> {
         Self::finish(frame, bytes)
     }
 
-    /// Returns the frame without JSON and bytes.
+    /// Returns a frame without JSON and bytes.
     pub fn empty() -> Vec<u8> {
         vec![0; HEAD_BYTES]
     }

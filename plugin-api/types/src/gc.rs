@@ -1,42 +1,42 @@
-//! What a gc is asked and the plan that it proposes. The session checks a plan and applies it.
+//! The request to a gc, and the plan that it proposes. The session validates a plan and applies it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Message;
 
-/// Why a gc is asked.
+/// Why the session asks a gc for a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GcReason {
-    /// The context is fuller than `threshold_percent`.
+    /// The context exceeds `threshold_percent`.
     Threshold,
-    /// The person asked.
+    /// The user requested it.
     Manual,
-    /// More turns than `max_turns`.
+    /// The number of turns exceeds `max_turns`.
     TurnLimit,
     /// The provider refused the request as too large.
     ContextLimit,
-    /// A reason that this side does not know.
+    /// A reason from a newer version.
     #[serde(other)]
     Other,
 }
 
-/// What a gc is asked. The host makes it; a test begins with [`GcRequest::new`].
+/// The request to a gc. The host creates it; a test begins with [`GcRequest::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GcRequest {
-    /// Version of this shape.
+    /// Version of this format.
     pub v: u32,
-    /// Why.
+    /// The reason.
     pub reason: GcReason,
-    /// All that the model is sent, in order.
+    /// All messages that the model gets, in order.
     pub messages: Vec<Message>,
     /// The context window in tokens.
     pub context_limit: u64,
     /// Tokens in use.
     pub total_tokens: u64,
-    /// The settings of `[gc]`; `pinned_turn_indices` are places among the turns of `messages`.
+    /// The settings of `[gc]`. `pinned_turn_indices` counts the turns in `messages`.
     #[serde(default)]
     pub settings: Value,
 }
@@ -45,7 +45,7 @@ impl GcRequest {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 
-    /// Makes the request of a session of whose size nothing is known.
+    /// Creates a request for a session of unknown size.
     pub fn new(reason: GcReason, messages: Vec<Message>) -> Self {
         Self {
             v: Self::VERSION,
@@ -58,18 +58,18 @@ impl GcRequest {
     }
 }
 
-/// What a gc proposes.
+/// The plan that a gc proposes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GcPlan {
-    /// Version of this shape.
+    /// Version of this format.
     pub v: u32,
-    /// Indices of messages to drop, ascending.
+    /// Indices of messages to remove, ascending.
     pub drop: Vec<usize>,
-    /// A message to put in front of what stays.
+    /// A message to insert before the remaining messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Message>,
-    /// What to tell the person.
+    /// A note for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -1,30 +1,30 @@
-//! Names and paths with `*` and `?`, as rules write them. Work is bounded by the product of both
+//! Names and paths with `*` and `?`, as in rules. The work is bounded by the product of both
 //! lengths.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A name in which `*` matches any characters and `?` one.
+/// A name in which `*` matches any characters and `?` a single one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob(String);
 
 impl Glob {
-    /// Takes the name as the user wrote it.
+    /// Creates a pattern from the text that the user wrote.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Returns the name as it was written.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns true if it matches a text.
+    /// Returns true if the pattern matches a text.
     pub fn matches(&self, text: &str) -> bool {
         stands_for(&self.0, text)
     }
 
-    /// Returns the part before the first `*` or `?`: every match begins with it.
+    /// Returns the part before the first `*` or `?`. Each match begins with it.
     pub fn beginning(&self) -> &str {
         let end = self.0.find(['*', '?']).unwrap_or(self.0.len());
         &self.0[..end]
@@ -35,7 +35,7 @@ impl Glob {
 pub(crate) fn stands_for(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut seen) = (0, 0);
-    // Where the last `*` stood, and how much of the text it took so far.
+    // The position of the last `*`, and the end of the text that it matched so far.
     let mut star: Option<(usize, usize)> = None;
     while let Some(&letter) = text.get(seen) {
         let step = match pattern.get(at) {
@@ -44,7 +44,7 @@ pub(crate) fn stands_for(pattern: &str, text: &str) -> bool {
                 at += 1;
                 continue;
             }
-            // One letter, however many bytes it has; never a piece of one.
+            // `?` matches a whole character, even if it has several bytes.
             Some(b'?') if !is_inside_letter(letter) => {
                 let behind = text[seen + 1..].iter();
                 Some(1 + behind.take_while(|byte| is_inside_letter(**byte)).count())
@@ -68,22 +68,22 @@ pub(crate) fn stands_for(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|&rest| rest == b'*')
 }
 
-/// Returns true if a byte of UTF-8 goes on with a letter that an earlier one began.
+/// Returns true if a byte of UTF-8 continues a character.
 fn is_inside_letter(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// A whole path in which `*` matches any characters, `/` included, and `?` one. It matches
-/// that path and all that is below it.
+/// A whole path in which `*` matches any characters, including `/`, and `?` a single one. It
+/// matches that path and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGlob {
     path: PathBuf,
-    /// If it has `*` or `?`.
+    /// Set if the path contains `*` or `?`.
     glob: Option<Glob>,
 }
 
 impl PathGlob {
-    /// Takes the path as a rule has it.
+    /// Creates a pattern from a path in a rule.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let written = path.to_string_lossy();
@@ -91,16 +91,16 @@ impl PathGlob {
         Self { glob, path }
     }
 
-    /// Returns true if it matches a path, or a folder above it.
+    /// Returns true if the pattern matches a path or a folder above it.
     pub fn covers(&self, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return path.starts_with(&self.path) };
         let whole = path.to_string_lossy();
-        // Most paths lie elsewhere, which is seen at once.
+        // A fast check that rules out most paths.
         whole.starts_with(glob.beginning())
             && path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
     }
 
-    /// Returns true if something below a folder may match.
+    /// Returns true if the pattern may match something below a folder.
     pub fn may_cover_below(&self, folder: &Path) -> bool {
         let Some(glob) = &self.glob else { return self.path.starts_with(folder) };
         let folder = folder.to_string_lossy();

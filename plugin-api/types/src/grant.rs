@@ -1,25 +1,24 @@
-//! What a plugin may ask for only where a person grants it, by name.
+//! Services and hooks that a plugin may use only if the user grants them by name.
 //!
-//! A plugin lists what it wants in [`Description::services`]. What is shipped with jaato has what
-//! it lists; any other plugin has of that what the person granted by `jaato plugin grant`. A
-//! service that is the plugin's own business (its settings, its store, the files of the session)
-//! needs no grant.
+//! A plugin lists what it wants in [`Description::services`]. Plugins that come with jaato get what
+//! they list. Any other plugin gets those that the user granted with `jaato plugin grant`. Services
+//! within the plugin's own scope (its settings, its store, the files of the session) need no grant.
 
 use crate::operations::operation_named;
 use crate::{Description, Error, ErrorKind, PluginName};
 
-/// Something that needs the person's grant.
+/// A permission that the user may grant to a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
-    /// Its name in [`Description::services`] and on the command line.
+    /// The name in [`Description::services`] and on the command line.
     pub name: &'static str,
-    /// What it lets a plugin do, for a person: "ask you questions".
+    /// What the plugin may do with it, for users: "ask you questions".
     pub allows: &'static str,
 }
 
-/// Everything that needs a grant, in the order in which people are shown it: it spends the person's
-/// money, acts in their name, interrupts them, or shows what was said.
+/// All grants, in the order in which users see them. A grant lets a plugin spend the user's money,
+/// act in their name, interrupt them, or read the conversation.
 pub const GRANTS: [Grant; 15] = [
     grant("model.complete", "ask a model, at your cost"),
     grant("tools.call", "call tools of other plugins, under your rules"),
@@ -42,20 +41,20 @@ const fn grant(name: &'static str, allows: &'static str) -> Grant {
     Grant { name, allows }
 }
 
-/// Finds a grant by its name.
+/// Returns the grant with this name.
 pub fn grant_named(name: &str) -> Option<&'static Grant> {
     GRANTS.iter().find(|grant| grant.name == name)
 }
 
-/// Returns the name of the grant that a service or a hook needs, if it needs one. A grant needs
-/// itself, because a description may name it instead of its operations.
+/// Returns the name of the grant that a service or a hook needs. `None` if it needs no grant. A
+/// grant's own name needs that grant, because a description may name it instead of its operations.
 pub fn grant_of(operation: &str) -> Option<&'static str> {
     let itself = || grant_named(operation).map(|grant| grant.name);
     operation_named(operation).and_then(|operation| operation.grant).or_else(itself)
 }
 
-/// Lists the grants that a plugin asks for, sorted and each once: those of its services and those
-/// of its hooks. A name that needs no grant is left out; an operation stands for the grant that it
+/// Lists the grants that a plugin requests for its services and hooks, sorted and without
+/// duplicates. Names that need no grant are left out. An operation counts as the grant that it
 /// needs.
 pub fn grants_asked(description: &Description) -> Vec<&'static str> {
     let services = description.services.iter().map(String::as_str);
@@ -66,16 +65,17 @@ pub fn grants_asked(description: &Description) -> Vec<&'static str> {
     asked
 }
 
-/// The error for a plugin that asks for what it does not list.
+/// Returns the error for a plugin that uses a grant that it does not list.
 pub fn not_asked_for(plugin: &PluginName, grant: &str) -> Error {
     let text = format!(
         "plugin `{plugin}` may not use `{grant}`: its description does not list it among `services`"
     );
-    let hint = "its author lists it in `State::describe`, so that a person can grant it";
+    let hint =
+        "the plugin's author must list it in `State::describe`, so that the user can grant it";
     Error::new(ErrorKind::PermissionDenied, text).with_hint(hint)
 }
 
-/// The error for a plugin that was not granted what it asks for.
+/// Returns the error for a plugin that lacks a grant that it lists.
 pub fn not_granted(plugin: &PluginName, grant: &str) -> Error {
     let allows =
         grant_named(grant).map_or_else(String::new, |grant| format!(" ({})", grant.allows));

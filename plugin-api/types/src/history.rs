@@ -1,4 +1,4 @@
-//! The service `session.history`: a plugin reads the conversation.
+//! The service `session.history`, through which a plugin reads the conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,26 +10,26 @@ crate::operations::service_operations! { $ history_operations, Some("session.his
         (Option<HistoryRead>) => HistoryAnswer + stream;
 }
 
-/// Which messages to read.
+/// The range of messages to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HistoryRead {
-    /// Only those from this number on; 0 is the first of the record.
+    /// The number of the first message to read. 0 is the first of the record.
     #[serde(skip_serializing_if = "is_zero")]
     pub from: u64,
-    /// Only the last so many of them; all where this is absent.
+    /// The maximum number of messages, counted from the end. If absent, all messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
 }
 
-/// What is known before the first message.
+/// The answer before the first message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct HistoryAnswer {
-    /// Messages of the record.
+    /// The number of messages in the record.
     pub messages: u64,
-    /// The stream of those that were asked for.
+    /// The stream of the requested messages.
     pub handle: u64,
 }
 
@@ -38,20 +38,20 @@ pub struct HistoryAnswer {
 #[serde(default)]
 #[non_exhaustive]
 pub struct HistoryMessage {
-    /// Its number, from 0.
+    /// The number of the message, counted from 0.
     pub number: u64,
-    /// The message as it was said. What is larger than a frame comes without its largest parts.
+    /// The message as it was said. If it is larger than a frame, its largest parts are missing.
     pub message: Message,
-    /// Whether a gc has left it out of what the model is sent.
+    /// Whether a gc removed it from the messages that the model gets.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_collected: bool,
-    /// Whether the model was never sent it: its request failed.
+    /// Whether the model never got it because its request failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_unsent: bool,
 }
 
 impl HistoryMessage {
-    /// Makes a message; the host does.
+    /// Creates a message. Only the host needs this.
     pub fn new(number: u64, message: Message) -> Self {
         Self { number, message, is_collected: false, is_unsent: false }
     }

@@ -1,10 +1,11 @@
-//! What a plugin is asked beside its own calls: before a prompt, a request and a tool call, after a
-//! tool call, of events; and of its own tools and commands, what a call would change and which word
-//! comes next.
+//! Hooks: questions that the host asks a plugin outside the plugin's own calls: before a prompt, a
+//! request and a tool call, after a tool call, and about events. For the plugin's own tools and
+//! commands, it also asks for previews and completions.
 //!
-//! Each is an operation of the plugin's instance. [`Description::hooks`](crate::Description::hooks)
-//! lists those of [`Hook`] that a plugin wants; a tool says `previews`, a command `completes`. All
-//! are asked with a context that only reads: it answers other services with `permission_denied`.
+//! Each hook is an operation of the plugin's instance.
+//! [`Description::hooks`](crate::Description::hooks) lists the [`Hook`]s that a plugin wants; a
+//! tool declares `previews`, a command `completes`. Hooks run with a read-only context, which
+//! answers other services with `permission_denied`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,40 +17,42 @@ use crate::{
     Annotations, CallId, Envelope, Error, ErrorKind, Message, PluginName, RequestOptions, ToolName,
 };
 
-/// Longest wait for the text that a plugin adds to a prompt: the person has just pressed Enter.
+/// The maximum wait for the text that a plugin adds to a prompt. It is short because the user has
+/// just pressed Enter.
 pub const BEFORE_PROMPT_MS_MAX: u64 = 200;
-/// Longest wait for any other answer.
+/// The maximum wait for any other answer.
 pub const HOOK_MS_MAX: u64 = 1_000;
 
-/// The error for a service that a plugin asks while it is asked something itself.
+/// Returns the error for a service that a hook must not use.
 pub fn only_reads(operation: &str) -> Error {
-    let text = format!("`{operation}` cannot be asked here: an answer to a question only reads");
+    let text = format!("`{operation}` is not available in a hook, which can only read");
     Error::new(ErrorKind::PermissionDenied, text)
-        .with_hint("keep it in the plugin's state, and do it in a call of a tool or a command")
+        .with_hint("keep the data in the plugin's state, and act in a tool call or a command")
 }
 
-/// What a plugin may ask to be asked. Its name is the operation.
+/// A hook that a plugin may implement. Its name is the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hook {
-    /// Text to put before a prompt: [`BeforePrompt`], [`PromptAddition`].
+    /// Adds text before a prompt. Takes a [`BeforePrompt`], returns a [`PromptAddition`].
     BeforePrompt,
-    /// Options of a request, and text behind its newest message: [`BeforeRequest`],
-    /// [`RequestChange`].
+    /// Changes the options of a request and adds text after its newest message. Takes a
+    /// [`BeforeRequest`], returns a [`RequestChange`].
     BeforeRequest,
-    /// Whether and how a tool call goes on to the gate: [`BeforeTool`], [`GuardAnswer`].
+    /// Decides whether and how a tool call continues to the permission check. Takes a
+    /// [`BeforeTool`], returns a [`GuardAnswer`].
     BeforeTool,
-    /// What the model is given of a result: [`AfterTool`], [`ResultChange`].
+    /// Changes the result that the model gets. Takes an [`AfterTool`], returns a [`ResultChange`].
     AfterTool,
-    /// To be told what happens: [`EventsTold`], `{}`.
+    /// Receives events. Takes [`EventsTold`], returns `{}`.
     Event,
-    /// A word that this side does not know; it is passed over.
+    /// A word from a newer version. It is ignored.
     #[serde(other)]
     Unknown,
 }
 
 impl Hook {
-    /// Returns the name of the operation, which is the word in a description.
+    /// Returns the name of the operation, which is also the word in a description.
     pub fn name(self) -> &'static str {
         match self {
             Self::BeforePrompt => "before_prompt",
@@ -61,7 +64,7 @@ impl Hook {
         }
     }
 
-    /// Finds the hook of an operation.
+    /// Returns the hook of an operation.
     pub fn of(operation: &str) -> Option<Self> {
         let all = [
             Self::BeforePrompt,
@@ -74,80 +77,79 @@ impl Hook {
     }
 }
 
-/// A person's prompt, before the model has it.
+/// A user's prompt, before the model gets it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BeforePrompt {
-    /// What the person said.
+    /// The prompt.
     pub prompt: String,
-    /// Model and tokens of the session.
+    /// The model and token counts of the session.
     pub context: ContextFacts,
 }
 
 impl BeforePrompt {
-    /// Makes the question; the host does, and tests.
+    /// Creates a request. Only the host and tests need this.
     pub fn new(prompt: impl Into<String>, context: ContextFacts) -> Self {
         Self { prompt: prompt.into(), context }
     }
 }
 
-/// What stands before a prompt from here on, as a part of its message that names the plugin.
+/// Text to add before a prompt, as a part of its message that names the plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PromptAddition {
-    /// The text; an empty one adds nothing. The host cuts one that is too long.
+    /// The text. An empty text adds nothing. The host truncates a text that is too long.
     pub text: String,
 }
 
 impl PromptAddition {
-    /// Adds a text.
+    /// Creates an addition from a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into() }
     }
 
-    /// Adds nothing.
+    /// Creates an empty addition.
     pub fn nothing() -> Self {
         Self::default()
     }
 }
 
-/// A request that is about to be sent.
+/// A request to the model, before it is sent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BeforeRequest {
-    /// Its options, as the plugins that were asked before left them; without the person's own
-    /// headers and body.
+    /// The options, after changes by earlier plugins and without the user's own headers and body.
     pub options: RequestOptions,
-    /// The names of those that may be changed: the provider honours them.
+    /// The names of the options that may change, because the provider supports them.
     pub may_change: Vec<String>,
-    /// The newest message; the model has seen all others.
+    /// The newest message. The model has seen all others.
     pub newest: Message,
 }
 
 impl BeforeRequest {
-    /// Makes the question; the host does, and tests.
+    /// Creates a request. Only the host and tests need this.
     pub fn new(options: RequestOptions, may_change: Vec<String>, newest: Message) -> Self {
         Self { options, may_change, newest }
     }
 }
 
-/// What becomes of a request. Anything beside these keys makes the host refuse the answer.
+/// A change to a request. If it has other keys, the host refuses the answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestChange {
-    /// Options that are others in this request, by their names in
-    /// [`RequestOptions`](crate::RequestOptions); `null` takes one away.
+    /// Options to change in this request, by their names in
+    /// [`RequestOptions`](crate::RequestOptions). `null` removes an option.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
-    /// What stands behind the newest message, as a part that names the plugin.
+    /// Text to add after the newest message, as a part that names the plugin.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 
 impl RequestChange {
-    /// Changes nothing.
+    /// Creates an empty change.
     pub fn nothing() -> Self {
         Self::default()
     }
@@ -159,32 +161,32 @@ impl RequestChange {
         self
     }
 
-    /// Puts a text behind the newest message.
+    /// Adds a text after the newest message.
     #[must_use]
     pub fn saying(self, text: impl Into<String>) -> Self {
         Self { text: text.into(), ..self }
     }
 }
 
-/// Whose act a tool call is.
+/// The originator of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CalledBy {
-    /// The model's.
+    /// The model.
     #[default]
     Model,
-    /// A person's, who typed it.
+    /// A user, who typed it.
     Person,
-    /// Another plugin's, which waits for it.
+    /// Another plugin, which waits for it.
     Plugin,
-    /// Nobody's: the tool runs by itself.
+    /// No one: the tool runs automatically.
     Itself,
-    /// Somebody's whom this side does not know.
+    /// An originator from a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// A tool call, before the person's rules decide about it.
+/// A tool call, before the user's rules decide about it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -193,86 +195,85 @@ pub struct BeforeTool {
     pub call_id: CallId,
     /// The tool.
     pub tool: ToolName,
-    /// The plugin that it comes from; empty for a tool of the host.
+    /// The plugin that provides the tool. Empty for a tool of the host.
     pub plugin: PluginName,
-    /// The arguments, which match the tool's schema, as the plugins that were asked before left
-    /// them.
+    /// The arguments, after changes by earlier plugins. They match the tool's schema.
     pub arguments: Value,
-    /// What the tool promises of its effects.
+    /// The tool's annotations about its effects.
     pub annotations: Annotations,
-    /// Whose act it is.
+    /// The originator of the call.
     pub called_by: CalledBy,
-    /// The plugin whose act it is; empty where it is no plugin's.
+    /// The plugin that makes the call. Empty if no plugin makes it.
     pub caller: PluginName,
 }
 
 impl BeforeTool {
-    /// Makes the question for a call of the model; the host does, and tests.
+    /// Creates a request for a call from the model. Only the host and tests need this.
     pub fn new(tool: impl Into<ToolName>, arguments: Value) -> Self {
         Self { tool: tool.into(), arguments, ..Self::default() }
     }
 
-    /// Names the call, the plugin and what the tool promises.
+    /// Sets the call id, the plugin and the annotations.
     #[must_use]
     pub fn of(self, call_id: CallId, plugin: PluginName, annotations: Annotations) -> Self {
         Self { call_id, plugin, annotations, ..self }
     }
 
-    /// Says whose act it is, and which plugin's where it is one's.
+    /// Sets the originator, and the plugin if a plugin makes the call.
     #[must_use]
     pub fn called_by(self, called_by: CalledBy, caller: PluginName) -> Self {
         Self { called_by, caller, ..self }
     }
 }
 
-/// What a guard says to a call. A word that the host does not know denies it.
+/// A guard's decision about a call. The host denies the call if it does not know the decision.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum GuardAnswer {
-    /// The call goes on as it is. The person's rules decide about it.
+    /// The call continues unchanged. The user's rules decide about it.
     #[default]
     GoOn,
-    /// The call goes on with other arguments. They must match the tool's schema.
+    /// The call continues with other arguments. They must match the tool's schema.
     #[non_exhaustive]
     Rewrite {
-        /// All of the arguments.
+        /// The complete arguments.
         arguments: Value,
     },
     /// The call must not run.
     #[non_exhaustive]
     Deny {
-        /// What the model and the person are told.
+        /// The reason, for the model and the user.
         reason: String,
     },
-    /// A person must be asked, whatever else allows the call.
+    /// The user must be asked, even if a rule allows the call.
     #[non_exhaustive]
     Ask {
-        /// What the person is told.
+        /// The reason, for the user.
         reason: String,
     },
-    /// A word that this side does not know.
+    /// A decision from a newer version.
     #[serde(other)]
     Unknown,
 }
 
 impl GuardAnswer {
-    /// The call goes on with other arguments.
+    /// Creates the answer that changes the arguments of the call.
     pub fn rewrite(arguments: Value) -> Self {
         Self::Rewrite { arguments }
     }
 
-    /// The call must not run.
+    /// Creates the answer that denies the call.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::Deny { reason: reason.into() }
     }
 
-    /// A person must be asked.
+    /// Creates the answer that the user must be asked.
     pub fn ask(reason: impl Into<String>) -> Self {
         Self::Ask { reason: reason.into() }
     }
 }
 
-/// A tool call that has its result.
+/// A tool call with its result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -281,48 +282,48 @@ pub struct AfterTool {
     pub call_id: CallId,
     /// The tool.
     pub tool: ToolName,
-    /// The plugin that it comes from; empty for a tool of the host.
+    /// The plugin that provides the tool. Empty for a tool of the host.
     pub plugin: PluginName,
-    /// The arguments with which it ran.
+    /// The arguments of the call.
     pub arguments: Value,
-    /// What the model would be given, as the plugins that were asked before left it.
+    /// The result for the model, after changes by earlier plugins.
     pub result: Map<String, Value>,
-    /// Whether it is an error.
+    /// Whether the result is an error.
     pub is_error: bool,
 }
 
 impl AfterTool {
-    /// Makes the question; the host does, and tests.
+    /// Creates a request. Only the host and tests need this.
     pub fn new(tool: impl Into<ToolName>, arguments: Value, result: Map<String, Value>) -> Self {
         Self { tool: tool.into(), arguments, result, ..Self::default() }
     }
 
-    /// Names the call and the plugin, and says whether the result is an error.
+    /// Sets the call id, the plugin, and whether the result is an error.
     #[must_use]
     pub fn of(self, call_id: CallId, plugin: PluginName, is_error: bool) -> Self {
         Self { call_id, plugin, is_error, ..self }
     }
 }
 
-/// What becomes of a result. `replace` comes first, then `add`.
+/// A change to a result. `replace` applies first, then `add`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultChange {
-    /// The whole result, where it is another.
+    /// The new result, if it is to be replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replace: Option<Map<String, Value>>,
-    /// Keys that the result has besides.
+    /// Keys to add to the result.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub add: Map<String, Value>,
 }
 
 impl ResultChange {
-    /// Changes nothing.
+    /// Creates an empty change.
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// Puts another result in its place.
+    /// Creates a change that replaces the result.
     pub fn replace(result: Map<String, Value>) -> Self {
         Self { replace: Some(result), ..Self::default() }
     }
@@ -335,26 +336,25 @@ impl ResultChange {
     }
 }
 
-/// What happened since the plugin was told last, in order.
+/// The events since the last call, in order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct EventsTold {
     /// The events.
     pub events: Vec<Envelope>,
-    /// How many were left out before the first of these, because the plugin is slower than they
-    /// come.
+    /// The number of events that were dropped before these, because the plugin was too slow.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped: u64,
 }
 
 impl EventsTold {
-    /// Tells of events; the host does, and tests.
+    /// Creates a request. Only the host and tests need this.
     pub fn new(events: Vec<Envelope>) -> Self {
         Self { events, ..Self::default() }
     }
 
-    /// Says how many were left out before them.
+    /// Sets the number of events that were dropped before these.
     #[must_use]
     pub fn after_dropping(self, dropped: u64) -> Self {
         Self { dropped, ..self }

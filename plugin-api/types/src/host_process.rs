@@ -1,25 +1,24 @@
-//! The services `host_process.*`: programs of the machine that the host runs on, outside of the
-//! session's execution environment: a server of tools (MCP), say.
+//! The services `host_process.*`, which run programs on the host's own machine, outside the
+//! session's execution environment, such as an MCP server.
 //!
-//! They are asked as those of [`process`](crate::process), with the same requests and answers. The
-//! grant `host_process` is needed: a session in a container keeps no such program in.
+//! They have the same requests and answers as those of [`process`](crate::process). They need the
+//! grant `host_process`, because a session in a container does not confine these programs.
 
 use crate::process;
 
 crate::operations::service_operations! { $ host_process_operations, Some("host_process"), passed_on;
-    /// Starts a program on the host's machine. It ends with the call or the instance that starts
-    /// it, and none outlives the host.
+    /// Starts a program on the host's machine. It ends with the call or instance that starts it,
+    /// and never outlives the host.
     spawn SPAWN "host_process.spawn": Spawn => Spawned + stream;
-    /// Writes bytes to the standard input.
+    /// Writes the bytes to a program's standard input.
     write WRITE "host_process.write": ProcessWrite + bytes => ();
-    /// Sends a signal.
+    /// Sends a signal to a program.
     signal SIGNAL "host_process.signal": ProcessSignal => ();
-    /// Ends a program and all that it started.
+    /// Ends a program and all processes that it started.
     end END "host_process.end": ProcessRef => ();
 }
 
-/// Returns the operation of [`process`](crate::process) that is meant; `None` for what is none of
-/// these.
+/// Returns the corresponding operation of [`process`](crate::process). `None` for other operations.
 pub fn process_operation(operation: &str) -> Option<&'static str> {
     match operation {
         SPAWN => Some(process::SPAWN),

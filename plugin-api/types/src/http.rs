@@ -1,93 +1,94 @@
-//! The service `http.request`: what a plugin asks for, and the head of what comes back.
+//! The service `http.request`: the request of a plugin, and the head of the response.
 //!
-//! The body of a request is the raw bytes of its frame, or where that is too small one that was put
-//! together before by [`HTTP_BODY`]; the body of an answer is a stream, read by `next` and ended by
-//! `close`. A secret is never in either: a request only names it, and the host
+//! The body of a request is in the raw bytes of its frame. If that is too small, the plugin first
+//! assembles the body with [`HTTP_BODY`]. The body of a response is a stream, read with `next` and
+//! closed with `close`. Neither contains a secret: a request only names a credential, and the host
 //! adds it.
 
 use serde::{Deserialize, Serialize};
 
 crate::operations::service_operations! { $ http_operations, None, passed_on;
-    /// Sends an HTTP request whose body is the bytes or was put together before.
+    /// Sends an HTTP request. The body is the bytes, or a body that `http.body` assembled.
     request HTTP_REQUEST "http.request": HttpRequest + bytes => HttpAnswer + stream;
-    /// Puts a body together, piece by piece, for a request that names it.
+    /// Assembles a request body piece by piece, for a request that names it.
     body HTTP_BODY "http.body": HttpBody + bytes => HttpBodyAnswer;
 }
 
-/// Most bytes of a body that was put together: 200 MiB, two blobs.
+/// The maximum size of an assembled body, in bytes: 200 MiB, which is two blobs.
 pub const HTTP_BODY_BYTES_MAX: u64 = 200 * 1024 * 1024;
 
-/// Bodies that one context may have begun and not sent: each takes room on the disk.
+/// The maximum number of bodies that one context may have begun and not sent. They take up disk
+/// space.
 pub const HTTP_BODIES_MAX: usize = 4;
 
-/// Appends to a body: the frame's bytes, then the blob where one is named.
+/// Appends to a body: first the bytes of the frame, then the blob, if there is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HttpBody {
-    /// The number of the body, as its first answer told. Without one a new body begins.
+    /// The number of the body, from its first answer. If absent, a new body begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<u64>,
-    /// A blob of the session.
+    /// The id of a blob in the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
-    /// Whether the blob is written as base64, with padding, as JSON wants it.
+    /// Whether to append the blob as base64 with padding, for use in JSON.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub base64: bool,
 }
 
-/// What a body is by then.
+/// The state of a body.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HttpBodyAnswer {
-    /// Its number. One request takes it.
+    /// The number of the body. One request can use it.
     pub body: u64,
-    /// Bytes in it.
+    /// The number of bytes in the body.
     #[serde(default)]
     pub bytes: u64,
 }
 
 crate::operations::made_by_host!(HttpBodyAnswer(body: u64, bytes: u64));
 
-/// A request. Any status is an answer; only what keeps an answer from coming is an error.
+/// An HTTP request. A response with any status is a success. Only a missing response is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpRequest {
     /// The method, in upper case.
     pub method: String,
-    /// The URL, `http` or `https`, absolute.
+    /// The absolute URL, `http` or `https`.
     pub url: String,
-    /// Headers in order, beside those that the host sets itself (host, lengths, connection).
+    /// The headers in order, except those that the host sets itself (host, lengths, connection).
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// Longest wait for the answer's head, and then for each next piece of its body, in
-    /// milliseconds. Without one it is the host's.
+    /// The maximum wait for the head of the response, and for each piece of its body, in
+    /// milliseconds. If absent, the host's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The credential that the host adds, by the variable in the plugin's description. Such a
-    /// request is not sent on by redirects.
+    /// The credential that the host adds, by its variable in the plugin's description. Such a
+    /// request does not follow redirects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
-    /// Whether the request is not sent if the user has no such credential: the answer is
-    /// `not_found` then, and the plugin may name another one. Otherwise only the vendor's own
-    /// server is not asked without it.
+    /// Whether the request requires the credential. If the user does not have it, the request fails
+    /// with `not_found`, and the plugin may try another credential. Otherwise only requests to the
+    /// vendor's own server require it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub credential_required: bool,
-    /// The number of the body that was put together for it, in place of the frame's bytes.
+    /// The number of the assembled body to send instead of the bytes of the frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<u64>,
 }
 
-/// The head of an answer; its body is the stream of this handle.
+/// The head of a response. Its body is the stream with this handle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HttpAnswer {
     /// The status code.
     pub status: u16,
-    /// The headers, names in lower case, in the order in which they came.
+    /// The headers in the order of the response, with names in lower case.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// Whether the credential that was asked for is known to the host and went with the request.
+    /// Whether the host knew the requested credential and sent it.
     #[serde(default)]
     pub with_credential: bool,
-    /// The body's stream.
+    /// The stream of the body.
     pub handle: u64,
 }

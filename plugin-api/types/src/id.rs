@@ -1,4 +1,4 @@
-//! Names and ids as types of their own, so that a tool's name cannot be passed for a plugin's.
+//! Names and ids as distinct types, so that a tool's name cannot be used as a plugin's.
 
 use std::fmt;
 
@@ -14,7 +14,8 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// Wraps a text as it is; whoever reads it from outside checks it first.
+            /// Creates a value from a text without validating it. Code that reads it from outside
+            /// must validate it first.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
@@ -58,12 +59,12 @@ macro_rules! id {
 }
 
 id! {
-    /// The name by which a model calls a tool: `^[a-zA-Z0-9_-]{1,64}$`, the strictest that
-    /// providers accept.
+    /// The name by which a model calls a tool: `^[a-zA-Z0-9_-]{1,64}$`, the strictest format that
+    /// providers require.
     ToolName
 }
 id! {
-    /// A plugin's name, as its folder and its manifest have it: `tool-environment`.
+    /// A plugin's name, as in its folder and manifest: `tool-environment`.
     PluginName
 }
 id! {
@@ -75,31 +76,31 @@ id! {
     SessionId
 }
 id! {
-    /// A model as people name it: `provider/model`.
+    /// The name of a model for users: `provider/model`.
     ModelId
 }
 
 impl ToolName {
-    /// Longest name, in bytes.
+    /// The maximum length of a name, in bytes.
     pub const BYTES_MAX: usize = 64;
 
-    /// Tells whether every provider would accept the name.
+    /// Returns true if every provider accepts the name.
     pub fn is_valid(&self) -> bool {
         is_plain(&self.0, Self::BYTES_MAX)
     }
 }
 
 impl PluginName {
-    /// Longest name, in bytes.
+    /// The maximum length of a name, in bytes.
     pub const BYTES_MAX: usize = 64;
 
-    /// Tells whether the name may stand in paths, lists and configuration keys.
+    /// Returns true if the name is valid in paths, lists and configuration keys.
     pub fn is_valid(&self) -> bool {
         is_plain(&self.0, Self::BYTES_MAX)
             && self.0.starts_with(|c: char| c.is_ascii_alphanumeric())
     }
 
-    /// Returns the name without its kind, which is an event's `source`: `environment` of
+    /// Returns the name without its kind, as in an event's `source`: `environment` for
     /// `tool-environment`.
     pub fn source(&self) -> &str {
         ["tool-", "gc-", "provider-", "environment-", "hook-"]
@@ -111,7 +112,7 @@ impl PluginName {
 }
 
 impl ModelId {
-    /// Splits `provider/model` at the first slash; `None` when there is no slash or a side is
+    /// Splits `provider/model` at the first slash. Returns `None` if there is no slash or a side is
     /// empty.
     pub fn split(&self) -> Option<(&str, &str)> {
         self.0.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty())

@@ -1,36 +1,36 @@
-//! What an instance is asked that is larger than a frame: a completion or a plan over a long
-//! history.
+//! Requests to an instance that are larger than a frame: a completion or a plan for a long history.
 //!
-//! The host asks the operation [`LARGE`], whose JSON is a [`Large`]. Within that call the instance
-//! reads the JSON of the request by the service [`REQUEST`], and answers as it would have to the
-//! request in one frame.
+//! The host calls the operation [`LARGE`] with a [`Large`]. During the call, the instance reads the
+//! JSON of the request with the service [`REQUEST`]. It answers as it would to the same request in
+//! one frame.
 
 use serde::{Deserialize, Serialize};
 
-/// Asks an instance what does not fit into a frame: [`Large`]; the answer is that of what is asked.
+/// Sends an instance a request that does not fit into a frame. Takes a [`Large`], returns the
+/// answer to the request.
 pub const LARGE: &str = "large";
 
 crate::operations::service_operations! { $ request_operations, None, answered;
-    /// Reads the JSON of the request that a call of the operation `large` stands for. The error is
-    /// `unavailable` in other calls.
+    /// Reads the JSON of the request behind a `large` call. Fails with `unavailable` in other
+    /// calls.
     request REQUEST "request": () => StreamAnswer + stream;
 }
 
-/// Most bytes of such a request, as JSON: 128 MiB. The largest windows of today, two million
-/// tokens, are some 8 MiB of text; results of tools that few tokens stand for may be more.
+/// The maximum size of such a request, as JSON: 128 MiB. The largest context windows today, two
+/// million tokens, are about 8 MiB of text. Tool results with many bytes per token may need more.
 pub const REQUEST_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// What is asked, and how much there is to read.
+/// The kind and size of a large request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Large {
-    /// What is asked.
+    /// The kind of request.
     pub of: LargeOf,
-    /// Bytes of the request's JSON, at most [`REQUEST_BYTES_MAX`].
+    /// The size of the request's JSON in bytes, at most [`REQUEST_BYTES_MAX`].
     pub bytes: u64,
 }
 
-/// What may be asked in a large request.
+/// The kind of a large request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LargeOf {
@@ -38,14 +38,14 @@ pub enum LargeOf {
     Complete,
     /// A [`GcPlan`](crate::GcPlan) for a [`GcRequest`](crate::GcRequest).
     Plan,
-    /// What this side does not know: answered by `unknown_operation`.
+    /// A kind from a newer version. It is answered with `unknown_operation`.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
 impl Large {
-    /// Asks for something; the host does.
+    /// Creates a request. Only the host needs this.
     pub fn new(of: LargeOf, bytes: u64) -> Self {
         Self { of, bytes }
     }

@@ -1,15 +1,16 @@
-//! Serde types of what crosses the plugin boundary as JSON: messages, specs, requests, results,
+//! Serde types of the JSON that crosses the plugin boundary: messages, specs, requests, results,
 //! errors.
 //!
-//! Not the boundary itself (that is `jaato-plugin-api`) and no behaviour beyond building, checking
-//! and converting these values. Both the host and every plugin stand on this crate, each with its
-//! own compiled copy; only the JSON is shared. So: fields are added with a default, never removed
-//! or retyped, and unknown fields are ignored, except where a person writes the JSON.
+//! The crate contains neither the boundary itself (that is `jaato-plugin-api`) nor behaviour beyond
+//! building, validating and converting these values. The host and every plugin depend on this
+//! crate, each with its own compiled copy. They share only the JSON. Therefore fields are added
+//! with a default and never removed or retyped, and unknown fields are ignored, except in JSON that
+//! users write.
 //!
-//! Sources of plugins survive that too. A struct that an author writes has `Default` or a
-//! constructor, and is written with `..`; one that an author only reads, and each enum variant with
-//! fields, is `#[non_exhaustive]`. An enum reads a word that it does not know as its `Unknown`
-//! (`Other`); those few that refuse it instead say so.
+//! The source code of plugins stays compatible too. A struct that an author creates has `Default`
+//! or a constructor, and is written with `..`. A struct that an author only reads, and each enum
+//! variant with fields, is `#[non_exhaustive]`. An enum reads an unknown word as `Unknown` (or
+//! `Other`), unless its documentation says that it refuses unknown words.
 
 #[cfg(not(unix))]
 compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");

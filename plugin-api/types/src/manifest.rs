@@ -1,4 +1,4 @@
-//! The manifest: the facts embedded in a plugin file, readable without running it.
+//! The manifest: facts embedded in a plugin file, readable without running the plugin.
 
 use std::fmt;
 
@@ -6,90 +6,92 @@ use serde::{Deserialize, Serialize};
 
 use crate::PluginName;
 
-/// The plugin-api version of this build; a plugin's manifest carries the one that it was built
-/// against.
+/// The plugin-api version of this build. A plugin's manifest contains the version with which it was
+/// built.
 pub const API_VERSION: &str = "1.0.0";
 
-/// Largest manifest, in bytes: it is a few names, so more is a broken file.
+/// The maximum size of a manifest, in bytes. It holds only a few names, so a larger one means that
+/// the file is broken.
 pub const MANIFEST_BYTES_MAX: usize = 16 * 1024;
 
-/// What a plugin file says of itself.
+/// The facts that a plugin file states about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this shape.
+    /// Version of this format.
     pub v: u32,
-    /// The plugin's name, which is its crate's: `tool-environment`.
+    /// The plugin's name, which is the name of its crate: `tool-environment`.
     pub name: PluginName,
     /// The plugin's own version.
     pub version: String,
-    /// The plugin-api that it was built against: `1.0.0`.
+    /// The plugin-api version with which it was built: `1.0.0`.
     pub api: String,
-    /// What it offers.
+    /// The kinds that it offers.
     pub kinds: Vec<Kind>,
-    /// How many instances it wants.
+    /// How many instances it needs.
     #[serde(default)]
     pub scope: Scope,
-    /// Where it wants to run.
+    /// Where it should run.
     #[serde(default)]
     pub isolation: Isolation,
-    /// Variables that its worker needs, beyond the few that every process gets; each in one of the
-    /// forms of [`WorkerVariable`](crate::WorkerVariable).
+    /// Variables that its worker needs in addition to the few that each process gets, each in one
+    /// of the forms of [`WorkerVariable`](crate::WorkerVariable).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
 }
 
-/// What a plugin offers.
+/// A kind of functionality that a plugin offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Tools.
     Tool,
-    /// A context garbage collection.
+    /// Context garbage collection.
     Gc,
     /// A model provider.
     Provider,
     /// An execution environment.
     Environment,
-    /// Answers to what plugins are asked beside their own calls ([`hooks`](crate::hooks)).
+    /// Hooks, which the host calls outside the plugin's own calls ([`hooks`](crate::hooks)).
     Hook,
-    /// A kind that this side does not know.
+    /// A kind from a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// How many instances a plugin wants.
+/// How many instances a plugin needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// One a host process (a loaded model); it sees a session only through a call's context.
+    /// One per host process, for example for a loaded model. It can access a session only through
+    /// the context of a call.
     Host,
-    /// One a session.
+    /// One per session.
     #[default]
     #[serde(other)]
     Session,
 }
 
-/// Where a plugin wants to run.
+/// Where a plugin should run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// In the host's process, when it is trusted.
+    /// In the host's process, if the plugin is trusted.
     #[default]
     InProcess,
-    /// In a worker even when it is trusted (a native runtime, much memory). So is a place that this
-    /// side does not know: whoever asks for one wants to be kept apart.
+    /// In a worker, even if the plugin is trusted (a native runtime, much memory). An unknown word
+    /// from a newer version means this as well, because it asks for isolation.
     #[serde(other)]
     Worker,
 }
 
-/// Why bytes are not a manifest.
+/// Why bytes are not a valid manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ManifestError {
-    /// More than [`MANIFEST_BYTES_MAX`].
+    /// The manifest is larger than [`MANIFEST_BYTES_MAX`].
     TooLarge(usize),
-    /// Malformed, or of another shape.
+    /// The JSON is malformed or of another type.
     Json(String),
-    /// The name may not stand in paths and configuration keys.
+    /// The name is not valid in paths and configuration keys.
     Name(String),
     /// The api version is not `major.minor.patch`.
     Api(String),
@@ -119,10 +121,10 @@ impl Manifest {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 
-    /// Reads a manifest; padding zeros behind the JSON are ignored.
+    /// Parses a manifest. Trailing zero bytes are ignored.
     ///
     /// # Errors
-    /// A [`ManifestError`] for everything that is not a manifest with a usable name and version.
+    /// A [`ManifestError`] if the bytes are not a manifest with a valid name and version.
     pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         if end > MANIFEST_BYTES_MAX {
@@ -139,7 +141,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Returns major, minor and patch of the plugin-api that it was built against.
+    /// Returns the major, minor and patch version of the plugin-api with which it was built.
     pub fn api_version(&self) -> Option<(u64, u64, u64)> {
         parse_version(&self.api)
     }

@@ -1,31 +1,31 @@
 //! Hides the parts of URLs, command lines and values that may be secret.
 //!
-//! Errs on the side of hiding: only text that plainly is not a secret is shown. References such as
-//! `${NAME}` are shown as written.
+//! When in doubt, text is hidden: only text that is clearly not a secret is shown. References such
+//! as `${NAME}` are shown as written.
 
 use crate::mcp_entry::Reference;
 
-/// Shown in place of a secret.
+/// The replacement for a secret.
 pub const HIDDEN: &str = "…";
 
-/// Longest plain word, such as a name of a package or a folder.
+/// The maximum length of a plain word, such as the name of a package or folder.
 const WORD_CHARS_MAX: usize = 40;
 
-/// Most digits of a plain number, such as a port or a year.
+/// The maximum number of digits of a plain number, such as a port or year.
 const DIGITS_MAX: usize = 6;
 
-/// Shortest part of a URL's path that may be a token if it has letters and digits.
+/// The minimum length of a URL path segment that may be a token if it contains letters and digits.
 const TOKEN_CHARS_MIN: usize = 16;
 
 /// Words that mark a text as secret.
 const SECRET_WORDS: [&str; 9] =
     ["key", "token", "secret", "pass", "pwd", "credential", "auth", "bearer", "cookie"];
 
-/// Options of one letter whose value may be a secret: `-H`, `-u`, `-p`, `-t`, `-k`.
+/// One-letter options whose value may be a secret: `-H`, `-u`, `-p`, `-t`, `-k`.
 const SECRET_LETTERS: [&str; 7] = ["H", "u", "p", "P", "t", "k", "K"];
 
-/// Hides user, password, query and fragment of every URL in a text, and parts of its path that look
-/// like tokens.
+/// Hides user, password, query and fragment of each URL in a text, and path segments that look like
+/// tokens.
 pub fn urls(text: &str) -> String {
     let text = without_defaults(text);
     let mut shown = String::with_capacity(text.len());
@@ -42,7 +42,7 @@ pub fn urls(text: &str) -> String {
     shown
 }
 
-/// Hides a value unless it plainly is not a secret: a reference, a flag, a short number, a path, a
+/// Hides a value unless it is clearly not a secret: a reference, a flag, a short number, a path, a
 /// URL.
 pub fn value(text: &str) -> String {
     match () {
@@ -52,8 +52,8 @@ pub fn value(text: &str) -> String {
     }
 }
 
-/// Returns true for a value that holds a secret in a known form: a URL with a user, a password, a
-/// query or a token, or a secret with its name (`Host=h;Password=x`).
+/// Returns true if a value contains a secret in a known form: a URL with a user, a password, a
+/// query or a token, or a named secret (`Host=h;Password=x`).
 pub fn holds_secret(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let is_named = |word: &&str| {
@@ -97,7 +97,7 @@ pub fn arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 }
 
 fn shown_option(word: &str, name: &str, given: Option<&str>) -> String {
-    // A value may follow without a sign between: `-pSECRET`.
+    // The value may follow the option without a separator: `-pSECRET`.
     let is_name = match word.starts_with("--") {
         true => is_plain_word(name),
         false => name.len() <= 1 || (is_plain_name(name) && !begins_with_secret_letter(name)),
@@ -138,7 +138,7 @@ fn is_secret_text(text: &str) -> bool {
     SECRET_WORDS.iter().any(|word| text.contains(word))
 }
 
-/// Returns true for a text that is one URL and nothing else.
+/// Returns true if a text is a single URL.
 fn is_url(text: &str) -> bool {
     let text = without_defaults(text);
     let Some((scheme, rest)) = text.split_once("://") else { return false };
@@ -150,8 +150,8 @@ fn is_url(text: &str) -> bool {
         && !rest.contains("://")
 }
 
-/// Returns true for a text of which only references are left, with at most the scheme of an
-/// `Authorization` header before one.
+/// Returns true if a text consists of references only, optionally after the scheme of an
+/// `Authorization` header.
 fn is_reference(text: &str) -> bool {
     let literal = literal(text);
     let scheme = ["Bearer", "Basic", "Token", "token"].contains(&literal.trim());
@@ -170,7 +170,7 @@ fn is_plain_value(text: &str) -> bool {
         || is_plain_path(text)
 }
 
-/// Returns true for a path: it begins as one and each name in it is short.
+/// Returns true if a text begins like a path and each name in it is short.
 fn is_plain_path(text: &str) -> bool {
     let literal = literal(text);
     let begins = ["/", "./", "../", "~/"].iter().any(|begin| literal.starts_with(begin));
@@ -180,13 +180,13 @@ fn is_plain_path(text: &str) -> bool {
         && literal.split('/').all(|name| !is_token(name) && name.len() <= WORD_CHARS_MAX)
 }
 
-/// Returns true for the name of an option of one dash that is written out: `-module`.
+/// Returns true for a long option name with a single dash: `-module`.
 fn is_plain_name(name: &str) -> bool {
     name.len() <= 12 && name.chars().all(|c| c.is_ascii_lowercase() || c == '-')
 }
 
-/// Returns true for words of lower-case letters, or of few digits, joined by signs: `server.py`,
-/// `@scope/mcp-server@1.2.3`.
+/// Returns true for words of lower-case letters or a few digits, joined by punctuation:
+/// `server.py`, `@scope/mcp-server@1.2.3`.
 fn is_plain_word(word: &str) -> bool {
     let is_piece = |piece: &str| {
         piece.chars().all(|c| c.is_ascii_lowercase())
@@ -214,8 +214,8 @@ fn literal(text: &str) -> String {
     left
 }
 
-/// Replaces the defaults of references: `${NAME:-default}` becomes `${NAME}`. A default may have
-/// spaces: call this before you split a text into words.
+/// Replaces references with defaults by plain ones: `${NAME:-default}` becomes `${NAME}`. A default
+/// may contain spaces, so call this before you split a text into words.
 pub fn without_defaults(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     parts(text, |part| match part {
@@ -260,7 +260,7 @@ fn url_without_scheme(url: &str) -> String {
         Some((_, host)) => ("***@", host),
         None => ("", authority),
     };
-    // A password with `/`, `?` or `#` ends what looks like the host.
+    // A password with `/`, `?` or `#` ends the apparent host too early.
     let is_cut = !address.contains('/') && more.is_some_and(|more| more.contains('@'));
     if is_cut || !has_plain_port(host) {
         return HIDDEN.to_owned();
@@ -277,8 +277,8 @@ fn url_without_scheme(url: &str) -> String {
     address
 }
 
-/// Returns true if a host has no port, or one that is a number or a reference. A text around the
-/// URL may follow it with a sign.
+/// Returns true if a host has no port, or if its port is a number or a reference. Punctuation from
+/// the surrounding text may follow.
 fn has_plain_port(host: &str) -> bool {
     let host = literal(host);
     let after_address = host.rfind(']').map_or(&*host, |at| &host[at + 1..]);

@@ -1,46 +1,46 @@
-//! Entries of `.mcp.json` as several programs write them, the variables that they refer to, and
-//! those that the user agreed to send.
+//! Entries of `.mcp.json` in the formats of several programs, the variables that they refer to, and
+//! the variables that the user agreed to send.
 //!
-//! The host and the plugin for MCP servers read entries alike: here are the place of servers in a
-//! file, the names of keys, the syntax of a reference and the form in which an entry is compared.
+//! The host and the MCP plugin interpret entries in the same way. Therefore this module defines
+//! where a file lists its servers, the names of keys, the syntax of references, and the form in
+//! which entries are compared.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Variables that the user agreed to send to one server of a workspace.
+/// Variables that the user agreed to send to one MCP server of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgreedVariables {
     /// The server's key in the file.
     pub server: String,
-    /// SHA-256 of the entry's [`canonical`] form, in lower case. An entry with another digest has
-    /// no agreement.
+    /// SHA-256 of the entry's [`canonical`] form, in lower case. The agreement does not apply to an
+    /// entry with another digest.
     pub entry: String,
     /// The names of the variables.
     pub variables: BTreeSet<String>,
 }
 
-/// In place of a variable's name: the folder of the workspace, as in VS Code.
+/// The variable for the folder of the workspace, as in VS Code.
 pub const WORKSPACE_FOLDER: &str = "workspaceFolder";
-/// In place of a variable's name: the user's folder, as in VS Code.
+/// The variable for the user's home folder, as in VS Code.
 pub const USER_HOME: &str = "userHome";
 
-/// A reference to a variable: `${NAME}`, `${NAME:-default}` or, as VS Code writes it,
-/// `${env:NAME}`.
+/// A reference to a variable: `${NAME}`, `${NAME:-default}` or, in VS Code's syntax, `${env:NAME}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference<'a> {
-    /// All of it.
+    /// The whole text of the reference.
     pub whole: &'a str,
     /// The name of the variable.
     pub name: &'a str,
-    /// The text that counts if the variable is not set.
+    /// The value to use if the variable is not set.
     pub default: Option<&'a str>,
 }
 
 impl<'a> Reference<'a> {
-    /// Reads the reference that a text begins with.
+    /// Parses the reference at the start of a text.
     pub fn at_start_of(text: &'a str) -> Option<Self> {
         let end = text.find('}')?;
         let whole = &text[..=end];
@@ -57,8 +57,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Returns the names of all variables that the texts of an entry refer to, as it is written and as
-/// it is read.
+/// Returns the names of all variables to which the texts of an entry refer, both in the original
+/// and in the standard format.
 pub fn variables_of(entry: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let read = standard(entry).map_or(Value::Null, Value::Object);
@@ -66,7 +66,7 @@ pub fn variables_of(entry: &Value) -> BTreeSet<String> {
     while let Some(value) = waiting.pop() {
         match value {
             Value::String(text) => {
-                // Each `${` counts, also inside of another reference: too many names do no harm.
+                // Each `${` counts, even inside another reference, because extra names do no harm.
                 let starts = text.match_indices("${");
                 let found = starts.filter_map(|(at, _)| Reference::at_start_of(&text[at..]));
                 let found = found.map(|reference| reference.name);
@@ -81,11 +81,11 @@ pub fn variables_of(entry: &Value) -> BTreeSet<String> {
     names
 }
 
-/// Returns the keys that lead to the servers of a file: `mcpServers`, as most programs write it,
-/// `servers` (VS Code), `mcp` (its settings and opencode), or none if each member is a server.
+/// Returns the path of keys to the servers of a file: `mcpServers`, as in most programs, `servers`
+/// (VS Code), `mcp` (VS Code settings and opencode), or an empty path if each member is a server.
 ///
 /// # Errors
-/// A file that has something else; the text is for people.
+/// If the file has another format. The error is a text for users.
 pub fn servers_path(file: &Map<String, Value>) -> Result<Vec<String>, String> {
     if file.is_empty() {
         return Ok(vec!["mcpServers".to_owned()]);
@@ -106,7 +106,7 @@ pub fn servers_path(file: &Map<String, Value>) -> Result<Vec<String>, String> {
 /// Returns the servers of a file.
 ///
 /// # Errors
-/// As [`servers_path`]; a value in their place that is no object.
+/// As for [`servers_path`], or if the value at that path is not an object.
 pub fn servers_of(file: Map<String, Value>) -> Result<Map<String, Value>, String> {
     let path = servers_path(&file)?;
     let mut servers = Value::Object(file);
@@ -116,7 +116,7 @@ pub fn servers_of(file: Map<String, Value>) -> Result<Map<String, Value>, String
     match servers {
         Value::Null => Ok(Map::new()),
         Value::Object(servers) => Ok(servers),
-        _ => Err(format!("`{}` is no object", path.join("."))),
+        _ => Err(format!("`{}` is not an object", path.join("."))),
     }
 }
 
@@ -124,28 +124,29 @@ fn is_server(value: &Value) -> bool {
     standard(value).is_ok_and(|entry| entry.contains_key("command") || entry.contains_key("url"))
 }
 
-/// What a value of an entry is.
+/// The type of a value in an entry.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
-    /// A text, or a list with the arguments behind it.
+    /// A text, or a list of the command and its arguments.
     Command,
     Texts,
     TextMap,
     Flag,
-    /// The opposite of what it says.
+    /// A flag with the opposite meaning.
     NotFlag,
     Milliseconds,
     Seconds,
-    /// The variable that holds a token.
+    /// The name of a variable that holds a token.
     TokenVariable,
-    /// Headers and the variables that hold their values.
+    /// Headers, each with the name of a variable that holds its value.
     HeaderVariables,
     Any,
 }
 
-/// Keys without case, `_` and `-`; the name that is read, and what it holds. From the documents of
-/// Claude Code, Claude Desktop, Cline, codex, Cursor, Gemini CLI, opencode, VS Code and Windsurf.
+/// Keys in lower case without `_` and `-`, with their standard name and type. From the
+/// documentation of Claude Code, Claude Desktop, Cline, codex, Cursor, Gemini CLI, opencode, VS
+/// Code and Windsurf.
 const KEYS: [(&str, &str, Kind); 33] = [
     ("type", "type", Kind::Text),
     ("transport", "type", Kind::Text),
@@ -182,27 +183,29 @@ const KEYS: [(&str, &str, Kind); 33] = [
     ("parallel", "parallel", Kind::Flag),
 ];
 
-/// Writes an entry with the names and types that jaato reads, whatever program it was written for.
-/// Numbers and truth values in place of a text are one, `null` is nothing, and keys that are not
-/// known stay. Of two names for one thing the first counts; headers are put together.
+/// Converts an entry from any supported program to jaato's names and types. Numbers and booleans
+/// are accepted as texts, `null` values are dropped, and unknown keys are kept. If two keys have
+/// the same meaning, the first one counts; headers are merged.
 ///
 /// # Errors
-/// A value that is nothing of the kind; the text names the key.
+/// If a value has the wrong type. The text names the key.
 pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
-    let Value::Object(entry) = entry else { return Err("it is no object".to_owned()) };
+    let Value::Object(entry) = entry else { return Err("it is not an object".to_owned()) };
     let mut standard = Map::new();
     for (key, value) in entry.iter().filter(|(_, value)| !value.is_null()) {
         let plain = plain(key);
         let known = KEYS.iter().find(|(alias, _, _)| *alias == plain);
         let (name, kind) = known.map_or((key.as_str(), Kind::Any), |known| (known.1, known.2));
-        let wrong = |what: &str| format!("`{key}` is no {what}");
+        let wrong = |what: &str| format!("`{key}` is not {what}");
         let value = match kind {
             Kind::Any => value.clone(),
-            Kind::Text if name == "type" => transport(&text(value).ok_or(wrong("text"))?).into(),
-            Kind::Text => text(value).ok_or(wrong("text"))?.into(),
+            Kind::Text if name == "type" => {
+                transport(&text(value).ok_or(wrong("a string"))?).into()
+            }
+            Kind::Text => text(value).ok_or(wrong("a string"))?.into(),
             Kind::Command => match value {
                 Value::Array(words) => {
-                    let words = texts(words).ok_or(wrong("text"))?;
+                    let words = texts(words).ok_or(wrong("a string"))?;
                     let mut words = words.into_iter();
                     let command = words.next().unwrap_or_default();
                     let behind: Vec<Value> = words.collect();
@@ -211,32 +214,32 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
                     }
                     command
                 }
-                _ => value.as_str().ok_or(wrong("text"))?.into(),
+                _ => value.as_str().ok_or(wrong("a string"))?.into(),
             },
             Kind::Texts => {
-                let items = value.as_array().ok_or(wrong("list"))?;
-                texts(items).ok_or(wrong("list of texts"))?.into()
+                let items = value.as_array().ok_or(wrong("a list"))?;
+                texts(items).ok_or(wrong("a list of strings"))?.into()
             }
             Kind::TextMap => {
-                let members = value.as_object().ok_or(wrong("object"))?;
+                let members = value.as_object().ok_or(wrong("an object"))?;
                 let members = members.iter().filter(|(_, value)| !value.is_null());
                 let texts = members.map(|(key, value)| Some((key.clone(), text(value)?.into())));
-                Value::Object(texts.collect::<Option<_>>().ok_or(wrong("object of texts"))?)
+                Value::Object(texts.collect::<Option<_>>().ok_or(wrong("an object of strings"))?)
             }
             Kind::Flag => flag(value).ok_or(wrong("`true` or `false`"))?.into(),
             Kind::NotFlag => (!flag(value).ok_or(wrong("`true` or `false`"))?).into(),
-            Kind::Milliseconds => number(value).ok_or(wrong("number"))?.into(),
-            Kind::Seconds => number(value).ok_or(wrong("number"))?.saturating_mul(1000).into(),
+            Kind::Milliseconds => number(value).ok_or(wrong("a number"))?.into(),
+            Kind::Seconds => number(value).ok_or(wrong("a number"))?.saturating_mul(1000).into(),
             Kind::TokenVariable => {
-                let variable = text(value).ok_or(wrong("text"))?;
+                let variable = text(value).ok_or(wrong("a string"))?;
                 json!({ "Authorization": format!("Bearer ${{{variable}}}") })
             }
             Kind::HeaderVariables => {
-                let members = value.as_object().ok_or(wrong("object"))?;
+                let members = value.as_object().ok_or(wrong("an object"))?;
                 let headers = members.iter().map(|(key, value)| {
                     Some((key.clone(), format!("${{{}}}", text(value)?).into()))
                 });
-                Value::Object(headers.collect::<Option<_>>().ok_or(wrong("object of texts"))?)
+                Value::Object(headers.collect::<Option<_>>().ok_or(wrong("an object of strings"))?)
             }
         };
         match (standard.get_mut(name), value) {
@@ -250,12 +253,12 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
     Ok(standard)
 }
 
-/// Returns a key as [`KEYS`] writes it.
+/// Returns a key in the form of [`KEYS`].
 fn plain(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns the transport that a word of some program means; an unknown word stays.
+/// Returns the standard word for a transport. Unknown words are kept.
 fn transport(word: &str) -> String {
     match plain(word).as_str() {
         "stdio" | "local" => "stdio".to_owned(),
@@ -284,7 +287,7 @@ fn flag(value: &Value) -> Option<bool> {
     }
 }
 
-/// Returns a number, also one that is written as a text. What is behind the point is dropped.
+/// Returns a number, which may be written as a text. Decimal places are dropped.
 fn number(value: &Value) -> Option<u64> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok()?,
@@ -293,7 +296,8 @@ fn number(value: &Value) -> Option<u64> {
     (number >= 0.0).then_some(number as u64)
 }
 
-/// Writes an entry so that two entries that say the same have one form: JSON with sorted keys.
+/// Returns the canonical form of an entry, JSON with sorted keys, so that equal entries have the
+/// same text.
 pub fn canonical(entry: &Value) -> String {
     match entry {
         Value::Object(members) => {
@@ -360,9 +364,15 @@ mod tests {
             json!({ "timeout": 60000, "disabled": true }),
         );
         reads(json!({ "alwaysAllow": ["a"] }), json!({ "alwaysAllow": ["a"] }));
-        assert_eq!(standard(&json!({ "env": [] })), Err("`env` is no object".to_owned()));
-        assert_eq!(standard(&json!({ "timeout": -1 })), Err("`timeout` is no number".to_owned()));
-        assert_eq!(standard(&json!({ "command": {} })), Err("`command` is no text".to_owned()));
+        assert_eq!(standard(&json!({ "env": [] })), Err("`env` is not an object".to_owned()));
+        assert_eq!(
+            standard(&json!({ "timeout": -1 })),
+            Err("`timeout` is not a number".to_owned())
+        );
+        assert_eq!(
+            standard(&json!({ "command": {} })),
+            Err("`command` is not a string".to_owned())
+        );
     }
 
     #[test]
@@ -383,7 +393,7 @@ mod tests {
         let of = |file: Value| servers_of(file.as_object().unwrap().clone());
         assert_eq!(of(json!({})), Ok(Map::new()));
         assert_eq!(of(json!({ "mcpServers": null })), Ok(Map::new()));
-        assert_eq!(of(json!({ "mcpServers": 1 })), Err("`mcpServers` is no object".to_owned()));
+        assert_eq!(of(json!({ "mcpServers": 1 })), Err("`mcpServers` is not an object".to_owned()));
         assert_eq!(of(json!({ "tools": {} })), Err("it has no `mcpServers`".to_owned()));
     }
 

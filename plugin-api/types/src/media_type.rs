@@ -1,20 +1,21 @@
-//! Media types: what is one, and what the first bytes of some files tell.
+//! Media types: their syntax, and detection from the first bytes of a file.
 //!
-//! Host and fake host read them alike: a lie that one of them believes would be a bug of the other.
+//! The host and the fake host share this code, so that both detect a wrong media type in the same
+//! cases.
 
-/// Longest media type with its parameters, in bytes.
+/// The maximum length of a media type with its parameters, in bytes.
 pub const MEDIA_TYPE_BYTES_MAX: usize = 127;
 
-/// Bytes of a file that [`media_type_of`] looks at.
+/// The number of bytes at the start of a file that [`media_type_of`] examines.
 pub const MEDIA_TYPE_HEAD_BYTES: usize = 16;
 
-/// The types that are known by their first bytes. What is put before models is among them.
+/// The types that are detected by their first bytes. They include the types that models accept.
 const KNOWN: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
 
-/// What may be anything.
+/// The type of arbitrary data.
 const ANYTHING: &str = "application/octet-stream";
 
-/// Tells whether a text is a media type such as `image/png`, with or without parameters, in
+/// Returns true if a text is a media type such as `image/png`, with or without parameters, in
 /// printable ASCII of at most [`MEDIA_TYPE_BYTES_MAX`] bytes.
 pub fn is_media_type(text: &str) -> bool {
     let is_word = |word: &str| {
@@ -27,8 +28,8 @@ pub fn is_media_type(text: &str) -> bool {
     is_type && is_printable && text.len() <= MEDIA_TYPE_BYTES_MAX
 }
 
-/// Returns the media type that the first bytes of a file show: PNG, JPEG, GIF, WebP or PDF; nothing
-/// for any other.
+/// Detects the media type of a file from its first bytes: PNG, JPEG, GIF, WebP or PDF. Returns
+/// `None` for other types.
 pub fn media_type_of(head: &[u8]) -> Option<&'static str> {
     let [png, jpeg, gif, webp, pdf] = KNOWN;
     match head {
@@ -41,14 +42,14 @@ pub fn media_type_of(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Compares what is said of a file with its first bytes. Where they differ, it returns what the
-/// bytes show; `application/octet-stream` stands for bytes that show nothing.
+/// Compares the declared media type of a file with its first bytes. If they differ, the error
+/// contains the detected type, or `application/octet-stream` if none is detected.
 ///
-/// Only the types that [`media_type_of`] knows are looked at. A file may be said to be
-/// `application/octet-stream` whatever it is.
+/// Only the types that [`media_type_of`] detects are checked. The declared type
+/// `application/octet-stream` is valid for any file.
 ///
 /// # Errors
-/// The media type that the bytes show.
+/// The media type that the bytes have.
 pub fn check_media_type(said: &str, head: &[u8]) -> Result<(), &'static str> {
     let said = essence(said).to_ascii_lowercase();
     match media_type_of(head) {
@@ -59,7 +60,7 @@ pub fn check_media_type(said: &str, head: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// The type without its parameters.
+/// Returns the type without its parameters.
 fn essence(text: &str) -> &str {
     text.split(';').next().unwrap_or_default().trim_end()
 }

@@ -1,4 +1,4 @@
-//! Messages and their parts: the history of a session and what a provider produces.
+//! Messages and their parts: the history of a session and the output of a provider.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 use crate::data::{Data, DataContent};
 use crate::{CallId, Error, ErrorKind, ToolName, ToolSpec};
 
-/// Who a message is from.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person.
+    /// The user.
     #[default]
     User,
     /// The model.
     Model,
-    /// The results of tool calls.
+    /// The host, with the results of tool calls.
     Tool,
-    /// A role that this side does not know. A gc may look past it; a provider, which cannot say
-    /// what such a message says, answers with an error; no history takes it.
+    /// A role from a newer version. A gc may ignore such a message. A provider answers with an
+    /// error, because it cannot convey the message. No history accepts it.
     #[serde(other)]
     Unknown,
 }
@@ -27,54 +27,56 @@ pub enum Role {
 /// One entry of the history.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who it is from.
+    /// The sender.
     pub role: Role,
-    /// What it says, in the order in which it was produced.
+    /// The content, in the order in which it was produced.
     pub parts: Vec<Part>,
 }
 
-/// A typed piece of a message. There will be more: a `match` over parts ends with `_`.
+/// A typed piece of a message. New variants will be added, so end each `match` over parts with `_`.
 ///
-/// What a model made may carry a *signature*: bytes of its maker, verbatim, that the maker wants
-/// back. The host gives signatures and opaque parts back to the provider and model that made them
-/// and to nobody else, and drops them where the history before them changed.
+/// Output of a model may carry a *signature*: opaque data that its provider needs back verbatim.
+/// The host returns signatures and opaque parts only to the provider and model that created them,
+/// and drops them if the history before them changed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
-    /// Text for a person. Two neighbours stay two. An empty one is kept where it is signed.
+    /// Text for the user. Adjacent texts are not merged. An empty text is kept if it has a
+    /// signature.
     #[non_exhaustive]
     Text {
         /// The text.
         text: String,
-        /// What the provider wants back with it.
+        /// Opaque data that the provider needs back.
         signature: Option<String>,
     },
-    /// The model asks for a tool.
+    /// A tool call of the model.
     ToolCall(ToolCall),
-    /// What came of a tool call.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// What is no text: bytes in the session's blob store, or a value that the host tells the
-    /// model.
+    /// Content other than text: a blob in the session's blob store, or a JSON value from the host
+    /// to the model.
     Data(Data),
-    /// The model's reasoning, shown apart from its answer. An empty one is kept where it is signed.
+    /// The model's reasoning, shown separately from its answer. An empty thought is kept if it has
+    /// a signature.
     #[non_exhaustive]
     Thought {
         /// The text.
         text: String,
-        /// What the provider wants back with it.
+        /// Opaque data that the provider needs back.
         signature: Option<String>,
     },
-    /// What only its maker understands, at its place in the order; never shown.
+    /// Data that only its creator understands, in its position in the order. It is never shown.
     Opaque(Opaque),
-    /// The tools are others from here on. Only a provider that lists
-    /// [`TOOLS_CHANGED`](crate::TOOLS_CHANGED) among its options is sent such a part; for any other
-    /// the request's list of tools is the new one.
+    /// The tools change from this point on. The host sends this part only to a provider that lists
+    /// [`TOOLS_CHANGED`](crate::TOOLS_CHANGED) among its options. For any other provider, it
+    /// changes the request's list of tools.
     ToolsChanged(ToolsChanged),
-    /// A type that this side does not know: passed over, and kept as it is, `type` and all, so that
-    /// a history gives it back to who understands it.
+    /// A type from a newer version. It is skipped, but kept unchanged with its `type`, so that the
+    /// history returns it to a reader that understands it.
     Unknown(Map<String, Value>),
 }
 
-/// The JSON of those parts that this side knows.
+/// The JSON of the known parts.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Part", tag = "type", rename_all = "snake_case")]
 enum Known {
@@ -99,7 +101,7 @@ enum Known {
     Unknown(Map<String, Value>),
 }
 
-/// The types that are read as parts of their own.
+/// The names of the known types.
 const KNOWN_TYPES: [&str; 7] =
     ["text", "tool_call", "tool_result", "data", "thought", "opaque", "tools_changed"];
 
@@ -119,7 +121,7 @@ impl Serialize for Part {
 }
 
 impl<'de> Deserialize<'de> for Part {
-    /// A known type that lacks a field is an error and not unknown.
+    /// A known type with a missing field is an error, not an unknown part.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let part = Map::<String, Value>::deserialize(deserializer)?;
         match part.get("type") {
@@ -131,71 +133,71 @@ impl<'de> Deserialize<'de> for Part {
     }
 }
 
-/// What only its maker understands.
+/// Data that only its creator understands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Opaque {
-    /// The provider that made it, as its plugin names it: `openai`. The host writes it.
+    /// The provider that created it, by its plugin's name for it: `openai`. The host sets it.
     pub provider: String,
-    /// The model that made it, as its provider names it. The host writes it.
+    /// The model that created it, by its provider's name for it. The host sets it.
     pub model: String,
-    /// The maker's own.
+    /// The data.
     pub item: Value,
 }
 
-/// How the tools of a session became others.
+/// A change to the tools of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolsChanged {
-    /// Tools that may be called from here on.
+    /// Tools that become available.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<ToolSpec>,
-    /// Tools that cannot be called any more.
+    /// Tools that are no longer available.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<ToolName>,
 }
 
-/// A model's wish to use a tool.
+/// A model's request to use a tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Pairs the call with its result; unique within the session.
+    /// The id that pairs the call with its result, unique within the session.
     pub id: CallId,
     /// The tool.
     pub name: ToolName,
-    /// What the model gave. An object when it is valid; whatever it was when it is not.
+    /// The arguments from the model: an object if they are valid, otherwise any value.
     pub arguments: Value,
-    /// What the provider wants back with it.
+    /// Opaque data that the provider needs back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
-/// What came of a tool call. Each call has exactly one.
+/// The result of a tool call. Each call has exactly one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call.
     pub call_id: CallId,
     /// The tool.
     pub name: ToolName,
-    /// A JSON object.
+    /// The result, a JSON object.
     pub content: Map<String, Value>,
-    /// Whether it is an error.
+    /// Whether the result is an error.
     #[serde(default)]
     pub is_error: bool,
-    /// What the tool attached, in order. The host sends a model that cannot look at one a line of
-    /// words in its place.
+    /// The tool's attachments, in order. For a model that does not accept the media type, the host
+    /// replaces an attachment by a line of text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Data>,
 }
 
 impl ToolCall {
-    /// Makes a call without a signature.
+    /// Creates a call without a signature.
     pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, arguments: Value) -> Self {
         Self { id: id.into(), name: name.into(), arguments, ..Self::default() }
     }
 }
 
 impl ToolResult {
-    /// Makes the result of a call that worked, without attachments.
+    /// Creates the result of a successful call, without attachments.
     pub fn new(
         call_id: impl Into<CallId>,
         name: impl Into<ToolName>,
@@ -206,8 +208,8 @@ impl ToolResult {
 }
 
 impl Role {
-    /// Makes the error of a provider that is given a message of a role that it does not know. Its
-    /// kind tells the host to ask in older words.
+    /// Creates the error of a provider that gets a message with an unknown role. Its kind tells the
+    /// host to send the request in an older format.
     pub fn unknown_to_provider() -> Error {
         let text = "a message has a role that this provider does not know";
         Error::new(ErrorKind::UnknownOperation, text).with_hint("update the provider's plugin")
@@ -215,24 +217,24 @@ impl Role {
 }
 
 impl Message {
-    /// Makes a user's message of one text.
+    /// Creates a user message with one text.
     pub fn user(text: impl Into<String>) -> Self {
         Self { role: Role::User, parts: vec![Part::text(text)], ..Self::default() }
     }
 
-    /// Makes a model's message.
+    /// Creates a model message.
     pub fn model(parts: Vec<Part>) -> Self {
         Self { role: Role::Model, parts, ..Self::default() }
     }
 
-    /// Makes the message that answers the tool calls of the model's message before it.
+    /// Creates the message with the results for the tool calls of the preceding model message.
     pub fn tool(results: impl IntoIterator<Item = ToolResult>) -> Self {
         let parts = results.into_iter().map(Part::ToolResult).collect();
         Self { role: Role::Tool, parts, ..Self::default() }
     }
 
-    /// Tells whether a person's prompt begins here: a user's message that holds more than what the
-    /// host tells the model. A turn reaches from one prompt to the next.
+    /// Returns true if the message is a prompt: a user message with more than data from the host. A
+    /// turn extends from one prompt to the next.
     pub fn is_prompt(&self) -> bool {
         let from_host = |part: &Part| {
             matches!(part, Part::Data(Data { content: DataContent::Json { .. }, .. }))
@@ -255,40 +257,40 @@ impl Message {
         texts.collect()
     }
 
-    /// Lists the tool calls, in order.
+    /// Returns the tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(Part::as_tool_call)
     }
 
-    /// Lists the tool results, in order.
+    /// Returns the tool results, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(Part::as_tool_result)
     }
 }
 
 impl Part {
-    /// Makes a text part.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), signature: None }
     }
 
-    /// Makes a thought.
+    /// Creates a thought part.
     pub fn thought(text: impl Into<String>) -> Self {
         Self::Thought { text: text.into(), signature: None }
     }
 
-    /// Makes a part that only the provider which calls this understands. The host writes down
-    /// which provider and model that is, and gives it back to no other.
+    /// Creates an opaque part, which only the calling provider understands. The host records the
+    /// provider and model, and returns the part to no other.
     pub fn opaque(item: Value) -> Self {
         Self::Opaque(Opaque { item, ..Opaque::default() })
     }
 
-    /// Makes a data part of a value that the host tells the model.
+    /// Creates a data part from a JSON value of the host for the model.
     pub fn json(json: Value) -> Self {
         Self::Data(Data::json(json))
     }
 
-    /// Signs a text, a thought or a call; other parts stay as they are.
+    /// Adds a signature to a text, a thought or a call. Other parts stay unchanged.
     #[must_use]
     pub fn signed(mut self, with: impl Into<String>) -> Self {
         if let Some(place) = self.signature_mut() {
@@ -310,7 +312,7 @@ impl Part {
         }
     }
 
-    /// Returns the place of a signature; nothing where the part can have none.
+    /// Returns the mutable signature. `None` if the part cannot have one.
     pub fn signature_mut(&mut self) -> Option<&mut Option<String>> {
         match self {
             Self::Text { signature, .. } | Self::Thought { signature, .. } => Some(signature),
@@ -323,7 +325,7 @@ impl Part {
         }
     }
 
-    /// Returns the tool call, if it is one.
+    /// Returns the tool call, if the part is one.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
@@ -337,7 +339,7 @@ impl Part {
         }
     }
 
-    /// Returns the tool result, if it is one.
+    /// Returns the tool result, if the part is one.
     pub fn as_tool_result(&self) -> Option<&ToolResult> {
         match self {
             Self::ToolResult(result) => Some(result),
@@ -406,7 +408,7 @@ mod tests {
             (json!({ "type": "text" }), "missing field `text`"),
             (json!({ "text": "a" }), "missing field `type`"),
             (json!({ "type": 7 }), "expected variant identifier"),
-            (json!({ "type": "data", "mime_type": "a/b", "blob": 7 }), "`blob` is no text"),
+            (json!({ "type": "data", "mime_type": "a/b", "blob": 7 }), "`blob` is not a string"),
             (json!({ "type": "data", "blob": "b" }), "missing field `mime_type`"),
         ] {
             let error = serde_json::from_value::<Part>(json).unwrap_err().to_string();

@@ -1,86 +1,88 @@
-//! The service `model.complete`: a plugin asks a model something beside the conversation.
+//! The service `model.complete`, through which a plugin sends a request to a model outside the
+//! conversation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Completion, Delta, Message, RequestOptions};
 
 crate::operations::service_operations! { $ model_operations, Some("model.complete"), answered;
-    /// Sends a request without tools to a model. With `stream`, the answer is a `StreamAnswer`,
-    /// each frame is a `ModelPiece`, and the last frame has the answer.
+    /// Sends a request without tools to the session's model or another one. With `stream`, the
+    /// answer is a `StreamAnswer` and each frame is a `ModelPiece`, the last of which contains the
+    /// answer.
     complete MODEL_COMPLETE "model.complete": ModelComplete => ModelAnswer + stream;
 }
 
-/// Requests of plugins that are sent at once for a session; further ones wait.
+/// The maximum number of simultaneous plugin requests of a session. Further ones wait.
 pub const COMPLETIONS_AT_ONCE: usize = 2;
-/// Requests of plugins of a session that may wait. One more is refused.
+/// The maximum number of waiting plugin requests of a session. Further ones are refused.
 pub const COMPLETIONS_WAITING_MAX: usize = 16;
-/// Requests of plugins in a turn, where the person has set no cap.
+/// The maximum number of plugin requests in a turn, if the user set no limit.
 pub const COMPLETIONS_PER_TURN_MAX: u32 = 8;
 
-/// What to ask a model.
+/// A request from a plugin to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelComplete {
-    /// The model, by any name that a person may give; the session's where this is absent.
+    /// The model, by any name that a user may give. If absent, the session's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The system text.
+    /// The system prompt.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub system: String,
-    /// The messages; at least one, the last of the user's. Calls and results of tools stand in them
-    /// as in any request.
+    /// The messages, at least one, ending with a user message. They may contain tool calls and
+    /// results, as in any request.
     pub messages: Vec<Message>,
-    /// Settings of the request. What is not said here is as the model is set up; an option that the
-    /// provider does not take is refused.
+    /// Settings of the request. Values that are absent come from the model's configuration. An
+    /// option that the provider does not support is refused.
     pub options: RequestOptions,
-    /// How much the model is shown of the objects that tools have put in front of the session's
-    /// model.
+    /// Which of the session's objects the model sees.
     pub objects: ObjectsShown,
-    /// Whether the answer is streamed.
+    /// Whether to stream the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
 }
 
-/// How much of a session's objects a model is shown. What is hidden from models is shown to none.
+/// Which of a session's objects a model sees. Objects that are hidden from models are never
+/// included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectsShown {
-    /// The objects, by the tool under which they stand.
+    /// The objects, grouped by tool.
     Contents,
-    /// The objects with their names and metadata, as the session's own model is shown them.
+    /// The objects with their names and metadata, as the session's own model sees them.
     Full,
-    /// Nothing; so is a word that this side does not know.
+    /// No objects. Unknown words from a newer version mean this as well.
     #[default]
     #[serde(other)]
     None,
 }
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ModelAnswer {
     /// `provider/model`.
     pub model: String,
-    /// The answer, with what it used.
+    /// The answer, with its token usage.
     pub completion: Completion,
 }
 
-/// A piece of an answer that is streamed.
+/// A piece of a streamed answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ModelPiece {
-    /// More of the answer.
+    /// The next delta of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<Delta>,
-    /// The whole answer, in the last piece.
+    /// The complete answer, in the last piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<ModelAnswer>,
 }
 
 impl ModelAnswer {
-    /// Makes an answer; the host does.
+    /// Creates an answer. Only the host needs this.
     pub fn new(model: impl Into<String>, completion: Completion) -> Self {
         Self { model: model.into(), completion }
     }
@@ -92,12 +94,12 @@ impl ModelAnswer {
 }
 
 impl ModelPiece {
-    /// Makes a piece of an answer; the host does.
+    /// Creates a piece with a delta. Only the host needs this.
     pub fn delta(delta: Delta) -> Self {
         Self { delta: Some(delta), answer: None }
     }
 
-    /// Makes the last piece; the host does.
+    /// Creates the last piece. Only the host needs this.
     pub fn answer(answer: ModelAnswer) -> Self {
         Self { delta: None, answer: Some(answer) }
     }

@@ -1,27 +1,28 @@
-//! The service `notify`: a plugin has something for the model, and wakes an idle session with it.
+//! The service `notify`, through which a plugin sends the model a message and wakes an idle
+//! session.
 
 use serde::{Deserialize, Serialize};
 
 crate::operations::service_operations! { $ notify_operations, Some("notify"), answered;
-    /// Gives the session's model a text with its next request, and begins a turn for it if none
-    /// runs.
+    /// Sends a message to the session's model with its next request. If no turn is running, it
+    /// starts one.
     notify NOTIFY "notify": Notify => Notified;
 }
 
-/// Notifications that a plugin may send a session in a minute.
+/// The maximum number of notifications per minute from a plugin to a session.
 pub const NOTIFICATIONS_PER_MINUTE_MAX: u32 = 6;
-/// Longest notification, in bytes of UTF-8.
+/// The maximum length of a notification, in bytes of UTF-8.
 pub const NOTIFICATION_BYTES_MAX: usize = 16 * 1024;
 
-/// Something for the model.
+/// A message to the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Notify {
-    /// What to tell it. The model and the person are told which plugin says so.
+    /// The text. The model and the user see which plugin sent it.
     pub text: String,
 }
 
-/// It waits for the next request.
+/// The answer: the message waits for the next request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! JSON objects out of what an author writes as `json!({…})`.
+//! Converts JSON values, as from `json!({…})`, to JSON objects.
 
 use crate::text::cut;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::{Error, ErrorKind, Result};
 
-/// Characters of a value that an error shows: enough to find it in a source.
+/// The maximum number of characters of a value in an error: enough to find it in the source code.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// Takes a JSON value for the object that it is.
+/// Converts a JSON value to an object.
 ///
 /// ```
 /// use jaato_types::to_object;
@@ -21,7 +21,7 @@ const SHOWN_CHARS_MAX: usize = 60;
 /// ```
 ///
 /// # Errors
-/// `invalid_arguments` for a value that is no object.
+/// `invalid_arguments` if the value is not an object.
 pub fn to_object(value: impl Into<Value>) -> Result<Map<String, Value>> {
     match value.into() {
         Value::Object(object) => Ok(object),
@@ -30,14 +30,14 @@ pub fn to_object(value: impl Into<Value>) -> Result<Map<String, Value>> {
             let shown = cut(&text, SHOWN_CHARS_MAX);
             let what = match other {
                 Value::Null => "null",
-                Value::Bool(_) => "a truth value",
+                Value::Bool(_) => "a boolean",
                 Value::Number(_) => "a number",
                 Value::String(_) => "a text",
                 Value::Array(_) => "a list",
                 Value::Object(_) => "an object",
             };
-            let text = format!("an object is wanted, and `{shown}` is {what}");
-            let hint = "write it with names: `json!({ \"name\": … })`";
+            let text = format!("expected an object, but `{shown}` is {what}");
+            let hint = "write it with keys: `json!({ \"name\": … })`";
             Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint))
         }
     }
@@ -55,13 +55,13 @@ mod tests {
         assert_eq!(to_object(Map::new()).unwrap(), Map::new());
         for (value, what) in [
             (json!(null), "`null` is null"),
-            (json!(true), "`true` is a truth value"),
+            (json!(true), "`true` is a boolean"),
             (json!(7), "`7` is a number"),
             (json!("é"), "`\"é\"` is a text"),
             (json!([1]), "`[1]` is a list"),
         ] {
             let error = to_object(value).unwrap_err();
-            assert_eq!(error.message, format!("an object is wanted, and {what}"));
+            assert_eq!(error.message, format!("expected an object, but {what}"));
         }
         let long = to_object(json!("é".repeat(1000))).unwrap_err().message;
         assert!(long.len() < 200 && long.contains("…` is a text"), "{long}");

@@ -1,8 +1,8 @@
-//! The service `objects`: what tools put in front of the model across a session, and what they keep
-//! hidden.
+//! The service `objects`: objects that tools add to the model's context across a session, and
+//! values that they keep hidden from it.
 //!
-//! Items are grouped by tool; an item has objects and the metadata that they have in common. A
-//! filter is the whole metadata, or one of its keys with a value; both match exactly.
+//! Items are grouped by tool. An item has objects and their common metadata. A filter is the whole
+//! metadata, or one of its keys with a value. Both must match exactly.
 
 use std::collections::BTreeMap;
 
@@ -12,89 +12,91 @@ use serde_json::{Map, Value};
 use crate::{Result as Answer, to_object};
 
 crate::operations::service_operations! { $ object_operations, None, passed_on;
-    /// Adds a result for the model and shows it to the readers of the session's events.
+    /// Adds a result to the model's context and shows it to the session's clients.
     result RESULT "objects.result": ObjectsAdd => ObjectsChanged;
-    /// Adds objects and shows them to the model only.
+    /// Adds objects for the model only, without showing them to clients.
     add ADD "objects.add": ObjectsAdd => ObjectsChanged;
     /// Adds objects to the first item that matches.
     append APPEND "objects.append": ObjectsChange => ObjectsChanged;
-    /// Reads a tool's items. The request has no filter.
+    /// Returns a tool's items. The request has no filter.
     get GET "objects.get": ObjectsFilter => ItemsFound;
-    /// Reads the objects of all items that match.
+    /// Returns the objects of all items that match.
     get_objects GET_OBJECTS "objects.get_objects": ObjectsFilter => ObjectsFound;
-    /// Replaces the objects of every item that matches.
+    /// Replaces the objects of each item that matches.
     replace REPLACE "objects.replace": ObjectsChange => ObjectsChanged;
-    /// Removes the objects of every item that matches.
+    /// Removes the objects of each item that matches.
     remove REMOVE "objects.remove": ObjectsFilter => ObjectsChanged;
-    /// Asks whether a tool, or the session if no tool is named, has no objects.
+    /// Checks whether a tool has no objects, or the session if the request names no tool. The
+    /// request has no filter.
     is_empty IS_EMPTY "objects.is_empty": ObjectsFilter => ObjectsEmpty;
-    /// Lists the tools that have items, with their number. `get` reads the items of each. An
-    /// untrusted plugin sees its own tools. The error is `limit_reached` if the list is too large.
+    /// Lists the tools that have items, with their number. Use `objects.get` to read the items of
+    /// each tool. An untrusted plugin sees only its own tools. Fails with `limit_reached` if the
+    /// list is too large.
     tools TOOLS "objects.tools": () => ToolsFound, sdk [().tools: Vec<ToolObjects>];
-    /// Removes the objects of all tools. Items stay, with their metadata. The hidden values are
-    /// removed if the request says so. An untrusted plugin clears its own. The error is
-    /// `unavailable` outside of tools and commands.
+    /// Removes the objects of all tools. Items stay, with their metadata. The request decides
+    /// whether hidden values are removed too. An untrusted plugin clears only its own tools. Fails
+    /// with `unavailable` outside tools and commands.
     clear CLEAR "objects.clear": ObjectsClear => ObjectsChanged, sdk [(ObjectsClear)];
-    /// Lists the keys of hidden values. The error is `limit_reached` if the list is too large.
+    /// Lists the keys of hidden values. Fails with `limit_reached` if the list is too large.
     hidden_keys HIDDEN_KEYS "objects.hidden_keys": () => HiddenKeys, sdk [().keys: Vec<String>];
-    /// Reads a hidden value.
+    /// Returns a hidden value.
     hidden HIDDEN_GET "objects.hidden_get": HiddenKey => HiddenFound + bytes;
-    /// Sets or removes a hidden value. The answer has the value that was there.
+    /// Sets or removes a hidden value, and returns the previous value.
     set_hidden HIDDEN_SET "objects.hidden_set": HiddenSet + bytes => HiddenFound + bytes;
 }
 
-/// A JSON object that a tool put in front of the model.
+/// A JSON object that a tool added to the model's context.
 pub type Object = Map<String, Value>;
 
-/// The key under which each object carries its reference, which the host gives it.
+/// The key under which each object contains its reference, which the host assigns.
 pub const REFERENCE_KEY: &str = "_REF_ID";
 
-/// Objects of one tool with the metadata that they have in common.
+/// Objects of one tool with their common metadata.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EnvironmentItem {
-    /// What the tool calls this result, if it does.
+    /// The tool's name for this result, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What holds for all of the objects: the collection that was asked, the words that were
-    /// searched for.
+    /// Metadata that applies to all objects, such as the collection that was queried or the search
+    /// terms.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-    /// The objects, in the order in which they came. Empty once they were removed.
+    /// The objects, in the order in which they were added. Empty after they were removed.
     pub objects: Vec<Object>,
 }
 
-/// Objects to be added.
+/// A request to add objects.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsAdd {
-    /// Under which tool; the one that is running where it is absent.
+    /// The tool to which the objects belong. If absent, the running tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What the tool calls the result.
+    /// The tool's name for the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The objects.
     pub objects: Vec<Object>,
-    /// What they have in common.
+    /// Their common metadata.
     pub metadata: Map<String, Value>,
-    /// Whether an object is stored again that says what one says which the item had before. Equal
-    /// objects of one addition are several in any case.
+    /// Whether to store an object again that is equal to an existing object of the item. Equal
+    /// objects within one request are always stored separately.
     pub include_duplicates: bool,
-    /// How a result is shown: `table`, `document`, whatever clients know.
+    /// The display format of a result: `table`, `document`, or any other word that clients know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_type: Option<String>,
-    /// A result in words, for clients that know no better.
+    /// The result as text, for clients that cannot show the objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Which fields clients are shown of a result, and as what: their name to the object's key.
-    /// Without it they are shown whole. The model sees them whole in any case.
+    /// The fields that clients see, as a map from the displayed name to the object's key. If empty,
+    /// clients see whole objects. The model always sees whole objects.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mapping: BTreeMap<String, String>,
 }
 
 impl ObjectsAdd {
-    /// Returns an object as clients are shown it: with its reference, and of its fields those that
-    /// are mapped and there.
+    /// Returns an object as clients see it: with its reference, and with the mapped fields that it
+    /// has.
     pub fn mapped(&self, object: &Object) -> Object {
         if self.mapping.is_empty() {
             return object.clone();
@@ -106,10 +108,10 @@ impl ObjectsAdd {
             .collect()
     }
 
-    /// Makes it of objects and what they have in common, each written as `json!({…})`.
+    /// Creates a request from objects and their common metadata, each written as `json!({…})`.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no object.
+    /// `invalid_arguments` if a value is not an object.
     pub fn of<O: Into<Value>>(
         objects: impl IntoIterator<Item = O>,
         metadata: impl Into<Value>,
@@ -119,17 +121,17 @@ impl ObjectsAdd {
     }
 }
 
-/// Which items are meant.
+/// A filter for items.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsFilter {
-    /// Of which tool; the one that is running where it is absent.
+    /// The tool. If absent, the running tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The whole metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// One key of it.
+    /// A key of the metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata_key: Option<String>,
     /// The key's value, which may be null.
@@ -137,25 +139,25 @@ pub struct ObjectsFilter {
     pub metadata_value: Option<Value>,
 }
 
-/// Objects for items that are there.
+/// Objects for existing items.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsChange {
-    /// Which items.
+    /// The filter for the items.
     #[serde(flatten)]
     pub filter: ObjectsFilter,
     /// The objects.
     pub objects: Vec<Object>,
 }
 
-/// What a change did.
+/// The result of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsChanged {
-    /// How many items it met.
+    /// The number of items that matched.
     pub matched: usize,
-    /// The references of the objects that were given, in their order; of one that was there before,
-    /// that one's.
+    /// The references of the given objects, in order. For an object that already existed, the
+    /// reference of the existing one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<String>,
 }
@@ -164,23 +166,23 @@ pub struct ObjectsChanged {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemsFound {
-    /// None where the tool never put one there.
+    /// The items. `None` if the tool never added any.
     pub items: Option<Vec<EnvironmentItem>>,
 }
 
-/// Objects that were found.
+/// The objects of the matching items.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsFound {
-    /// None where no item matches.
+    /// The objects. `None` if no item matches.
     pub objects: Option<Vec<Object>>,
 }
 
-/// Whether there are objects.
+/// Whether there are no objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsEmpty {
-    /// Items without an object count as none.
+    /// Whether there are no objects. Items without objects do not count.
     pub is_empty: bool,
 }
 
@@ -188,30 +190,30 @@ pub struct ObjectsEmpty {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolsFound {
-    /// In the order in which they first put something there.
+    /// The tools, in the order in which they first added objects.
     pub tools: Vec<ToolObjects>,
 }
 
-/// What one tool has.
+/// The number of items and objects of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolObjects {
     /// The tool.
     pub tool: String,
-    /// How many items.
+    /// The number of items.
     pub items: usize,
-    /// How many objects in all of them.
+    /// The number of objects in all of them.
     pub objects: usize,
 }
 
 crate::operations::made_by_host!(ToolObjects(tool: impl Into<String>, items: usize, objects: usize));
 
-/// What is to be taken away.
+/// A request to remove all objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsClear {
-    /// Whether the hidden values go, too.
+    /// Whether to remove the hidden values too.
     pub hidden: bool,
 }
 
@@ -219,7 +221,7 @@ pub struct ObjectsClear {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenKeys {
-    /// By name. A plugin that is not trusted sees its own.
+    /// The keys, sorted. An untrusted plugin sees only its own.
     pub keys: Vec<String>,
 }
 
@@ -227,11 +229,11 @@ pub struct HiddenKeys {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenKey {
-    /// The key. All trusted plugins of a session share them; one that is not trusted has its own.
+    /// The key. All trusted plugins of a session share their keys. An untrusted plugin has its own.
     pub key: String,
 }
 
-/// A hidden value to be kept; none is taken away.
+/// A request to set a hidden value, or to remove it if it is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenSet {
@@ -242,7 +244,7 @@ pub struct HiddenSet {
     pub value: HiddenForm,
 }
 
-/// A hidden value that was found.
+/// The result of a request for a hidden value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenFound {
@@ -251,19 +253,19 @@ pub struct HiddenFound {
     pub value: HiddenForm,
 }
 
-/// What a hidden value is: JSON, bytes, or none of both where there is none.
+/// The form of a hidden value: JSON, bytes, or neither if there is no value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenForm {
     /// JSON, which may be null.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub json: Option<Value>,
-    /// The bytes behind this JSON.
+    /// Whether the value is the bytes after this JSON.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bytes: bool,
 }
 
-/// Tells null from what is not there.
+/// Distinguishes null from an absent value.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -1,27 +1,27 @@
-//! The table of the services: each operation that the host offers to plugins is one row.
+//! The table of the services. Each operation that the host offers to plugins is one row.
 //!
-//! The rows are in the modules that have the types of request and answer, in
-//! `service_operations!`. A row is
+//! The rows are in `service_operations!`, in the modules with the request and answer types. A row
+//! looks like this:
 //!
 //! ```text
-//! /// What it does, for authors and for docs/services.md.
+//! /// A summary, for authors and for docs/services.md.
 //! [reads] body CONSTANT "name": Request + bytes => Answer + bytes, sdk [(&Request).field: Type];
 //! ```
 //!
-//! Only the constant, the name, request and answer are required:
+//! `[reads]`, `+ bytes`, `+ stream` and `sdk` are optional:
 //!
-//! - `[reads]` lets a plugin ask it in a context that only reads.
+//! - `[reads]` allows the operation in a context that only reads.
 //! - `body` is the name of the host's function and of the sdk's method.
-//! - `+ bytes` says that raw bytes follow the JSON, `+ stream` that the answer opens a stream.
-//!   `()` is no JSON. `(Option<Request>)` may be left out by the plugin.
-//! - `sdk` makes the method of the sdk. It takes the request, `(&Request)` or `(Request)`, some of
-//!   its fields, `{ name: &str }`, or nothing, `()`. It returns the answer, a field of it
-//!   (`.field: Type`), or a type that is made of the stream (`as Type`). Other methods are written
-//!   by hand in the sdk.
+//! - `+ bytes` means that raw bytes follow the JSON, and `+ stream` that the answer opens a stream.
+//!   `()` means no JSON. A plugin may omit an `(Option<Request>)`.
+//! - `sdk` generates the sdk's method. The method takes the request, `(&Request)` or `(Request)`,
+//!   some of its fields, `{ name: &str }`, or nothing, `()`. It returns the answer, one of its
+//!   fields (`.field: Type`), or a type that wraps the stream (`as Type`). All other methods are
+//!   handwritten in the sdk.
 //!
-//! The macro makes the constant and the [`Operation`]. It also exports a macro of the group's name,
-//! which passes the rows to another macro: the sdk makes methods of them, and the host decodes the
-//! request, calls the body and encodes the answer.
+//! The macro generates the constant and the [`Operation`]. It also exports a macro with the group's
+//! name, which passes the rows to another macro. The sdk generates methods from them. The host
+//! decodes the request, calls the body and encodes the answer.
 
 use serde_json::Value;
 
@@ -29,26 +29,26 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Operation {
-    /// Its name on the wire.
+    /// The operation's name on the wire.
     pub name: &'static str,
-    /// What it does, in lines.
+    /// A description, which may have several lines.
     pub summary: &'static str,
-    /// The type of its request.
+    /// The type of the request.
     pub request: &'static str,
-    /// The type of its answer.
+    /// The type of the answer.
     pub answer: &'static str,
-    /// The name of the grant that it needs.
+    /// The name of the grant that the operation needs.
     pub grant: Option<&'static str>,
-    /// Whether it only reads. While a plugin is asked something itself, it may ask only these: that
-    /// can happen at any time, and no one has allowed the plugin to write, run, send or ask.
+    /// True if the operation only reads. A plugin may use only these operations in a hook. A hook
+    /// can run at any time, and the user has not allowed it to write, run, send or ask.
     pub only_reads: bool,
-    /// Reads a request as the host does and gives the default of the answer, for the fake host;
-    /// `None` for a stream and for what the host passes on.
+    /// Decodes a request like the host and returns the default answer, for the fake host. `None`
+    /// for streams and for operations that the host passes on.
     #[doc(hidden)]
     pub default_answer: Option<fn(&Value) -> serde_json::Result<Value>>,
 }
 
-/// Lists all operations of services, in the order of their groups.
+/// Lists all service operations, in the order of their groups.
 pub fn operations() -> impl Iterator<Item = &'static Operation> {
     macro_rules! groups {
         ($($module:ident::$group:ident)*) => { [$($crate::$module::$group()),*] };
@@ -73,9 +73,9 @@ pub fn operation_named(name: &str) -> Option<&'static Operation> {
     operations().find(|operation| operation.name == name)
 }
 
-/// Declares a group of operations: `$`, the name of the group, the grant, who answers, then the
-/// rows. `answered` are operations that the host answers itself. It passes the frames of
-/// `passed_on` ones on. The exported macro gets the `$`, because a macro cannot write one.
+/// Declares a group of operations. Takes `$`, the group's name, the grant, `answered` or
+/// `passed_on`, and the rows. The host answers `answered` operations itself and forwards the frames
+/// of `passed_on` operations. The exported macro needs the `$` because a macro cannot write one.
 macro_rules! service_operations {
     ($d:tt $group:ident, $grant:expr, $by:ident;
         $(
@@ -129,7 +129,7 @@ macro_rules! service_operations {
     };
 }
 
-/// Makes the function that gives a default answer.
+/// Creates the function that returns a default answer.
 macro_rules! default_answer {
     (passed_on $($row:tt)+) => {
         None
@@ -145,11 +145,11 @@ macro_rules! default_answer {
     };
 }
 
-/// Makes the constructor of an answer, of which authors only read the fields.
+/// Creates the constructor of an answer that plugin authors only read.
 macro_rules! made_by_host {
     ($answer:ident($($field:ident: $type:ty),+)) => {
         impl $answer {
-            /// Makes a value. Only hosts call this.
+            /// Creates a value. Only the host needs this.
             pub fn new($($field: $type),+) -> Self {
                 Self { $($field: $field.into()),+ }
             }

@@ -1,6 +1,6 @@
-//! The question whether a tool call may run, as data: what to show, and the answers it allows.
+//! Permission prompts as data: the information to show, and the allowed answers.
 //!
-//! Every front end reads this type: the terminal, `--answers`, the channels and embedding programs.
+//! All front ends use this type: the terminal, `--answers`, the channels and embedding programs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::preview::Preview;
 use crate::{CallId, PluginName, ToolName};
 
-/// A question whether a tool call may run.
+/// A permission prompt for a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub struct PermissionPrompt {
     pub tool: ToolName,
     /// The plugin that offers the tool.
     pub plugin: PluginName,
-    /// Whether that plugin is shipped with jaato: what it says of the call is then true.
+    /// Whether that plugin comes with jaato, so that its information about the call can be trusted.
     pub shipped: bool,
     /// The arguments that the call would run with.
     pub arguments: Value,
@@ -39,21 +39,21 @@ pub struct PermissionPrompt {
     pub title: String,
     /// What the call would do.
     pub subject: PromptSubject,
-    /// What the user should know before answering, in one line; empty if there is nothing.
+    /// A warning in one line. Empty if there is nothing to warn about.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub warning: String,
     /// The rule that asks.
     pub rule: String,
-    /// Where that rule is written, as `FILE:LINE`.
+    /// The location of that rule, as `FILE:LINE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// The rule in words, if a file or a guard asks; empty if the call is only not allowed yet.
+    /// The reason, if a file or a guard asks. Empty if the call is just not allowed yet.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// The commands of the command line, as the rules read it, nested ones included.
+    /// The commands in the command line, as the rules parse it, including nested ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// What the command line can do beyond these commands, all of it; `warning` is the worst.
+    /// All risks of the command line beyond these commands. `warning` is the worst of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<String>,
     /// The hosts that the arguments name.
@@ -62,23 +62,24 @@ pub struct PermissionPrompt {
     /// What the call would change, from the tool's own plugin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,
-    /// How many calls of the model's answer are equal to this one; all of them get the answer.
+    /// The number of equal calls in the model's answer. All of them get the same answer from the
+    /// user.
     pub times: u32,
-    /// Whether the user changed the arguments before.
+    /// Whether the user already changed the arguments.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub was_edited: bool,
-    /// The allowed answers, in the order to show. The first allows the call once.
+    /// The allowed answers, in display order. The first allows the call once.
     pub answers: Vec<AllowedAnswer>,
-    /// The later calls that an answer can hold for, in words, from narrow to wide. The first is
-    /// exactly this call; none if every such call asks.
+    /// Descriptions of the later calls to which an answer can apply, from narrow to wide. The first
+    /// matches exactly this call. Empty if each such call needs a prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
-    /// How long the answer is waited for, in milliseconds; then the call is denied.
+    /// The maximum wait for an answer, in milliseconds. After that, the call is denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience_ms: Option<u64>,
 }
 
-/// What a call would do, in the form to show it.
+/// The effect of a call, in the form to display.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 #[non_exhaustive]
@@ -92,14 +93,14 @@ pub enum PromptSubject {
     Input {
         /// The text.
         text: String,
-        /// What reads it, such as `python3 -q`; empty if that is unknown.
+        /// The program that reads it, such as `python3 -q`. Empty if it is unknown.
         reader: String,
     },
-    /// Change files, as [`PermissionPrompt::preview`] shows.
+    /// Change files. [`PermissionPrompt::preview`] shows the changes.
     Edit,
     /// Start a plan.
     Plan {
-        /// Its steps.
+        /// The steps.
         steps: Vec<String>,
     },
     /// Anything else: show the arguments.
@@ -114,33 +115,33 @@ pub enum PromptSubject {
 pub struct AllowedAnswer {
     /// The decision.
     pub decision: PermissionDecision,
-    /// The pattern of later calls, as its place from 0; absent if the answer holds for one call.
+    /// The index of the pattern of later calls. Absent if the answer applies to one call only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<usize>,
-    /// The mode that the session changes to with this answer: `ask` or `accept-edits`.
+    /// The mode to which the session changes with this answer: `ask` or `accept-edits`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// The answer in words: ``Yes, and don't ask again for `cargo test` in this folder``.
+    /// The label: ``Yes, and don't ask again for `cargo test` in this folder``.
     pub label: String,
 }
 
 impl AllowedAnswer {
-    /// Makes an answer that holds for one call.
+    /// Creates an answer that applies to one call only.
     pub fn once(decision: PermissionDecision, label: impl Into<String>) -> Self {
         Self { decision, pattern: None, mode: None, label: label.into() }
     }
 
-    /// Makes an answer that holds for later calls of a pattern, too.
+    /// Creates an answer that also applies to later calls that match a pattern.
     pub fn like(decision: PermissionDecision, pattern: usize, label: impl Into<String>) -> Self {
         Self { decision, pattern: Some(pattern), mode: None, label: label.into() }
     }
 
-    /// Makes an answer that runs this call and changes the session's mode.
+    /// Creates an answer that runs this call and changes the session's mode.
     pub fn with_mode(mode: impl Into<String>, label: impl Into<String>) -> Self {
         Self { mode: Some(mode.into()), ..Self::once(PermissionDecision::AllowOnce, label) }
     }
 
-    /// Returns the answer to give when the user chooses this one.
+    /// Returns the answer to send if the user chooses this one.
     pub fn chosen(&self) -> PermissionAnswer {
         let Self { decision, pattern, mode, .. } = self;
         PermissionAnswer {
@@ -151,7 +152,7 @@ impl AllowedAnswer {
     }
 }
 
-/// What a user decides about a call.
+/// A user's decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionDecision {
@@ -171,7 +172,7 @@ pub enum PermissionDecision {
     DenyInSession,
     /// Do not run it, nor calls like it in this workspace from now on.
     DenyAlways,
-    /// Change the arguments; the changed call is checked again.
+    /// Change the arguments. The changed call is checked again.
     Edit,
 }
 
@@ -186,7 +187,7 @@ impl PermissionDecision {
         }
     }
 
-    /// Returns how long the answer holds, for events and records: `once`, `turn`, `session`,
+    /// Returns how long the answer applies, for events and records: `once`, `turn`, `session`,
     /// `always`.
     pub fn lasts(self) -> &'static str {
         match self {
@@ -197,7 +198,7 @@ impl PermissionDecision {
         }
     }
 
-    /// Returns true if the answer holds for this call alone.
+    /// Returns true if the answer applies to this call only.
     pub fn is_for_one_call(self) -> bool {
         self.lasts() == "once"
     }
@@ -211,10 +212,10 @@ pub struct PermissionAnswer {
     /// The pattern of later calls, as in [`AllowedAnswer::pattern`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<usize>,
-    /// The mode that the session changes to, as in [`AllowedAnswer::mode`].
+    /// The new mode of the session, as in [`AllowedAnswer::mode`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// What to tell the model.
+    /// The user's comment for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// The changed arguments, for [`PermissionDecision::Edit`].
@@ -223,17 +224,17 @@ pub struct PermissionAnswer {
 }
 
 impl PermissionAnswer {
-    /// Makes an answer that holds for one call, without a comment.
+    /// Creates an answer that applies to one call, without a comment.
     pub fn once(decision: PermissionDecision) -> Self {
         Self { decision, pattern: None, mode: None, comment: None, arguments: None }
     }
 }
 
 impl PermissionPrompt {
-    /// Returns true if an answer is among the allowed ones.
+    /// Returns true if the prompt allows an answer.
     ///
-    /// A narrower answer than an allowed one is allowed, too: for a shorter time or for an earlier
-    /// pattern. Any denial of an existing pattern is, and changing the arguments.
+    /// An answer that is narrower than an allowed one is allowed too: for a shorter time, or for an
+    /// earlier pattern. Denying an existing pattern and changing the arguments are always allowed.
     pub fn allows(&self, answer: &PermissionAnswer) -> bool {
         use PermissionDecision as Is;
         let is_known = answer.pattern.is_none_or(|pattern| pattern < self.patterns.len());
@@ -248,7 +249,7 @@ impl PermissionPrompt {
                 answer.pattern.is_none() && self.answers.iter().any(is_same)
             }
             Is::AllowInTurn | Is::AllowInSession | Is::AllowAlways => {
-                // Without a pattern it holds for exactly this call.
+                // Without a pattern, the answer applies to exactly this call.
                 let pattern = answer.pattern.unwrap_or(0);
                 let covers = |it: &AllowedAnswer| {
                     it.pattern.is_some_and(|widest| pattern <= widest)
@@ -260,7 +261,7 @@ impl PermissionPrompt {
     }
 }
 
-/// Returns true if an allowance holds at least as long as another one.
+/// Returns true if an allowance lasts at least as long as another one.
 fn lasts_as_long(one: PermissionDecision, other: PermissionDecision) -> bool {
     let rank = |decision| match decision {
         PermissionDecision::AllowAlways => 3,

@@ -1,4 +1,5 @@
-//! What a call of a tool would change, as its own plugin shows it to the person who is asked.
+//! Previews: the changes that a tool call would make, shown by the tool's own plugin in a
+//! permission prompt.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,15 +7,15 @@ use serde_json::Value;
 use crate::file_change::FileChange;
 use crate::{Error, ToolName};
 
-/// Asks a tool's own plugin what a call would change, before a person is asked whether it may run:
-/// [`PreviewRequest`], [`Preview`].
+/// Asks a tool's own plugin for the changes of a call, before the permission prompt. Takes a
+/// [`PreviewRequest`], returns a [`Preview`].
 pub const PREVIEW: &str = "preview";
 
-/// [`Preview::typed_into`]: a shell of Bourne's kind that waits at its empty prompt, so that what
-/// is typed is a command line.
+/// The value of [`Preview::typed_into`] for a Bourne-style shell that waits at its empty prompt, so
+/// that the typed text is a command line.
 pub const SHELL_PROMPT: &str = "shell_prompt";
 
-/// A call of the plugin's own tool that a person will be asked about.
+/// A call of the plugin's own tool that needs a permission prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -26,61 +27,61 @@ pub struct PreviewRequest {
 }
 
 impl PreviewRequest {
-    /// Makes the question; the host does, and tests.
+    /// Creates a request. Only the host and tests need this.
     pub fn new(tool: impl Into<ToolName>, arguments: Value) -> Self {
         Self { tool: tool.into(), arguments }
     }
 }
 
-/// What a call would change. All of it is for a person; the model never sees it.
+/// The changes that a call would make. Only the user sees them, never the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Preview {
-    /// What it would do, in words.
+    /// A description of the effect.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// How files would change, as a unified diff, for a plugin that has nothing better than text.
+    /// The file changes as a unified diff, for a plugin that cannot provide `changes`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diff: String,
-    /// How files would change.
+    /// The file changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
     /// The command that would run, as the tool reads it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Who would read what the call types: [`SHELL_PROMPT`], or empty where that is not known. It
-    /// is believed of shipped plugins alone.
+    /// The reader of the text that the call types: [`SHELL_PROMPT`], or empty if it is unknown. The
+    /// host trusts only plugins that come with jaato here.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub typed_into: String,
-    /// The program that would read what the call types, such as `python3 -q`.
+    /// The program that reads the text that the call types, such as `python3 -q`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reader: String,
-    /// The files that it would touch.
+    /// The files that the call would access.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Why the call cannot do it. Nobody is asked then: the call does not run, and this is its
-    /// error.
+    /// Why the call is impossible. The call then fails with this error, without a permission
+    /// prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Error>,
 }
 
 impl Preview {
-    /// Says in words what a call would do.
+    /// Creates a preview with a description.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Shows how files would change.
+    /// Creates a preview with a unified diff.
     pub fn diff(diff: impl Into<String>) -> Self {
         Self { diff: diff.into(), ..Self::default() }
     }
 
-    /// Says why a call cannot do what it is asked for.
+    /// Creates a preview for a call that is impossible.
     pub fn refused(error: Error) -> Self {
         Self { refusal: Some(error), ..Self::default() }
     }
 
-    /// Returns true if it shows nothing.
+    /// Returns true if the preview is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,30 +1,30 @@
-//! What a model costs.
+//! The price of a model.
 
 use serde::{Deserialize, Serialize};
 
-/// What a model costs, in US dollars for a million tokens. What is absent costs as much as what it
-/// is a part of: tokens that a cache gives as much as others of the request.
+/// The price of a model, in US dollars per million tokens. If a cache price is absent, the price of
+/// other request tokens applies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Price {
     /// Tokens of the request.
     pub input: f64,
     /// Tokens of the answer.
     pub output: f64,
-    /// Tokens of the request that a cache gives.
+    /// Tokens of the request that are read from a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
     /// Tokens of the request that are written to a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Other prices for long requests, by their length.
+    /// Prices for long requests, by their length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<PriceTier>,
 }
 
-/// What all tokens of a request cost that is longer than most.
+/// The prices of all tokens in a request that exceeds a certain length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PriceTier {
-    /// The tokens of the request above which it counts.
+    /// The number of request tokens above which the tier applies.
     pub above: u64,
     /// As [`Price::input`].
     pub input: f64,
@@ -39,7 +39,7 @@ pub struct PriceTier {
 }
 
 impl Price {
-    /// The price of what costs nothing, such as a model on one's own machine.
+    /// Returns the price of a free model, such as one on the user's own machine.
     pub fn nothing() -> Self {
         Self::default()
     }

@@ -1,12 +1,12 @@
-//! The service `process`: what a call asks for to run a program, and what it is told of it.
+//! The services `process.*`, which run programs for a call.
 //!
-//! A tool's programs run in the session's execution environment; an environment's own run on this
-//! machine.
+//! A tool's programs run in the session's execution environment. The programs of an environment
+//! plugin run on this machine.
 //!
-//! A program is started by [`SPAWN`], whose answer holds the process's number and the handle of a
-//! stream. Each piece of that stream is a frame: a [`ProcessEvent`], and behind it the bytes of an
-//! output. The last one tells the exit. Closing the stream ends the program and all that it
-//! started, and so does the end of the call.
+//! [`SPAWN`] starts a program and returns its number and the handle of a stream. Each piece of that
+//! stream is a frame: a [`ProcessEvent`], followed by the bytes of an output. The last one reports
+//! the exit. Closing the stream ends the program and all processes that it started. The end of the
+//! call does the same.
 
 use std::collections::BTreeMap;
 
@@ -15,112 +15,114 @@ use serde::{Deserialize, Serialize};
 crate::operations::service_operations! { $ process_operations, None, passed_on;
     /// Starts a program. Each frame is a `ProcessEvent`.
     spawn SPAWN "process.spawn": Spawn => Spawned + stream;
-    /// Starts a program on a terminal of the caller's. The stream has the exit alone. Only
-    /// execution environments may ask this, because no one else has terminals of their own.
+    /// Starts a program on a terminal of the caller. The stream reports only the exit. Only
+    /// execution environments can use it, because no other plugin has terminals of its own.
     spawn_on_terminal SPAWN_ON_TERMINAL "process.spawn_on_terminal":
         SpawnOnTerminal => Spawned + stream;
     /// Writes the bytes to a program's standard input.
     write WRITE "process.write": ProcessWrite + bytes => ();
     /// Sends a signal to a program's process group.
     signal SIGNAL "process.signal": ProcessSignal => ();
-    /// Ends a program and all that it started, with a moment to clean up. The stream then has the
-    /// exit. After the exit, this ends what the program left running.
+    /// Ends a program and all processes that it started, after a short grace period. The stream
+    /// then reports the exit. For a program that has already ended, it ends the processes that are
+    /// still running.
     end END "process.end": ProcessRef => ();
-    /// Starts a program that outlives the call. It ends with the environment, or by `process.end`.
+    /// Starts a program that outlives the call. It ends with the environment or by `process.end`.
     /// The end of its output is kept for `process.output`.
     start START "process.start": Spawn => Started;
-    /// Lists the programs that `process.start` started.
+    /// Lists the programs started by `process.start`.
     list LIST "process.list": () => (Vec<ProcessFacts>);
-    /// Reads the output of a program that `process.start` started.
+    /// Reads the output of a program started by `process.start`.
     output OUTPUT "process.output": ProcessOutputRead => ProcessOutput + bytes;
-    /// Waits for the exit of a program that `process.start` started.
+    /// Waits for the exit of a program started by `process.start`.
     wait WAIT "process.wait": ProcessWait => ProcessWaited;
-    /// Ends and forgets a program that `process.start` started.
+    /// Ends and forgets a program started by `process.start`.
     forget FORGET "process.forget": ProcessRef => ();
 }
 
-/// Asks an execution environment how the host itself shall run a program of [`SPAWN`] on this
-/// machine: [`Spawn`], [`Spawn`]. Asked by the host alone. An environment whose programs the host
-/// cannot run does not know it, and is asked to run them.
+/// Asks an execution environment how the host itself should run a program of [`SPAWN`] on this
+/// machine. Takes and returns a [`Spawn`]. Only the host calls it. Environments whose programs the
+/// host cannot run do not know this operation and run the programs themselves.
 pub const PREPARE: &str = "process.prepare";
 
-/// Bytes that are kept of what a program that was started by [`START`] prints; older ones are
+/// The maximum number of output bytes kept for a program started by [`START`]. Older ones are
 /// dropped and counted.
 pub const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Programs that were started by [`START`] that an environment keeps, ended ones included.
+/// The maximum number of programs started by [`START`] in an environment, including finished ones.
 pub const STARTED_MAX: usize = 64;
 
-/// Most bytes of output in one frame of a stream.
+/// The maximum number of output bytes in one frame of a stream.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// Programs that one call may have running at a time.
+/// The maximum number of simultaneous programs of one call.
 pub const RUNNING_PER_CALL_MAX: usize = 16;
 
-/// A program that is to run.
+/// A program to run.
 ///
-/// It gets the host's variables without those that look like secrets, those given here, and
-/// `JAATO_SESSION_ID`.
+/// The program gets the host's variables except those that look like secrets, the variables in this
+/// request, and `JAATO_SESSION_ID`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spawn {
-    /// A path, or a bare name that is looked up in `PATH`. A relative path starts at the directory.
+    /// The program: a path, or a name to look up in `PATH`. A relative path is relative to
+    /// `directory`.
     pub program: String,
-    /// Its arguments, each one word.
+    /// The arguments, one word each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Where it runs; a relative path starts at the session's working directory, which is the
-    /// default.
+    /// The working directory of the program, by default the session's. A relative path is relative
+    /// to the session's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// More variables; they win over the host's.
+    /// Additional variables, which override those of the host.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
-    /// Folders that are appended to `PATH`.
+    /// Folders to append to `PATH`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_paths: Vec<String>,
-    /// What its standard input is.
+    /// The standard input.
     pub stdin: Stdin,
-    /// When it is ended, in milliseconds after its start. Without one a program of [`SPAWN`] is
-    /// ended after the `shell_timeout_ms` of the session's execution environment, one of [`START`]
-    /// never.
+    /// The time limit, in milliseconds after the start. If absent, a program of [`SPAWN`] ends
+    /// after the `shell_timeout_ms` of the session's execution environment, and one of [`START`]
+    /// has no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
-    /// How a person is told of it; without one by program and arguments.
+    /// The name of the program for users. If absent, the program and its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
-/// A program that is to run on a terminal of the caller's.
+/// A program to run on a terminal of the caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnOnTerminal {
-    /// The program. Its standard input is the terminal, whatever stands there.
+    /// The program. Its standard input is the terminal, regardless of `stdin`.
     #[serde(flatten)]
     pub spawn: Spawn,
-    /// The path of the side that programs use: `/dev/pts/3`. It becomes the program's standard
-    /// input, output and error, and controls its session; the caller has the other side.
+    /// The path of the terminal's program side: `/dev/pts/3`. It becomes the program's standard
+    /// input, output and error, and its controlling terminal. The caller keeps the other side.
     pub terminal: String,
 }
 
-/// What a program's standard input is. A host refuses a word that it does not know: a program must
-/// not run with another input than it was started for.
+/// The standard input of a program. The host refuses unknown words, because a program must not run
+/// with a different input than requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
-    /// Ends at once.
+    /// Standard input ends immediately.
     #[default]
     Closed,
-    /// A pipe, written with [`WRITE`].
+    /// A pipe. Write to it with [`WRITE`].
     Piped,
 }
 
 impl Spawn {
-    /// Runs a program without arguments.
+    /// Creates a request for a program without arguments.
     pub fn program(program: impl Into<String>) -> Self {
         Self { program: program.into(), ..Self::default() }
     }
 
-    /// Runs a line in `sh`.
+    /// Creates a request that runs a command line in `sh`.
     pub fn shell(line: impl Into<String>) -> Self {
         Self::program("sh").arg("-c").arg(line)
     }
@@ -139,7 +141,7 @@ impl Spawn {
         self
     }
 
-    /// Sets where it runs.
+    /// Sets the working directory.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<String>) -> Self {
         self.directory = Some(directory.into());
@@ -153,14 +155,14 @@ impl Spawn {
         self
     }
 
-    /// Sets when it is ended.
+    /// Sets the time limit.
     #[must_use]
     pub fn deadline_ms(mut self, milliseconds: u64) -> Self {
         self.deadline_ms = Some(milliseconds);
         self
     }
 
-    /// Sets how a person is told of it.
+    /// Sets the name for users.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
@@ -168,112 +170,113 @@ impl Spawn {
     }
 }
 
-/// A program that was started.
+/// A running program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spawned {
-    /// Its number, by which the call names it.
+    /// The number by which the call refers to it.
     pub process: u64,
-    /// Its process id, and that of its process group.
+    /// The process id, which is also the id of its process group.
     pub pid: u32,
-    /// The stream of what it does.
+    /// The stream of the program's events.
     pub handle: u64,
 }
 
-/// A program that outlives the call which started it.
+/// A program that outlives the call that started it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
-    /// Its number, by which it is named.
+    /// The number that identifies it.
     pub process: u64,
-    /// Its process id, where that can be known.
+    /// The process id, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
 
-/// What is known of a program that was started by [`START`].
+/// Facts about a program started by [`START`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessFacts {
-    /// Its number.
+    /// The number of the program.
     pub process: u64,
-    /// Its process id, where that can be known.
+    /// The process id, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// How a person is told of it.
+    /// The name of the program for users.
     pub label: String,
-    /// How long ago it was started, in milliseconds.
+    /// The time since its start, in milliseconds.
     pub age_ms: u64,
-    /// Bytes that it has printed.
+    /// The number of bytes that it has printed.
     pub printed: u64,
-    /// Its exit; none while it runs.
+    /// The exit. `None` while the program is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ProcessExit>,
 }
 
-/// Reads what a program has printed.
+/// A request to read a program's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessOutputRead {
-    /// Its number.
+    /// The number of the program.
     pub process: u64,
-    /// The byte to begin with, counted from its start; the last that are kept where this is past
-    /// them.
+    /// The offset of the first byte to read, counted from the start of the output. It is clamped to
+    /// the range of the bytes that are kept.
     pub from: u64,
-    /// Bytes at most.
+    /// The maximum number of bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
 }
 
-/// What a program has printed, both outputs as they came; the bytes stand beside this.
+/// The output of a program, with standard output and standard error in the order of arrival. The
+/// bytes are in the same frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessOutput {
-    /// The first byte's number: later than asked for where older ones are no longer kept.
+    /// The offset of the first byte. It is greater than requested if older bytes were dropped.
     pub from: u64,
-    /// Bytes that it has printed in all.
+    /// The total number of bytes that the program has printed.
     pub printed: u64,
-    /// Its exit; none while it runs.
+    /// The exit. `None` while the program is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ProcessExit>,
 }
 
-/// Waits for a program's exit.
+/// A request to wait for a program's exit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessWait {
-    /// Its number.
+    /// The number of the program.
     pub process: u64,
-    /// How long at most, in milliseconds; for ever without it.
+    /// The maximum wait, in milliseconds. Without a limit if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
 
-/// What the wait brought.
+/// The result of a wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessWaited {
-    /// The exit; none where the program still runs.
+    /// The exit. `None` if the program is still running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ProcessExit>,
 }
 
-/// Names a program of the same call, or one that was started by [`START`].
+/// The number of a program of the same call, or of one started by [`START`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessRef {
-    /// Its number.
+    /// The number.
     pub process: u64,
 }
 
-/// Writes to a program's standard input.
+/// A request to write to a program's standard input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessWrite {
-    /// Its number.
+    /// The number of the program.
     pub process: u64,
-    /// Whether the input ends behind these bytes.
+    /// Whether to close the input after these bytes.
     #[serde(default)]
     pub close: bool,
 }
 
-/// Sends a signal.
+/// A request to send a signal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSignal {
     /// The program's number.
@@ -282,13 +285,13 @@ pub struct ProcessSignal {
     pub signal: Signal,
 }
 
-/// A signal that a call may send. A host refuses one that it does not know.
+/// A signal that a call may send. The host refuses unknown signals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// SIGHUP.
     Hangup,
-    /// SIGINT, what Ctrl-C sends.
+    /// SIGINT, as sent by Ctrl-C.
     Interrupt,
     /// SIGQUIT.
     Quit,
@@ -307,32 +310,32 @@ pub enum Signal {
     Continue,
 }
 
-/// What a program has done: the JSON of one frame of its stream.
+/// An event of a program: the JSON of one frame of its stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ProcessEvent {
-    /// It has printed the bytes behind this JSON.
+    /// The program printed the bytes after this JSON.
     #[non_exhaustive]
     Output {
-        /// Where to.
+        /// The output stream.
         stream: OutputStream,
     },
-    /// It has ended; nothing comes after this.
+    /// The program ended. No events follow.
     Exited(ProcessExit),
-    /// Something that this side does not know; it is passed over, with the bytes behind it.
+    /// An event from a newer version. It is skipped, together with its bytes.
     #[serde(other)]
     Unknown,
 }
 
 impl ProcessEvent {
-    /// Makes the event of printed bytes.
+    /// Creates the event for printed bytes.
     pub fn output(stream: OutputStream) -> Self {
         Self::Output { stream }
     }
 }
 
-/// Where a program prints to. There are no others: what is printed elsewhere would be an event of
-/// its own.
+/// An output stream of a program. There will be no others: other kinds of output would be separate
+/// events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
@@ -342,34 +345,33 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// How a program ended: with a code, or by a signal.
+/// How a program ended: by an exit code or by a signal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessExit {
-    /// Its exit code.
+    /// The exit code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     /// The number of the signal that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Whether its deadline had passed.
+    /// Whether the program exceeded its time limit.
     pub timed_out: bool,
-    /// What it left running: that lives on until the host ends.
+    /// The processes that it left running. They run until the host ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_running: Vec<LeftRunning>,
 }
 
-/// A process that outlived the program which started it.
+/// A process that outlived the program that started it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftRunning {
-    /// Its process id.
+    /// The process id.
     pub pid: u32,
-    /// Its name as `ps` shows it.
+    /// The process name, as `ps` shows it.
     pub name: String,
 }
 
-/// Returns the name of a signal, `SIG` and all, where it is one of those that every Unix system has
-/// under the same number.
+/// Returns the name of a signal, including `SIG`, if all Unix systems use the same number for it.
 pub fn signal_name(number: i32) -> Option<&'static str> {
     Some(match number {
         1 => "SIGHUP",

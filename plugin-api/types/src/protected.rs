@@ -1,4 +1,4 @@
-//! Files that a permission mode never covers, as data that the host and the file engine share.
+//! Files that no approval mode covers, as data that the host and the file engine share.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::glob::stands_for;
 
-/// Names and folders that are protected from edits without a question.
+/// Names and folders that the user must be asked about before they are edited.
 ///
-/// Names compare without regard to letter case, trailing dots and spaces, and characters that some
-/// file systems ignore: one file must not have a second name that is not protected. The lists hold
-/// names as [`fold_name`] writes them.
+/// Names are compared without letter case, trailing dots and spaces, and characters that some file
+/// systems ignore, because a file must not have a second, unprotected name. The lists contain names
+/// in the form of [`fold_name`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProtectedFiles {
-    /// The folder that edits may change. A name that begins with a dot is protected below it.
+    /// The folder in which edits are allowed. Names below it that begin with a dot are protected.
     pub directory: PathBuf,
-    /// The home folder of the user. A name in it that begins with a dot is protected.
+    /// The user's home folder. Names in it that begin with a dot are protected.
     pub home: Option<PathBuf>,
-    /// Whole folders that are protected, for example those of jaato.
+    /// Folders that are protected as a whole, for example those of jaato.
     pub folders: Vec<PathBuf>,
-    /// Names at any depth. A name with `/` is a path of several names; `*` stands for any
+    /// Protected names at any depth. A name with `/` is a path of several names. `*` matches any
     /// characters.
     pub names: Vec<String>,
-    /// Names that are protected if they end a path.
+    /// Names that are protected as the last part of a path.
     pub last_names: Vec<String>,
-    /// Names directly in [`Self::directory`].
+    /// Protected names directly in [`Self::directory`].
     pub top_names: Vec<String>,
-    /// Names that begin with a dot and are not protected.
+    /// Names that begin with a dot but are not protected.
     pub harmless: Vec<String>,
 }
 
 impl ProtectedFiles {
     /// Returns true if a path is protected. The path must be absolute, with `..` and links
-    /// resolved. A path outside of [`Self::directory`] is always protected.
+    /// resolved. A path outside [`Self::directory`] is always protected.
     pub fn protects(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.directory) else { return true };
         if inside.components().any(|part| part == Component::ParentDir) {
@@ -53,17 +53,17 @@ impl ProtectedFiles {
     }
 }
 
-/// Returns the names of a path in the form in which they are compared.
+/// Returns the names of a path in the form for comparison.
 fn folded_names(path: &Path) -> Vec<String> {
     path.components().map(|part| fold_name(&part.as_os_str().to_string_lossy())).collect()
 }
 
-/// Writes a name so that all names of one file on any file system are the same.
+/// Returns a name in a form that is equal for all names of the same file on any file system.
 pub fn fold_name(name: &str) -> String {
-    // Some file systems read the part after `:` as a stream of the file.
+    // Some file systems treat the part after `:` as a stream of the file.
     let name = name.split_once(':').map_or(name, |(name, _)| name);
     let letters = name.chars().filter(|letter| !is_ignored(*letter));
-    // Both directions: `ſ` and `K` (Kelvin) have an ASCII letter on one side only.
+    // Both directions, because `ſ` and `K` (Kelvin) have an ASCII letter on one side only.
     let folded: String =
         letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
     folded.trim_end_matches(['.', ' ']).to_owned()
@@ -83,7 +83,7 @@ fn is_any(patterns: &[String], name: &str) -> bool {
 }
 
 /// Returns true if a path contains a protected path of one or more names. A path that ends inside
-/// of the protected path counts too: a folder can be moved there.
+/// the protected path counts too, because a folder can be moved there.
 fn holds(names: &[String], pattern: &str) -> bool {
     let is_at = |at: usize| {
         let mut pairs = names[at..].iter().zip(pattern.split('/'));

@@ -1,15 +1,15 @@
-//! What a provider is asked when a person wants a model that its server can fetch.
+//! The operation `pull_model`, with which a provider downloads a model to its server.
 //!
-//! The host asks the operation [`PULL_MODEL`] of the provider's instance. What is emitted meanwhile
-//! (progress and notices) is shown to the person; a cancel drops the call.
+//! The host calls the operation [`PULL_MODEL`] of the provider's instance. It shows the progress
+//! and notices that the provider emits to the user. Cancelling drops the call.
 
 use serde::{Deserialize, Serialize};
 
-/// Lets a provider's server fetch a model: [`PullModel`] in, `{}` out. Answered by
-/// `unknown_operation` where the provider fetches nothing.
+/// Downloads a model to a provider's server. Takes a [`PullModel`], returns `{}`, or
+/// `unknown_operation` if the provider cannot download models.
 pub const PULL_MODEL: &str = "pull_model";
 
-/// Which model is to be fetched.
+/// The model to download.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PullModel {
@@ -18,12 +18,12 @@ pub struct PullModel {
 }
 
 impl PullModel {
-    /// Asks for a model; the host does.
+    /// Creates a request. Only the host needs this.
     pub fn new(model: impl Into<String>) -> Self {
         Self { model: model.into() }
     }
 }
 
-/// What a provider answers once the model is there.
+/// A provider's answer after the download.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pulled {}

@@ -1,147 +1,150 @@
-//! Resources: what plugins keep open in a session's execution environment, by name, until it ends.
+//! Resources: named objects that plugins keep open in a session's execution environment until it
+//! ends.
 //!
-//! A resource lives in the instance of the plugin that made it. The host knows its name and who
-//! keeps it, closes all in reverse order, and passes on what others ask of it: by the operation
-//! [`RESOURCE`] of that instance.
+//! A resource lives in the instance of the plugin that created it. The host knows its name and its
+//! plugin, closes all resources in reverse order, and forwards calls from other plugins with the
+//! operation [`RESOURCE`] of that instance.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 crate::operations::service_operations! { $ resource_operations, None, passed_on;
-    /// Registers a resource of the calling plugin, and first closes the one that had the name.
+    /// Registers a resource of the calling plugin. An existing resource with the same name is
+    /// closed first.
     set SET "resources.set": ResourceSet => ResourceClosed;
-    /// Finds a resource by its name.
+    /// Returns a resource by name.
     get GET "resources.get": ResourceName => (Option<ResourceFacts>);
     /// Lists all resources in the order of their registration.
     list LIST "resources.list": () => (Vec<ResourceFacts>);
-    /// Asks a resource for something, and returns its answer.
+    /// Calls an operation of a resource and returns the resource's answer.
     call CALL "resources.call": ResourceCall => Value;
-    /// Finds a resource, or lets the plugin with a factory of that name make it, once for any
-    /// number of callers.
+    /// Returns a resource. If it does not exist, the plugin with a matching factory creates it,
+    /// only once even for simultaneous requests.
     get_or_create GET_OR_CREATE "resources.get_or_create": ResourceName => ResourceFacts;
-    /// Closes and forgets a resource.
+    /// Closes and removes a resource.
     remove REMOVE "resources.remove": ResourceName => ResourceClosed;
 }
 
-/// The operation by which a plugin is asked for what it keeps: [`ResourceRequest`], and what its
-/// action says.
+/// The operation with which the host accesses a plugin's resources. Takes a [`ResourceRequest`];
+/// the answer depends on its action.
 pub const RESOURCE: &str = "resource";
 
-/// Resources at most in one environment: each holds something open, and each is closed at the end.
+/// The maximum number of resources in one environment. Each one holds something open and must be
+/// closed at the end.
 pub const RESOURCES_MAX: usize = 256;
 
-/// Bytes at most in a resource's name.
+/// The maximum length of a resource's name, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// A factory that a plugin has.
+/// A plugin's factory for a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceSpec {
-    /// The name of what it makes.
+    /// The name of the resource that it creates.
     pub name: String,
-    /// One line of what that is.
+    /// A description in one line.
     pub about: String,
 }
 
-/// Registers a resource.
+/// A request to register a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceSet {
-    /// Its name in the environment.
+    /// The name in the environment.
     pub name: String,
-    /// What tells it from others of its plugin's: chosen by the plugin, and said in each
-    /// [`ResourceRequest`].
+    /// The plugin's number for the resource, which distinguishes it from the plugin's others. Each
+    /// [`ResourceRequest`] contains it.
     pub number: u64,
-    /// What kind of thing it is, for others.
+    /// The kind of resource, for other plugins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// One line of what it is.
+    /// A description in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
 }
 
-/// Names a resource.
+/// The name of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceName {
     /// The name.
     pub name: String,
 }
 
-/// What is known of a resource.
+/// Facts about a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceFacts {
-    /// Its name.
+    /// The name of the resource.
     pub name: String,
     /// The plugin that keeps it.
     pub plugin: String,
-    /// What kind of thing it is.
+    /// The kind of resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// One line of what it is.
+    /// A description in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
 }
 
-/// Asks a resource for something.
+/// A request to call an operation of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceCall {
-    /// Its name.
+    /// The name of the resource.
     pub name: String,
-    /// What is asked; the resource says what it knows.
+    /// The operation. The resource defines which ones exist.
     pub operation: String,
-    /// With what.
+    /// The arguments of the operation.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub arguments: Value,
 }
 
-/// What closing came to. Whatever it was, the name is free.
+/// The result of closing a resource. The name is free afterwards, even after a problem.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceClosed {
-    /// Whether one of that name was there.
+    /// Whether a resource with that name existed.
     pub found: bool,
-    /// What went wrong when it was closed.
+    /// The problem that occurred when it was closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// What a plugin is asked to do with a resource.
+/// An action on a plugin's resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceAction {
-    /// Make it; answered with [`ResourceSet`], its name as it was asked. The plugin does not
-    /// register it: the host does.
+    /// Create the resource. The answer is a [`ResourceSet`] with the requested name. The plugin
+    /// does not register the resource, because the host does.
     Create,
-    /// Pass an operation on; answered with what the resource answers.
+    /// Call an operation. The answer is that of the resource.
     Call,
-    /// Close and forget it; answered with null, also where there is none of that number.
+    /// Close and forget the resource. The answer is null, even if the number does not exist.
     Close,
 }
 
-/// Asks a plugin for what it keeps.
+/// A request for an action on a plugin's resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceRequest {
-    /// What to do.
+    /// The action.
     #[serde(rename = "do")]
     pub action: ResourceAction,
-    /// The resource's name.
+    /// The name of the resource.
     pub name: String,
-    /// As the plugin said when it was registered; 0 for one that is to be made.
+    /// The plugin's number for the resource. 0 for `Create`.
     #[serde(default)]
     pub number: u64,
-    /// What is asked of it; empty but for a call.
+    /// The operation. Empty unless the action is `Call`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub operation: String,
-    /// With what.
+    /// The arguments of the operation.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub arguments: Value,
 }
 
 impl ResourceRequest {
-    /// Asks for an action without more to say.
+    /// Creates a request without an operation and arguments.
     pub fn new(action: ResourceAction, name: &str, number: u64) -> Self {
         let (name, operation) = (name.to_owned(), String::new());
         Self { action, name, number, operation, arguments: Value::Null }

@@ -1,65 +1,65 @@
-//! The services `secret.*`: secrets of a plugin's own, such as a token that a person logged in for.
+//! The services `secret.*`: a plugin's own secrets, such as a token from a login.
 //!
-//! They lie in the system's tool for secrets where there is one, else in a file that only the
-//! person can read. Values cross as bytes, never as JSON, so that nothing logs them. The grant
-//! `secret` is needed. For the key of a provider there are credentials, which the plugin never
-//! sees.
+//! The system's secret store keeps them, if there is one, otherwise a file that only the user can
+//! read. Values cross as bytes, never as JSON, so that they are not logged. The services need the
+//! grant `secret`. For a provider's API key, use credentials, which the plugin never sees.
 
 use serde::{Deserialize, Serialize};
 
 crate::operations::service_operations! { $ secret_operations, Some("secret"), answered;
     /// Reads a secret.
     get GET "secret.get": SecretName => SecretFound + bytes;
-    /// Keeps the bytes as a secret, and replaces an earlier one.
+    /// Stores the bytes as a secret and replaces an existing value.
     set SET "secret.set": SecretName + bytes => SecretKept;
-    /// Deletes a secret. Returns false if there was none.
+    /// Deletes a secret. Returns false if it does not exist.
     delete DELETE "secret.delete": SecretName => SecretForgotten,
         sdk [{ name: &str }.deleted: bool];
 }
 
-/// Most secrets of a plugin.
+/// The maximum number of secrets of a plugin.
 pub const SECRETS_MAX: usize = 64;
-/// Most bytes of a name.
+/// The maximum length of a name, in bytes.
 pub const NAME_BYTES_MAX: usize = 100;
-/// Most bytes of a secret: a private key, a long token.
+/// The maximum size of a secret, in bytes. It is enough for a private key or a long token.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
 
-/// Names a secret.
+/// The name of a secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SecretName {
-    /// 1 to [`NAME_BYTES_MAX`] bytes of text without control characters.
+    /// The name: 1 to [`NAME_BYTES_MAX`] bytes of text without control characters.
     pub name: String,
 }
 
-/// Whether there is such a secret.
+/// Whether a secret exists.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SecretFound {
-    /// Whether there is one.
+    /// Whether the secret exists.
     pub found: bool,
 }
 
 crate::operations::made_by_host!(SecretFound(found: bool));
 
-/// Where a secret is kept.
+/// The place where a secret is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SecretKept {
-    /// Whether the system's tool has it; else it lies in a file that only the person can read.
+    /// Whether the system's secret store holds it. Otherwise it is in a file that only the user can
+    /// read.
     pub by_system: bool,
 }
 
 crate::operations::made_by_host!(SecretKept(by_system: bool));
 
-/// Whether there was such a secret.
+/// Whether a deleted secret existed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SecretForgotten {
-    /// Whether there was one.
+    /// Whether the secret existed.
     pub deleted: bool,
 }
 

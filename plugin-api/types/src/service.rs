@@ -1,7 +1,7 @@
-//! What the host lends by name: the requests and answers of services.
+//! Requests and answers of the services that the host offers by name.
 //!
-//! A service is asked by `service(operation, frame)` on a context. A side that does not know an
-//! operation answers with the kind `unknown_operation`.
+//! A plugin calls a service with `service(operation, frame)` on a context. A side that does not
+//! know an operation answers with the kind `unknown_operation`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::mcp_entry::AgreedVariables;
 
 crate::operations::service_operations! { $ session_operations, None, answered;
-    /// Reads the facts of the session.
+    /// Returns the facts about the session.
     [reads] session SESSION "session": () => SessionFacts, sdk [()];
-    /// Reads the plugin's configuration, `[plugins.NAME]`.
+    /// Returns the plugin's configuration, `[plugins.NAME]`, as JSON.
     [reads] config CONFIG "config": () => Value;
 }
 
 crate::operations::service_operations! { $ asset_operations, None, answered;
-    /// Finds a file that the plugin declares as an asset, and downloads it if necessary. The error
-    /// is `unavailable` if the host cannot get it.
+    /// Returns the path of an asset that the plugin declares, and downloads it if necessary. Fails
+    /// with `unavailable` if the host cannot get it.
     asset ASSET "asset": AssetRequest => AssetAnswer, sdk [{ id: &str }];
-    /// Finds a folder of the plugin's own in the user's cache, and returns its path.
+    /// Returns the path of the plugin's own folder in the user's cache.
     cache_folder CACHE_FOLDER "cache_folder": () => FolderAnswer, sdk [().path: String];
 }
 
@@ -29,66 +29,67 @@ crate::operations::service_operations! { $ output_operations, None, answered;
 }
 
 crate::operations::service_operations! { $ blob_operations, None, answered;
-    /// Keeps bytes for the session, whole or in pieces.
+    /// Stores bytes for the session, at once or in pieces.
     put BLOB_PUT "blob.put": BlobPut + bytes => BlobPutAnswer;
-    /// Reads the bytes of a blob.
+    /// Reads stored bytes.
     [reads] get BLOB_GET "blob.get": BlobGet => BlobGetAnswer + stream;
 }
 
 crate::operations::service_operations! { $ attach_operations, None, answered;
-    /// Attaches a blob of the session to the result of the tool call.
+    /// Attaches a blob of the session to the result of the running tool call.
     attach ATTACH "attach": Attach => AttachAnswer;
 }
 
-/// Most attachments of one tool call.
+/// The maximum number of attachments of one tool call.
 pub const ATTACHMENTS_MAX: usize = 20;
-/// Blobs that one context may have begun and not finished: each is an open file, and the host has
-/// 1024 descriptors on many systems.
+/// The maximum number of blobs that one context may have begun and not finished. Each is an open
+/// file, and many systems give the host 1024 descriptors.
 pub const BLOBS_BEGUN_MAX: usize = 16;
-/// Most bytes of one blob: 100 MiB, a long scan or a short video.
+/// The maximum size of one blob, in bytes: 100 MiB, such as a long scan or a short video.
 pub const BLOB_BYTES_MAX: u64 = 100 * 1024 * 1024;
-/// Most bytes of all blobs of a session, those that are being written included: 256 MiB. A tool
-/// that attaches without end must not fill the disk.
+/// The maximum size of all blobs of a session, in bytes, including unfinished ones: 256 MiB. A tool
+/// that attaches endlessly must not fill the disk.
 pub const BLOBS_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Most blobs of a session, those that are being written included: small ones must not use up the
-/// files of a disk.
+/// The maximum number of blobs of a session, including unfinished ones. Small blobs must not use up
+/// the disk's file entries.
 pub const BLOBS_MAX: usize = 4096;
 
-/// Facts of the session that a call belongs to.
+/// Facts about the session of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionFacts {
-    /// The session's id; empty for a call typed by a person.
+    /// The session's id. Empty for a call outside a session.
     pub session_id: String,
-    /// The agent's id: `main`, or a subagent's.
+    /// The agent's id: `main`, or that of a subagent.
     pub agent_id: String,
     /// `main` or `subagent`.
     pub agent_type: String,
-    /// The agent's name, where it has one.
+    /// The agent's name, if it has one.
     pub agent_name: String,
-    /// The value of `JAATO_SESSION_ID` that the host was started with.
+    /// The value of `JAATO_SESSION_ID` with which the host was started.
     pub env_session_id: String,
-    /// Model and tokens; none where the session has no model.
+    /// The model and token counts. `None` if the session has no model.
     pub context: Option<ContextFacts>,
-    /// The working directory, absolute.
+    /// The working directory, as an absolute path.
     pub working_directory: String,
-    /// The root of the workspace, if the person trusts it as it is; files of another are
-    /// a stranger's word.
+    /// The root of the workspace, if the user trusts its current state. Files of any other
+    /// workspace are untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted_workspace: Option<String>,
     /// Variables that the user agreed to send to MCP servers of that workspace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agreed_variables: Vec<AgreedVariables>,
-    /// The terminal that the person sits at.
+    /// The user's terminal.
     pub terminal: TerminalFacts,
-    /// The name of the process that started the host, where known: the current shell.
+    /// The name of the process that started the host, if it is known. Usually the user's shell.
     pub parent_process: Option<String>,
-    /// Bytes of a tool's answer, as JSON, that the model is sent. What is longer is cut.
+    /// The maximum size of a tool's answer for the model, in bytes of JSON. Longer ones are
+    /// truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes_max: Option<usize>,
 }
 
-/// Model and tokens of a session.
+/// The model and token counts of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContextFacts {
@@ -98,29 +99,29 @@ pub struct ContextFacts {
     pub context_limit: u64,
     /// Tokens of the last prompt.
     pub prompt_tokens: u64,
-    /// Tokens that came after it.
+    /// Tokens of the output after it.
     pub output_tokens: u64,
-    /// Turns so far, the open one included.
+    /// The number of turns so far, including the current one.
     pub turns: u64,
-    /// Settings of the gc, where there is one.
+    /// The settings of the gc, if there is one.
     pub gc: Option<GcFacts>,
 }
 
-/// Settings of a session's gc.
+/// The settings of a session's gc.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GcFacts {
-    /// Usage at which it runs, in percent of the context window.
+    /// The usage that triggers it, in percent of the context window.
     pub threshold_percent: f64,
-    /// Whether it runs by itself.
+    /// Whether it runs automatically.
     pub auto_trigger: bool,
-    /// Turns that it always keeps.
+    /// The number of recent turns that it always keeps.
     pub preserve_recent_turns: u64,
-    /// Turns at which it runs, where set.
+    /// The number of turns that triggers it, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u64>,
 }
 
-/// The terminal that the person sits at, as the host found it at start.
+/// The user's terminal, as the host found it at its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminalFacts {
@@ -138,152 +139,152 @@ pub struct TerminalFacts {
     pub tmux: bool,
     /// Whether `STY` is set (GNU screen).
     pub screen: bool,
-    /// `JAATO_GRAPHICS_PROTOCOL` as set; what follows without it is concluded from the other
+    /// The value of `JAATO_GRAPHICS_PROTOCOL`. If it is not set, derive the protocol from the other
     /// fields.
     pub graphics: Option<String>,
 }
 
-/// Asks for an asset.
+/// A request for an asset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssetRequest {
-    /// The id in the plugin's description, or the name of an imported file.
+    /// The id from the plugin's description, or the name of an imported file.
     pub id: String,
 }
 
-/// Where an asset lies.
+/// The path of an asset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AssetAnswer {
-    /// Absolute path; the file is verified and stays as it is.
+    /// The absolute path. The file is verified and does not change.
     pub path: String,
-    /// Its digest, in hex.
+    /// The SHA-256 digest, in hex.
     pub sha256: String,
 }
 
 crate::operations::made_by_host!(AssetAnswer(path: impl Into<String>, sha256: impl Into<String>));
 
-/// A folder that the plugin may write to.
+/// A folder to which the plugin may write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FolderAnswer {
-    /// Absolute path; exists, mode 0700.
+    /// The absolute path. The folder exists and has the mode 0700.
     pub path: String,
 }
 
 crate::operations::made_by_host!(FolderAnswer(path: impl Into<String>));
 
-/// Adds the frame's bytes to a text of the call's result. The host keeps all of them in a file and
-/// truncates what the model gets.
+/// A request to append the bytes of the frame to a text of the call's result. The host keeps the
+/// whole text in a file and truncates the text for the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputWrite {
-    /// The key of the text in the result; `output` if it is empty.
+    /// The key of the text in the result. If empty, `output`.
     pub key: String,
-    /// Whether the user sees it live, as an event.
+    /// Whether the user sees the text live, as an event.
     pub live: bool,
 }
 
-/// What the call has streamed so far.
+/// The amount that the call has streamed so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutputAnswer {
-    /// Bytes of all its texts.
+    /// The number of bytes of all its texts.
     pub bytes: u64,
 }
 
 crate::operations::made_by_host!(OutputAnswer(bytes: u64));
 
-/// Writes the frame's bytes to a blob of the session.
+/// A request to write the bytes of the frame to a blob of the session.
 ///
-/// Without `put` a new one begins, and with `more` it stays open for further pieces. So what fits
-/// into one frame is one request of nothing but its media type.
+/// Without `put`, a new blob begins. With `more`, it stays open for further pieces. A blob that
+/// fits into one frame therefore needs a single request with only its media type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BlobPut {
-    /// The media type of a new blob, such as `image/png`. Where the session has the same bytes
-    /// already, the type that was said first stays.
+    /// The media type of a new blob, such as `image/png`. If the session already has the same
+    /// bytes, the first media type stays.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mime_type: String,
-    /// The number of the blob that goes on, as its first answer told.
+    /// The number of the blob to continue, from its first answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put: Option<u64>,
-    /// Whether more pieces follow. A blob that is not finished goes with its call.
+    /// Whether more pieces follow. An unfinished blob is deleted at the end of its call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
 }
 
-/// What a blob is by then.
+/// The state of a blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BlobPutAnswer {
-    /// The number to go on by, while more may follow.
+    /// The number with which to continue, while more pieces may follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put: Option<u64>,
-    /// The id, once it is whole: the SHA-256 of the bytes, in lower-case hex.
+    /// The id of a complete blob: the SHA-256 of the bytes, in lower-case hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
-    /// Bytes in it.
+    /// The number of bytes in the blob.
     #[serde(default)]
     pub bytes: u64,
 }
 
 impl BlobPutAnswer {
-    /// Makes the answer for a blob that goes on under this number; the host does.
+    /// Creates the answer for a blob that continues under this number. Only the host needs this.
     pub fn begun(put: u64, bytes: u64) -> Self {
         Self { put: Some(put), blob: None, bytes }
     }
 
-    /// Makes the answer for a blob that is whole; the host does.
+    /// Creates the answer for a complete blob. Only the host needs this.
     pub fn whole(blob: impl Into<String>, bytes: u64) -> Self {
         Self { put: None, blob: Some(blob.into()), bytes }
     }
 }
 
-/// Asks for a blob.
+/// A request to read a blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobGet {
-    /// Its id.
+    /// The id of the blob.
     pub blob: String,
 }
 
-/// What is known of a blob before its first byte.
+/// Facts about a blob, sent before its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BlobGetAnswer {
-    /// Its media type, as who put it said: nobody has looked.
+    /// The media type that its creator declared. It is not verified.
     #[serde(default)]
     pub mime_type: String,
-    /// Bytes in it.
+    /// The size of the blob, in bytes.
     #[serde(default)]
     pub bytes: u64,
     /// The stream of its bytes.
     pub handle: u64,
 }
 
-/// Attaches a blob.
+/// A request to attach a blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attach {
-    /// What it is. The host looks at images and PDF, and refuses a lie.
+    /// The media type. The host checks images and PDF documents, and refuses a wrong type.
     pub mime_type: String,
     /// The blob's id.
     pub blob: String,
-    /// A file name without folders, where there is one.
+    /// A file name without folders, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// What a call has attached by then.
+/// The number of attachments of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AttachAnswer {
-    /// How many attachments it has.
+    /// The number of attachments so far.
     #[serde(default)]
     pub attached: u64,
 }
 
 crate::operations::made_by_host!(AttachAnswer(attached: u64));
 
-/// What a streaming service answers: a stream to be read by `next` and ended by `close`.
+/// The answer of a streaming service: a stream to read with `next` and to close with `close`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamAnswer {
     /// The handle.

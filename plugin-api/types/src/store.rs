@@ -1,8 +1,8 @@
-//! The services `store.*`: values of a plugin's own that survive sessions and updates of its file.
+//! The services `store.*`: a plugin's own values, which persist across sessions and plugin updates.
 //!
-//! Keys are texts, values are bytes beside the request or the answer. What a plugin keeps for the
-//! person is the same in all workspaces; what it keeps for a workspace is that of the process's.
-//! No other plugin reaches it.
+//! Keys are texts. Values are bytes in the frame of the request or answer. A value belongs either
+//! to the user, and is the same in all workspaces, or to the workspace of the process. No other
+//! plugin can access it.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,87 +11,87 @@ use crate::service::FolderAnswer;
 crate::operations::service_operations! { $ store_operations, None, answered;
     /// Reads a value.
     [reads] get GET "store.get": StoreGet => StoreValue + bytes;
-    /// Writes the bytes as a value, whole or not at all.
+    /// Writes the bytes as a value, atomically.
     set SET "store.set": StoreSet + bytes => StoreStored;
     /// Deletes a value.
     delete DELETE "store.delete": StoreDelete => StoreDeleted;
     /// Lists keys, sorted.
     [reads] list LIST "store.list": StoreList => StoreKeys;
-    /// Finds a folder for files of the plugin's own.
+    /// Returns a folder for the plugin's own files.
     folder FOLDER "store.folder": StoreFolder => FolderAnswer;
 }
 
-/// Most bytes of a key.
+/// The maximum length of a key, in bytes.
 pub const KEY_BYTES_MAX: usize = 200;
-/// Most bytes of a value: with its key it fits into a frame. What is larger belongs in a file of
-/// [`FOLDER`].
+/// The maximum size of a value, in bytes. It fits into a frame together with its key. Store larger
+/// data in a file of [`FOLDER`].
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most values of a plugin, for the person and for each workspace.
+/// The maximum number of a plugin's values, for the user and for each workspace.
 pub const KEYS_MAX: usize = 4096;
-/// Most bytes of all values of a plugin, for the person and for each workspace.
+/// The maximum total size of a plugin's values, for the user and for each workspace, in bytes.
 pub const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// What stands in place of a digest where nothing is to be there: [`StoreSet::expected`].
+/// The value of [`StoreSet::expected`] if the key must not exist.
 pub const ABSENT: &str = "absent";
 
-/// Whose values are meant. A word that is not known is refused: a value must not be kept where
-/// nobody looks for it.
+/// The owner of a value. Unknown words are refused, because a value must not be stored where no one
+/// looks for it.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum StoreOf {
-    /// The person's, wherever they work.
+    /// The user, in all workspaces.
     #[default]
     Person,
-    /// Those of the workspace that the host was started in.
+    /// The workspace in which the host was started.
     Workspace,
 }
 
-/// Asks for a value.
+/// A request to read a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoreGet {
     /// The key.
     pub key: String,
-    /// Whose.
+    /// The owner.
     pub of: StoreOf,
 }
 
-/// A value, or that there is none.
+/// The result of reading a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StoreValue {
-    /// Whether there is a value.
+    /// Whether the value exists.
     pub found: bool,
-    /// The SHA-256 of the value in lower-case hex, where there is one.
+    /// The SHA-256 of the value in lower-case hex, if it exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
 impl StoreValue {
-    /// Makes the answer for a value with this digest; the host does.
+    /// Creates the answer for a value with this digest. Only the host needs this.
     pub fn found(digest: impl Into<String>) -> Self {
         Self { found: true, digest: Some(digest.into()) }
     }
 }
 
-/// Keeps a value.
+/// A request to write a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoreSet {
     /// The key: 1 to [`KEY_BYTES_MAX`] bytes of any text.
     pub key: String,
-    /// Whose.
+    /// The owner.
     pub of: StoreOf,
-    /// The digest of the value that is replaced, or [`ABSENT`]. Where the store has another,
-    /// nothing is written and the answer is `conflict`. Without it whatever is there is replaced.
+    /// The expected digest of the value to replace, or [`ABSENT`]. If the store has another value,
+    /// nothing is written and the request fails with `conflict`. If absent, any value is replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
 }
 
-/// What was kept.
+/// The result of writing a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -102,37 +102,37 @@ pub struct StoreStored {
 
 crate::operations::made_by_host!(StoreStored(digest: impl Into<String>));
 
-/// Takes a value away.
+/// A request to delete a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoreDelete {
     /// The key.
     pub key: String,
-    /// Whose.
+    /// The owner.
     pub of: StoreOf,
-    /// As in [`StoreSet`].
+    /// The expected digest, as in [`StoreSet`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
 }
 
-/// What was taken away.
+/// The result of deleting a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StoreDeleted {
-    /// Whether there was a value.
+    /// Whether the value existed.
     pub deleted: bool,
 }
 
 crate::operations::made_by_host!(StoreDeleted(deleted: bool));
 
-/// Lists keys.
+/// A request to list keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoreList {
-    /// What the keys begin with; all of them where it is empty.
+    /// The prefix of the keys. If empty, all keys.
     pub prefix: String,
-    /// Whose.
+    /// The owner.
     pub of: StoreOf,
 }
 
@@ -147,23 +147,23 @@ pub struct StoreKeys {
 
 crate::operations::made_by_host!(StoreKeys(keys: Vec<StoredKey>));
 
-/// A key and how large its value is.
+/// A key with the size of its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StoredKey {
     /// The key.
     pub key: String,
-    /// Bytes of the value.
+    /// The size of the value, in bytes.
     pub bytes: u64,
 }
 
 crate::operations::made_by_host!(StoredKey(key: impl Into<String>, bytes: u64));
 
-/// Asks for a folder.
+/// A request for a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoreFolder {
-    /// Whose.
+    /// The owner.
     pub of: StoreOf,
 }

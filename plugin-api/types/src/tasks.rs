@@ -1,4 +1,4 @@
-//! The services `tasks.*`: calls that run on beside the conversation.
+//! The services `tasks.*`: background tasks, which run independently of the conversation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,89 +6,89 @@ use serde_json::{Map, Value};
 use crate::ToolName;
 
 crate::operations::service_operations! { $ task_operations, Some("tasks"), answered;
-    /// Starts a tool call that no turn waits for, with a time limit of its own. The errors are
-    /// those of `tools.call`, and `limit_reached` if too many tasks run.
+    /// Starts a tool call as a detached task with its own time limit. Fails like `tools.call`, and
+    /// with `limit_reached` if too many tasks are running.
     start_task TASKS_START "tasks.start": TaskStart => TaskStarted,
         sdk [(&TaskStart).task_id: String];
-    /// Lists the session's tasks: those that plugins started, and calls that went to the
-    /// background. Of those that ended, the last 64 are listed.
+    /// Lists the session's tasks, which are those that plugins started and calls that moved to the
+    /// background. The list includes the last 64 finished tasks.
     list TASKS_LIST "tasks.list": () => TasksAnswer, sdk [().tasks: Vec<TaskFacts>];
-    /// Reads the output of a task from an offset, and its result. The error is `not_found` if the
-    /// session has no such task.
+    /// Reads a task's output from an offset, and its result. Fails with `not_found` if the session
+    /// has no such task.
     read TASKS_READ "tasks.read": TaskRead => TaskReadAnswer, sdk [(&TaskRead)];
-    /// Ends a task. Its outcome says so.
+    /// Ends a task. The answer has the outcome.
     cancel TASKS_CANCEL "tasks.cancel": TaskCancel => TaskFacts, sdk [{ task_id: &str }];
 }
 
-/// Bytes of a task's output that are kept; what came before them is lost.
+/// The maximum number of bytes of a task's output that are kept. Earlier output is lost.
 pub const TASK_OUTPUT_BYTES_MAX: usize = 256 * 1024;
-/// Ended tasks that are remembered. An older one gives way.
+/// The maximum number of finished tasks that are remembered. The oldest is forgotten first.
 pub const TASKS_ENDED_MAX: usize = 64;
-/// Longest wait of one `tasks.read`, in milliseconds: ask again for more.
+/// The maximum wait of one `tasks.read`, in milliseconds. Call it again to wait longer.
 pub const TASK_WAIT_MS_MAX: u64 = 600_000;
-/// Longest time that a task may be given, in milliseconds.
+/// The maximum run time that a task may request, in milliseconds.
 pub const TASK_MS_MAX: u64 = 86_400_000;
 
-/// A call to start.
+/// A request to start a tool call as a task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskStart {
     /// The tool's name.
     pub name: ToolName,
-    /// Its arguments: an object that matches its schema.
+    /// The arguments: an object that matches the tool's schema.
     pub arguments: Value,
-    /// How long it may run, in milliseconds, at most [`TASK_MS_MAX`]; then it ends with `timeout`.
-    /// As long as any call where this is 0.
+    /// The maximum run time, in milliseconds, at most [`TASK_MS_MAX`]. After that, the task ends
+    /// with `timeout`. 0 means the same limit as for any call.
     #[serde(skip_serializing_if = "is_zero")]
     pub timeout_ms: u64,
 }
 
-/// What was started.
+/// A started task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TaskStarted {
-    /// The task: `task_1`. Unique within the session.
+    /// The task's id: `task_1`. Unique within the session.
     pub task_id: String,
 }
 
-/// What to read of a task.
+/// A request to read a task's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskRead {
-    /// The task.
+    /// The task's id.
     pub task_id: String,
-    /// The byte of its output from which to read: 0, or the `offset` of the last answer.
+    /// The offset in the output at which to begin: 0, or the `offset` of the last answer.
     pub offset: u64,
-    /// Most bytes of output to read; 64 KiB where this is 0.
+    /// The maximum number of bytes to read. 0 means 64 KiB.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes_max: u64,
-    /// How long to wait for more output or the end, in milliseconds.
+    /// The maximum wait for more output or the end, in milliseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub wait_ms: u64,
 }
 
-/// What a task has shown.
+/// The output of a task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TaskReadAnswer {
-    /// What is known of the task.
+    /// The facts about the task.
     pub task: TaskFacts,
-    /// Its output from the offset on.
+    /// The output from the requested offset.
     pub output: String,
-    /// The byte behind it: the next offset.
+    /// The offset after this output, for the next request.
     pub offset: u64,
-    /// Bytes between the asked offset and the output that are not kept any more.
+    /// The number of bytes after the requested offset that are no longer kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost_bytes: u64,
 }
 
-/// A task to end.
+/// A request to end a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskCancel {
-    /// The task.
+    /// The task's id.
     pub task_id: String,
 }
 
@@ -97,53 +97,53 @@ pub struct TaskCancel {
 #[serde(default)]
 #[non_exhaustive]
 pub struct TasksAnswer {
-    /// In the order in which they began.
+    /// The tasks, in the order in which they began.
     pub tasks: Vec<TaskFacts>,
 }
 
-/// What is known of a task.
+/// Facts about a task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TaskFacts {
-    /// The task.
+    /// The task's id.
     pub task_id: String,
     /// The tool.
     pub tool: ToolName,
-    /// The plugin of the tool, as events name it.
+    /// The tool's plugin, as in events.
     pub source: String,
-    /// The plugin that started it; none where a call went to the background by itself.
+    /// The plugin that started the task. `None` if a call moved to the background automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// How it stands.
+    /// The state.
     pub status: TaskStatus,
-    /// Whether it was started as a task: no turn waits for it.
+    /// Whether it is a detached task, for which no turn waits.
     pub is_detached: bool,
-    /// How long it ran so far, in milliseconds.
+    /// The run time so far, in milliseconds.
     pub duration_ms: u64,
-    /// Bytes of output so far.
+    /// The number of bytes of output so far.
     pub output_bytes: u64,
-    /// What it gave, once it has ended: the tool's result, or `error`.
+    /// The result of a finished task: the tool's result, or `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Map<String, Value>>,
 }
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It runs.
+    /// The task is running.
     #[default]
     Running,
-    /// It gave its result.
+    /// The task returned its result.
     Completed,
-    /// It gave an error.
+    /// The task returned an error.
     Failed,
-    /// It was ended.
+    /// The task was cancelled.
     Cancelled,
-    /// It took longer than a call may.
+    /// The task exceeded its maximum run time.
     Timeout,
-    /// In a way that this side does not know: it does not run.
+    /// A state from a newer version. The task is not running.
     #[serde(other)]
     Unknown,
 }

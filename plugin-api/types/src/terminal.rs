@@ -1,8 +1,8 @@
-//! The services `terminal.*`: programs on a terminal of the session's execution environment.
+//! The services `terminal.*`: programs on a terminal in the session's execution environment.
 //!
-//! A terminal belongs to the environment and outlives the call that made it: it ends with [`END`],
-//! with its stream, and with the environment. Its stream's frames are [`TerminalEvent`]s, the
-//! output as bytes beside them.
+//! A terminal belongs to the environment and outlives the call that created it. It ends with
+//! [`END`], with its stream, and with the environment. The frames of its stream are
+//! [`TerminalEvent`]s, with the output as bytes.
 
 use std::collections::BTreeMap;
 
@@ -13,101 +13,101 @@ use crate::process::{ProcessExit, Signal};
 crate::operations::service_operations! { $ terminal_operations, None, passed_on;
     /// Starts a program on a new terminal. Each frame is a `TerminalEvent`.
     spawn SPAWN "terminal.spawn": TerminalSpawn => TerminalSpawned + stream;
-    /// Types the bytes. The answer has JSON only if the request limits the time.
+    /// Types the bytes into a terminal. The answer has JSON only if the request has a time limit.
     write WRITE "terminal.write": TerminalWrite + bytes => TerminalWritten;
     /// Sets the size.
     resize RESIZE "terminal.resize": TerminalResize => ();
     /// Sends a signal to the terminal's foreground processes.
     signal SIGNAL "terminal.signal": TerminalSignal => ();
-    /// Reads what the system knows of the terminal at this moment.
+    /// Returns the current state of the terminal, as the system reports it.
     state STATE "terminal.state": TerminalRef => TerminalState;
-    /// Ends the program and all that it started. The stream then has the exit. After the exit, and
-    /// until the stream is closed, this ends what the program left running.
+    /// Ends the program and all processes that it started. The stream then reports the exit. After
+    /// the exit, and until the stream is closed, it ends the processes that are still running.
     end END "terminal.end": TerminalRef => ();
-    /// Shows the user the screen of the plugin's terminal. The bytes are the same screen as ANSI
+    /// Shows users the screen of a terminal of the plugin. The bytes are the same screen as ANSI
     /// text.
     show SHOW "terminal.show": TerminalScreen + bytes => TerminalShown;
-    /// Asks the user to type something that no one else may see, straight into the terminal.
+    /// Asks the user to type a secret directly into the terminal.
     ask ASK "terminal.ask": TerminalAsk => TerminalAsked;
-    /// Follows what users do with the plugin's terminals. Each frame is a `TerminalNews`.
+    /// Follows users' actions on the plugin's terminals. Each frame is a `TerminalNews`.
     terminal_news WATCH "terminal.watch": () => StreamAnswer + stream, sdk [() as TerminalWatch];
 }
 
-/// Rows and columns of a terminal, where nothing is said.
+/// The default rows and columns of a terminal.
 pub const SIZE: (u16, u16) = (24, 80);
 
-/// A program that is to run on a terminal.
+/// A program to run on a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminalSpawn {
-    /// As in [`Spawn`](crate::process::Spawn).
+    /// The program, as in [`Spawn`](crate::process::Spawn).
     pub program: String,
-    /// Its arguments, each one word.
+    /// The arguments, one word each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Where it runs; the environment's working directory without one.
+    /// The working directory of the program. If absent, that of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// More variables. `TERM` is `xterm-256color` unless it stands here.
+    /// Additional variables. `TERM` is `xterm-256color` unless it is set here.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
-    /// Lines of the terminal; 24 where it is 0.
+    /// The number of lines. 0 means 24.
     pub rows: u16,
-    /// Columns of the terminal; 80 where it is 0.
+    /// The number of columns. 0 means 80.
     pub columns: u16,
-    /// How a person is told of it; without one by program and arguments.
+    /// The name of the program for users. If absent, the program and its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
-/// A program that was started.
+/// A running program on a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSpawned {
-    /// The terminal's number, by which it is named.
+    /// The number that identifies the terminal.
     pub terminal: u64,
-    /// The program's process id, where that can be known.
+    /// The program's process id, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The stream of what happens there.
+    /// The stream of the terminal's events.
     pub handle: u64,
 }
 
-/// Names a terminal.
+/// The number of a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalRef {
-    /// Its number.
+    /// The number.
     pub terminal: u64,
 }
 
-/// What is to be typed: the bytes stand beside it.
+/// A request to type the bytes of the frame into a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalWrite {
     /// The terminal's number.
     pub terminal: u64,
-    /// How long that may take where nobody reads; without it, as long as it takes.
+    /// The maximum duration if no program reads the input. Without a limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }
 
-/// How much was typed in that time. What was not is never typed.
+/// The amount that was typed in time. The rest is never typed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalWritten {
-    /// Bytes that the terminal took.
+    /// The number of bytes that the terminal accepted.
     pub bytes: u64,
 }
 
-/// Sets a terminal's size.
+/// A request to set a terminal's size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalResize {
-    /// Its number.
+    /// The terminal's number.
     pub terminal: u64,
-    /// Lines, at least 1.
+    /// The number of lines, at least 1.
     pub rows: u16,
-    /// Columns, at least 1.
+    /// The number of columns, at least 1.
     pub columns: u16,
 }
 
-/// Sends a signal.
+/// A request to send a signal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSignal {
     /// The terminal's number.
@@ -116,175 +116,175 @@ pub struct TerminalSignal {
     pub signal: Signal,
 }
 
-/// What has happened on a terminal: the JSON of one frame of its stream.
+/// An event of a terminal: the JSON of one frame of its stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TerminalEvent {
-    /// The bytes behind this JSON were shown, the echo of what was typed among them.
+    /// The terminal showed the bytes after this JSON, including the echo of input.
     Output,
-    /// The program has ended; nothing comes after this.
+    /// The program ended. No events follow.
     Exited(ProcessExit),
-    /// Something that this side does not know; it is passed over, with the bytes behind it.
+    /// An event from a newer version. It is skipped, together with its bytes.
     #[serde(other)]
     Unknown,
 }
 
-/// What the system knows of a terminal at one moment. What cannot be known is absent.
+/// The state of a terminal at one moment, as the system reports it. Unknown values are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminalState {
-    /// Whether somebody in the foreground waits for what is typed.
+    /// Whether a foreground process waits for input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<TerminalWait>,
-    /// Whether what is typed is shown.
+    /// Whether input is echoed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub echoes: Option<bool>,
-    /// Whether what is typed is read line by line.
+    /// Whether input is read line by line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_lines: Option<bool>,
-    /// Who is in the foreground: its process id.
+    /// The process id of the foreground process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreground_pid: Option<u32>,
-    /// Who is in the foreground: its name as `ps` shows it.
+    /// The name of the foreground process, as `ps` shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreground_name: Option<String>,
-    /// Who waits for what is typed: its process id.
+    /// The process id of the process that waits for input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiter_pid: Option<u32>,
-    /// How long the same wait has been seen, in microseconds: 0 for whoever asks first. A wait of
-    /// which nothing else was seen for half a millisecond is one; a single look may have met a
-    /// program between two steps.
+    /// How long the same wait has been observed, in microseconds; 0 on the first request. Only an
+    /// uninterrupted wait of at least half a millisecond counts as a wait, because a single
+    /// observation may catch a program between two steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_us: Option<u64>,
-    /// How often a wait that ends by itself was seen to begin anew, while nothing was shown and
-    /// nothing typed.
+    /// How often a wait with a timeout was observed to begin again without output or input in
+    /// between.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_again: Option<u32>,
-    /// How many milliseconds a wait takes that ends by itself: the longest of those of which
-    /// `waited_again` counts.
+    /// The timeout of such a wait, in milliseconds: the longest of those that `waited_again`
+    /// counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// Whether a wait that ends by itself is a pause (between two keys after an escape, before an
-    /// end) rather than that for what is typed next: the same program was seen in longer ones.
+    /// Whether a wait with a timeout is a pause (between two keys after an escape, before an exit)
+    /// rather than a wait for the next input, because the same program was observed in longer
+    /// waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_pause: Option<bool>,
-    /// Whether something that was typed was not taken yet.
+    /// Whether there is input that no program has read yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_input: Option<bool>,
-    /// Whether something was shown that the stream did not tell yet.
+    /// Whether there is output that the stream has not delivered yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_output: Option<bool>,
-    /// Bytes that the stream has told: more than a reader has means that some are on their way to
-    /// it.
+    /// The number of bytes that the stream has delivered. If a reader has fewer, some are still on
+    /// their way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown_bytes: Option<u64>,
 }
 
-/// What is on a terminal's screen.
+/// The screen of a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminalScreen {
     /// The terminal's number.
     pub terminal: u64,
-    /// What the plugin calls it: `session_0`.
+    /// The plugin's name for the terminal: `session_0`.
     pub name: String,
-    /// What runs on it.
+    /// The command that runs on the terminal.
     pub command: String,
-    /// Lines of the terminal.
+    /// The number of lines.
     pub rows: u16,
-    /// Columns of the terminal.
+    /// The number of columns.
     pub columns: u16,
-    /// Row and column of the cursor, each counted from 0; none where it is hidden.
+    /// Row and column of the cursor, counted from 0. `None` if it is hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<(u16, u16)>,
-    /// Whether a full-screen program draws it.
+    /// Whether a full-screen program draws the screen.
     pub is_full_screen: bool,
-    /// The lines, without what is blank at their ends and below.
+    /// The lines, without trailing blanks and without blank lines at the end.
     pub lines: Vec<String>,
-    /// Whether the program still runs. Nothing is shown of a terminal after a screen where it does
-    /// not.
+    /// Whether the program is still running. A screen with `false` is the last one of a terminal.
     pub is_alive: bool,
 }
 
-/// What became of a screen that was shown.
+/// The result of showing a screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminalShown {
-    /// How many people look at it at this moment: with none, the next one is wanted only after the
-    /// next call.
+    /// The number of users who currently watch the terminal. If it is 0, the host needs the next
+    /// screen only after the next call.
     pub watchers: u32,
 }
 
-/// Asks the person to type.
+/// A request for the user to type a secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminalAsk {
     /// The terminal's number.
     pub terminal: u64,
-    /// What the plugin calls it.
+    /// The plugin's name for the terminal.
     pub name: String,
-    /// What runs on it.
+    /// The command that runs on the terminal.
     pub command: String,
-    /// What the program asks for: the line where the cursor stands.
+    /// The program's prompt: the line with the cursor.
     pub prompt: String,
 }
 
-/// What became of the question. What was typed is told to nobody.
+/// The result of the request. The typed text is not disclosed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum TerminalAsked {
-    /// The person typed, and it was handed to the program with a line end.
+    /// The user typed, and the program got the input with a line ending.
     Typed,
-    /// The person would not.
+    /// The user declined.
     Declined,
-    /// There is nobody to ask.
+    /// No user could be asked.
     Nobody {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Something that this side does not know.
+    /// An outcome from a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// What people do with a terminal: the JSON of one frame of [`WATCH`].
+/// A user's action on a terminal: the JSON of one frame of [`WATCH`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TerminalNews {
-    /// How many people look at it changed.
+    /// The number of watching users changed.
     Watched {
         /// The terminal's number.
         terminal: u64,
-        /// How many do.
+        /// The number of users.
         watchers: u32,
     },
-    /// A person typed into it.
+    /// A user typed into the terminal.
     Typed {
         /// The terminal's number.
         terminal: u64,
-        /// How many bytes of those that the terminal showed: 0 where it hides what is typed, and
-        /// where how much it took is not known yet. The rest is told later.
+        /// The number of typed bytes that the terminal echoed. 0 if it hides the input, or if the
+        /// number is not known yet. Later events report the rest.
         bytes: u64,
     },
-    /// Something that this side does not know; it is passed over.
+    /// An action from a newer version. It is skipped.
     #[serde(other)]
     Unknown,
 }
 
-/// How somebody waits for what is typed.
+/// How the foreground waits for input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TerminalWait {
-    /// Nobody does: what is in the foreground is busy.
+    /// No process waits: the foreground process is busy.
     Busy,
-    /// Somebody does, without end.
+    /// A process waits without a timeout.
     Reading,
-    /// Somebody does, and goes on by itself after a while: weak evidence.
+    /// A process waits and continues after a timeout, which is weak evidence.
     ReadingForAWhile,
-    /// Somebody does, to pass it on (`ssh`, `docker`, `tmux`): whether it is waited for there
-    /// cannot be seen.
+    /// A process waits in order to forward the input (`ssh`, `docker`, `tmux`). Whether the
+    /// receiver waits is unknown.
     Relaying,
-    /// Something that this side does not know.
+    /// A state from a newer version.
     #[serde(other)]
     Unknown,
 }

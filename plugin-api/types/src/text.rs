@@ -1,4 +1,4 @@
-//! Text made fit to be shown: on one line, and not too long.
+//! Formats text for display: on one line, and with a maximum length.
 
 /// Puts a text on one line: whitespace and control characters become single spaces.
 pub fn one_line(text: &str) -> String {
@@ -14,8 +14,8 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// Returns at most `bytes_max` bytes of a text. A longer text is cut between characters, and ends
-/// with `…`, which is among the bytes.
+/// Returns at most `bytes_max` bytes of a text. A longer text is cut between characters and ends
+/// with `…`, which counts toward the limit.
 pub fn cut_to_bytes(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();

@@ -1,4 +1,5 @@
-//! Tool specs: what a model and the host's rules know of a tool; and a tool's output.
+//! Tool specs: the information about a tool for models and for the host's rules. Also a tool's
+//! output.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,76 +7,75 @@ use serde_json::{Map, Value};
 use crate::data::Data;
 use crate::{Condition, Offer, ToolName};
 
-/// What a model may use, and what the host's rules need to know of it.
+/// A tool that a model may use, with the information that the host's rules need.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The name by which a model calls it.
     pub name: ToolName,
-    /// Written for a model: what it does, when to use it, what it returns.
+    /// A description for the model: what the tool does, when to use it, and what it returns.
     pub description: String,
     /// JSON Schema of the arguments: an object.
     pub parameters: Value,
-    /// What the tool promises of its effects.
+    /// The annotations about the tool's effects.
     #[serde(default)]
     pub annotations: Annotations,
-    /// Groups tools in lists: `filesystem`, `code`, `search`, `knowledge`, `memory`,
-    /// `coordination`, `system`, `web`, `communication`, `prompt`, or an author's own.
+    /// The group in lists: `filesystem`, `code`, `search`, `knowledge`, `memory`, `coordination`,
+    /// `system`, `web`, `communication`, `prompt`, or the author's own.
     #[serde(default)]
     pub category: String,
-    /// Whether it stands in every request.
+    /// Whether each request includes the tool.
     #[serde(default)]
     pub availability: Availability,
-    /// Asks to be run without a question. The user's rules decide; the host honours it for shipped
-    /// plugins.
+    /// Requests that the tool runs without a permission prompt. The user's rules decide; the host
+    /// honours it only for plugins that come with jaato.
     #[serde(default)]
     pub auto_approval: bool,
-    /// Whether a call that runs longer than the user's threshold goes on as a task: the model is
-    /// given a handle in its place, and the outcome in a later message.
+    /// Whether a call that exceeds the user's threshold continues as a background task. The model
+    /// first gets a handle, and the outcome in a later message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto_background: bool,
     /// Properties that other plugins look for, such as `file_writer`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<String>,
-    /// Phrases of a person and the arguments that they should give: tests run them, docs show them,
-    /// and the prompt of small models is made of them.
+    /// Phrases of users with the expected arguments. Tests run them, the documentation shows them,
+    /// and the system prompt for small models contains them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
-    /// When it is offered to the model; always where this is absent. A person may call it at any
-    /// time.
+    /// When the model is offered the tool. If absent, always. A user may call it at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_if: Option<Offer>,
-    /// Whether somebody else than the plugin's author wrote it (a server that the plugin talks to):
-    /// its annotations then never count.
+    /// Whether the tool was not written by the plugin's author (it comes from a server to which the
+    /// plugin connects). Its annotations then never count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub foreign: bool,
-    /// What tells the program apart from which a foreign tool comes, such as a digest of an MCP
-    /// server's entry. A user's answer allows calls while this, the description and the parameters
-    /// stay the same.
+    /// Identifies the program from which a foreign tool comes, such as a digest of an MCP server's
+    /// entry. A user's permission applies as long as this, the description and the parameters stay
+    /// the same.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub origin: String,
-    /// When it runs by itself, whether it is offered or not; never where this is absent.
+    /// When the tool runs automatically, even if the model is not offered it. If absent, never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_if: Option<Condition>,
-    /// Whether its plugin is asked what a call would change, before a person is asked whether it
-    /// may run ([`PREVIEW`](crate::hooks::PREVIEW)).
+    /// Whether the plugin can preview the changes of a call for a permission prompt
+    /// ([`PREVIEW`](crate::hooks::PREVIEW)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub previews: bool,
 }
 
-/// What a tool promises of its effects. Absent means no promise, so the defaults are the careful
-/// side.
+/// A tool's promises about its effects. The defaults are the cautious values, so an absent
+/// annotation promises nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Annotations {
-    /// Changes nothing.
+    /// The tool changes nothing.
     pub read_only: bool,
-    /// May destroy what was there. Meaningless when read-only.
+    /// The tool may destroy existing data. Has no meaning if `read_only` is set.
     pub destructive: bool,
-    /// Doing it twice is doing it once.
+    /// Repeating a call has no further effect.
     pub idempotent: bool,
-    /// Reaches beyond this machine.
+    /// The tool interacts with the world outside this machine.
     pub open_world: bool,
-    /// Calls may run side by side. Read-only implies it.
+    /// Calls may run in parallel. `read_only` implies this.
     pub parallel_safe: bool,
 }
 
@@ -91,41 +91,41 @@ impl Default for Annotations {
     }
 }
 
-/// Whether a tool stands in every request or is found on demand.
+/// Whether a tool is in each request or must be discovered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Availability {
-    /// In every request.
+    /// Each request includes the tool.
     Core,
-    /// Found by `list_tools`, activated by `get_tool_schemas` or by a call.
+    /// `list_tools` finds the tool, and `get_tool_schemas` or a call activates it.
     #[default]
     #[serde(other)]
     Discoverable,
 }
 
-/// A person's phrase and the arguments that it should give.
+/// A user's phrase with the expected arguments.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Example {
-    /// What a person says.
+    /// The user's phrase.
     pub phrase: String,
-    /// The arguments that the model should give.
+    /// The arguments that the model should pass.
     pub arguments: Map<String, Value>,
 }
 
-/// What a tool call gives: a JSON object, and raw bytes where there are any.
+/// The output of a tool call: a JSON object, and optionally raw bytes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Output {
-    /// What the model sees.
+    /// The content for the model.
     pub content: Map<String, Value>,
-    /// Raw bytes beside it; the host keeps them in a file of the session and tells the model where.
+    /// Raw bytes. The host stores them in a file of the session and gives the model its path.
     pub bytes: Vec<u8>,
-    /// What was attached, in order, as blobs of the session. They do not cross with the answer: the
-    /// sdk attaches those that a tool leaves here, behind those that it attached itself.
+    /// Attachments in order, as blobs of the session. They do not cross the boundary with the
+    /// answer: the SDK attaches them after those that the tool attached itself.
     pub attachments: Vec<Data>,
 }
 
 impl Output {
-    /// Makes an output of a JSON value; what is no object is put under `result`.
+    /// Creates an output from a JSON value. A value that is not an object is stored under `result`.
     pub fn json(value: Value) -> Self {
         let content = match value {
             Value::Object(content) => content,
@@ -134,7 +134,7 @@ impl Output {
         Self { content, ..Self::default() }
     }
 
-    /// Makes an output of one text, under `result`.
+    /// Creates an output from a text, stored under `result`.
     pub fn text(text: impl Into<String>) -> Self {
         Self::json(Value::String(text.into()))
     }

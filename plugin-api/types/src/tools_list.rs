@@ -1,12 +1,12 @@
-//! The service `tools.list`: which tools the session has.
+//! The service `tools.list`, which lists the session's tools.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ToolName;
 
 crate::operations::service_operations! { $ tools_list_operations, None, answered;
-    /// Lists the tools that may be called in the session. The error is `unavailable` if there is no
-    /// session.
+    /// Lists the tools that may be called in the session, except those of the host. Fails with
+    /// `unavailable` if there is no session.
     tools TOOLS_LIST "tools.list": () => ToolsListAnswer, sdk [().tools: Vec<ToolFacts>];
 }
 
@@ -15,24 +15,24 @@ crate::operations::service_operations! { $ tools_list_operations, None, answered
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolsListAnswer {
-    /// In the order in which a model is shown them.
+    /// The tools, in the order in which a model sees them.
     pub tools: Vec<ToolFacts>,
 }
 
-/// What is known of a tool.
+/// Facts about a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolFacts {
-    /// Its name.
+    /// The name.
     pub name: ToolName,
-    /// The plugin that it comes from, as events name it.
+    /// The plugin that provides the tool, as in events.
     pub source: String,
-    /// What it does.
+    /// The description.
     pub description: String,
-    /// Whether the model has it in its requests; else it finds it when it looks for it.
+    /// Whether the model's requests include the tool. Otherwise the model can discover it.
     pub is_active: bool,
-    /// Whether a call of it goes on as a task by itself when it takes long.
+    /// Whether a long call automatically continues as a background task.
     pub auto_background: bool,
 }
 

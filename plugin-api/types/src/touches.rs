@@ -1,11 +1,11 @@
-//! What a tool call touches, as the tool's schema declares it: files, hosts, command lines.
+//! The files, hosts and command lines that a tool call touches, as declared by the tool's schema.
 //!
-//! A property of a tool's parameters says by the keyword [`KEYWORD`] what its strings are. The word
-//! holds for every string below the property, unless a property further down has its own. Rules
-//! about files, hosts and commands read the result ([`Touched`]) instead of guessing by the names
-//! of arguments. The host takes the keyword out of the schema before a model sees it.
+//! In a tool's parameters, the keyword [`KEYWORD`] of a property declares what its strings are. It
+//! applies to all strings below the property, unless a nested property has its own. Rules about
+//! files, hosts and commands use the result ([`Touched`]) instead of guessing from argument names.
+//! The host removes the keyword from the schema before a model sees it.
 //!
-//! Invariant: each string of the arguments appears in a [`Touched`], or is declared as plain text.
+//! Invariant: each string of the arguments appears in a [`Touched`] or is declared as plain text.
 
 mod walk;
 
@@ -15,28 +15,28 @@ use serde_json::Value;
 
 use walk::{Place, Trust, Walk};
 
-/// The keyword of a JSON Schema that declares what a string is.
+/// The JSON Schema keyword that declares what a string is.
 pub const KEYWORD: &str = "x-jaato-touches";
 
-/// What a declared string is.
+/// The kind of a declared string.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The path of a file or folder that the tool reads: `"read"`.
     Read,
     /// A path that the tool writes, moves or deletes: `"write"`.
     Write,
-    /// A folder that the tool reads with all that is below it: `"search_root"`.
+    /// A folder that the tool reads recursively: `"search_root"`.
     SearchRoot,
-    /// A pattern of file names. It is relative to the search roots of the call, or to the working
-    /// directory when the call names none: `"pattern"`.
+    /// A pattern of file names, relative to the search roots of the call, or to the working
+    /// directory if the call has none: `"pattern"`.
     Pattern,
-    /// A host, or a URL: `"host"`.
+    /// A host or a URL: `"host"`.
     Host,
     /// A command line: `"command"`.
     Command,
     /// A patch in the format `*** Begin Patch`, which names the files that it writes: `"patch"`.
     Patch,
-    /// Plain text, for this reason: `{"text": "REASON"}`.
+    /// Plain text, with the reason: `{"text": "REASON"}`.
     Text(String),
 }
 
@@ -50,7 +50,7 @@ pub struct Touched {
     pub writes: Vec<String>,
     /// Folders that the call reads recursively.
     pub search_roots: Vec<String>,
-    /// Patterns of file names, relative to each search root, or to the working directory when there
+    /// Patterns of file names, relative to each search root, or to the working directory if there
     /// is no search root.
     pub patterns: Vec<String>,
     /// Hosts and URLs.
@@ -59,7 +59,7 @@ pub struct Touched {
     pub commands: Vec<String>,
     /// Strings that the schema does not declare. Each may be a path, a host or a command line.
     pub undeclared: Vec<Undeclared>,
-    /// The arguments hold more values than are read: the call may touch anything.
+    /// Whether the arguments have too many values to read, so that the call may touch anything.
     pub everything: bool,
 }
 
@@ -67,14 +67,14 @@ pub struct Touched {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undeclared {
-    /// The name of the nearest property; empty at the top.
+    /// The name of the nearest property. Empty at the top level.
     pub name: String,
     /// The string.
     pub text: String,
 }
 
 impl Kind {
-    /// Reads the keyword's value. Returns nothing for an unknown word and for an empty reason.
+    /// Parses the keyword's value. Returns `None` for an unknown word and for an empty reason.
     pub fn read(value: &Value) -> Option<Self> {
         match value {
             Value::String(word) => match word.as_str() {
@@ -96,7 +96,7 @@ impl Kind {
         }
     }
 
-    /// Says in words what the tool does with the string.
+    /// Returns a word for how the tool uses the string.
     pub fn told(&self) -> &str {
         match self {
             Self::Read => "read",
@@ -112,18 +112,19 @@ impl Kind {
 }
 
 impl Touched {
-    /// Reads the strings of a call's arguments by the schema of its tool.
+    /// Collects the strings of a call's arguments according to the tool's schema.
     pub fn of(schema: &Value, arguments: &Value) -> Self {
         Walk::through(schema, Trust::Declarations).arguments(arguments)
     }
 
-    /// Reads the strings of a call's arguments when the author of the schema is not trusted: each
-    /// is undeclared. The schema only tells which names of properties the caller did not choose.
+    /// Collects the strings of a call's arguments if the author of the schema is not trusted. All
+    /// of them are undeclared. The schema only determines which property names the caller did not
+    /// choose.
     pub fn of_foreign(schema: &Value, arguments: &Value) -> Self {
         Walk::through(schema, Trust::Nothing).arguments(arguments)
     }
 
-    /// Tells whether the schema declares every string, so that the lists are complete.
+    /// Returns true if the schema declares all strings, so that the lists are complete.
     pub fn is_complete(&self) -> bool {
         !self.everything && self.undeclared.is_empty()
     }
@@ -150,7 +151,7 @@ impl Touched {
     }
 }
 
-/// Reads the path in a line of a patch. A context line that looks like a header is read as one, so
+/// Parses the path in a line of a patch. A context line that looks like a header counts as one, so
 /// that no header is missed.
 fn patched_path(line: &str) -> Option<&str> {
     let header = line.trim().strip_prefix("*** ")?;
@@ -159,8 +160,8 @@ fn patched_path(line: &str) -> Option<&str> {
     (!path.is_empty()).then_some(path)
 }
 
-/// Returns where a schema takes strings that its caller chooses, as `operations[].path`, and what
-/// they are declared to be.
+/// Returns the places where a schema accepts strings that the caller chooses, such as
+/// `operations[].path`, with their declared kinds.
 pub fn strings_of(schema: &Value) -> BTreeSet<(String, Option<Kind>)> {
     let mut found = BTreeSet::new();
     let mut walk = Walk::through(schema, Trust::Declarations);
@@ -168,16 +169,16 @@ pub fn strings_of(schema: &Value) -> BTreeSet<(String, Option<Kind>)> {
     found
 }
 
-/// Returns where a schema takes strings that it does not declare. Empty for the schema of a tool
-/// that declares everything.
+/// Returns the places where a schema accepts strings that it does not declare. Empty if the schema
+/// declares everything.
 pub fn undeclared_in(schema: &Value) -> Vec<String> {
     let strings = strings_of(schema).into_iter();
     strings.filter(|(_, kind)| kind.is_none()).map(|(place, _)| place).collect()
 }
 
-/// Takes the keyword out of a schema; returns true if it was there.
+/// Removes the keyword from a schema. Returns true if it was there.
 pub fn strip(schema: &mut Value) -> bool {
-    // `any` would stop at the first.
+    // `any` would stop at the first match.
     let strip_all = |was_there: bool, below: &mut Value| strip(below) || was_there;
     match schema {
         Value::Object(object) => {

@@ -1,44 +1,45 @@
-//! What a model works through, step by step: for the person who watches.
+//! The model's work plan, which the user sees step by step.
 
 use serde::{Deserialize, Serialize};
 
-/// Steps of a [`WorkPlan`] that front ends are shown; a plugin refuses a longer one.
+/// The maximum number of steps of a [`WorkPlan`] that front ends show. A plugin refuses a longer
+/// one.
 pub const PLAN_STEPS_MAX: usize = 500;
 
-/// What a model works through in a session. The plugin that keeps it tells the whole with each
-/// change; who shows it compares.
+/// A model's work plan in a session. Its plugin sends the complete plan with each change, and front
+/// ends compare the versions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkPlan {
-    /// Its name, unique in its session.
+    /// The id, unique in its session.
     pub id: String,
-    /// What it is for, in a line.
+    /// The goal, in one line.
     pub title: String,
-    /// How far it is.
+    /// The state of the plan.
     pub status: PlanStatus,
-    /// Its steps in order, at most [`PLAN_STEPS_MAX`].
+    /// The steps in order, at most [`PLAN_STEPS_MAX`].
     pub steps: Vec<PlanStep>,
-    /// What came of it, once it is over.
+    /// The outcome, after the plan ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
-/// How far a plan is.
+/// The state of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// The person has not agreed to it yet.
+    /// The user has not accepted it yet.
     #[default]
     Proposed,
-    /// It is worked through.
+    /// The model is working on it.
     Active,
-    /// All was done.
+    /// All steps are done.
     Completed,
-    /// It was given up.
+    /// The model gave up.
     Failed,
-    /// It is no longer wanted.
+    /// It was cancelled.
     Cancelled,
-    /// Something that this side does not know.
+    /// A state from a newer version.
     #[serde(other)]
     Unknown,
 }
@@ -47,41 +48,41 @@ pub enum PlanStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanStep {
-    /// Its name, unique in its plan.
+    /// The id, unique in its plan.
     pub id: String,
-    /// What is to be done, in a line.
+    /// A description in one line.
     pub description: String,
-    /// How far it is.
+    /// The state of the step.
     pub status: PlanStepStatus,
-    /// What came of it, or why it failed.
+    /// The result, or the reason for the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
 }
 
-/// How far a step is.
+/// The state of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStepStatus {
-    /// Nobody has begun.
+    /// Not started.
     #[default]
     Pending,
-    /// It waits for another step.
+    /// Waiting for another step.
     Blocked,
-    /// It is worked on.
+    /// In progress.
     InProgress,
-    /// It is done.
+    /// Done.
     Completed,
-    /// It could not be done.
+    /// Failed.
     Failed,
-    /// It was left out.
+    /// Skipped.
     Skipped,
-    /// Something that this side does not know.
+    /// A state from a newer version.
     #[serde(other)]
     Unknown,
 }
 
 impl WorkPlan {
-    /// Returns about how many bytes its texts have.
+    /// Returns the approximate size of all texts, in bytes.
     pub fn text_bytes(&self) -> usize {
         let step = |step: &PlanStep| {
             step.id.len() + step.description.len() + step.result.as_ref().map_or(0, String::len)

@@ -1,4 +1,4 @@
-//! A variable that a plugin's worker starts with, as the manifest names it.
+//! A variable for a plugin's worker, as listed in the manifest.
 //!
 //! ```text
 //! NAME                           the person's value, where there is one
@@ -6,21 +6,21 @@
 //! NAME=VALUE if memory < 6 GiB   the same, where less memory than that is available
 //! ```
 //!
-//! More forms may come: one that this side does not know names nothing.
+//! More forms may be added. An entry in an unknown form sets nothing.
 
-/// One entry of [`Manifest::variables`](crate::Manifest::variables), read.
+/// A parsed entry of [`Manifest::variables`](crate::Manifest::variables).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerVariable<'a> {
     /// The variable.
     pub name: &'a str,
-    /// What it is set to where the person has not set it.
+    /// The value if the user did not set the variable.
     pub value: Option<&'a str>,
-    /// Available memory, in bytes, below which the value counts; without one it always does.
+    /// The available memory, in bytes, below which the value applies. If absent, it always applies.
     pub memory_below: Option<u64>,
 }
 
 impl<'a> WorkerVariable<'a> {
-    /// Reads an entry; none where it has no form that this side knows.
+    /// Parses an entry. Returns `None` if its form is unknown.
     pub fn parse(entry: &'a str) -> Option<Self> {
         let (entry, memory_below) = match entry.split_once(" if memory < ") {
             Some((entry, size)) => (entry, Some(gib(size)?)),

@@ -1,21 +1,21 @@
-//! The page for authors who write C shows each service and operation, in the committed JSON.
+//! The page for authors who write C shows each service and operation, with the committed JSON.
 
 const PAGE: &str = include_str!("../../../docs/authors/c.md");
 const SHAPES: &str = include_str!("shapes.txt");
 
-/// What the snapshot lists beside them and no plugin asks for or is asked by that name.
+/// Words in the snapshot that are neither services nor operations.
 const NO_OPERATION: [&str; 6] =
     [".mcp.json", "_REF_ID", "false", "limits", "stream", "tools_changed"];
 
-/// The names of services and operations in the snapshot: lines that begin with a word in lower
-/// case.
+/// Returns the names of services and operations in the snapshot: lines that begin with a lower-case
+/// word.
 fn operations() -> Vec<&'static str> {
     let is_names = |line: &&str| line.starts_with(|c: char| c.is_ascii_lowercase());
     let names = SHAPES.lines().filter(is_names).flat_map(|line| line.split(' '));
     names.filter(|name| !NO_OPERATION.contains(name)).collect()
 }
 
-/// The blocks of JSON of the page, each with the paragraph before it.
+/// Returns the JSON blocks of the page, each with the paragraph before it.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let parts: Vec<&str> = PAGE.split("```json\n").collect();
     let block = |pair: &[&'static str]| {

@@ -1,5 +1,5 @@
-//! The events that clients read as JSON lines are the committed ones: names and keys are only ever
-//! added.
+//! The events that clients read as JSON lines match the committed ones. Names and keys are only
+//! ever added.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_types::{Envelope, Event};

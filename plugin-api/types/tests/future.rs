@@ -1,6 +1,6 @@
-//! What each enum makes of a word from the future: the table of `docs/abi.md`, line by line.
+//! How each enum reads a word from a newer version, line by line as in the table of `docs/abi.md`.
 //!
-//! An enum that is read from JSON and is not here is a red test.
+//! The test fails if an enum that is read from JSON is missing here.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fmt::Debug;
@@ -24,7 +24,7 @@ use jaato_types::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A word that nobody has said yet.
+/// A word that no version knows.
 const WORD: &str = "moonlight";
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! What crosses the boundary as JSON: the shapes, the events, words from the future.
+//! The JSON at the boundary: formats, events, and words from newer versions.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod c_page;

@@ -1,6 +1,6 @@
-//! The table of services in the documents is the one of the code.
+//! Tests that the table of services in `docs/services.md` matches the rows in the code.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test it services_page` writes it.
+//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test it services_page` updates it.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use jaato_types::operations::operations;
 
 const HEAD: &str = "# Services
 
-Each operation that the host offers to plugins, by its name. A test writes this page from the rows
-in `plugin-api/types/src`. [abi.md](abi.md#services-of-this-host) describes the services, and
+The operations that the host offers to plugins. A test writes this page from the rows in
+`plugin-api/types/src`. [abi.md](abi.md#services-of-this-host) describes the services, and
 [authors](authors/README.md) has a page for each.
 
-`bytes` are raw bytes after the JSON of a frame, and with `stream` the answer opens a stream. Without
-a type there is no JSON. A plugin needs the [grant](authors/grants.md) if there is one. In a context
-that only reads, a plugin may ask the operations that are marked *reads*.
+`bytes` means that raw bytes follow the JSON of the frame, and `stream` that the answer opens a
+stream. Without a type there is no JSON. If a row names a [grant](authors/grants.md), the plugin
+needs it. In a context that only reads, a plugin may use only the operations marked *reads*.
 
 | operation | does | request | answer | grant | reads |
 |---|---|---|---|---|---|

@@ -1,7 +1,7 @@
-//! The JSON of what crosses the boundary is the committed one: an accidental change is a red test.
+//! The JSON at the boundary matches the committed one, so an accidental change fails a test.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test it shapes` writes it anew. A line may gain
-//! keys; a key that vanishes, changes its type or becomes required breaks plugins that exist:
+//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test it shapes` rewrites it. A line may gain keys.
+//! A key that disappears, changes its type or becomes required breaks existing plugins: see
 //! `docs/abi.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// Collects one line of JSON for each value, and reads each back.
+/// Collects one line of JSON for each value, and reads each line back.
 #[derive(Default)]
 struct Shapes {
     text: String,
@@ -48,7 +48,7 @@ impl Shapes {
         writeln!(self.text, "{name} {json}").unwrap();
     }
 
-    /// The words of an enum without fields, all in one line.
+    /// Adds the words of an enum without fields, all on one line.
     #[track_caller]
     fn words<T: Serialize + DeserializeOwned + PartialEq + Debug>(&mut self, values: &[T]) {
         self.add_words(std::any::type_name::<T>(), serde_json::to_value(values).unwrap());
@@ -565,7 +565,7 @@ fn processes(shapes: &mut Shapes) {
     }));
 }
 
-/// A struct that is read and has no example here could change without anybody noticing.
+/// Without an example, a struct that is read could change unnoticed.
 #[test]
 fn every_struct_that_is_read_has_an_example() {
     let examples = concat!(
@@ -591,8 +591,8 @@ fn every_struct_that_is_read_has_an_example() {
             let name: String =
                 source[at + 12..].chars().take_while(|sign| sign.is_alphanumeric()).collect();
             let attributes = source[..at].rsplit("\n\n").next().unwrap();
-            // One that may not be written as a literal has a constructor; `RequestOptions` stand
-            // in a request.
+            // A struct that cannot be written as a literal has a constructor. `RequestOptions` is
+            // part of a request.
             let has_example = [
                 " {",
                 "::new(",
@@ -616,7 +616,7 @@ fn every_struct_that_is_read_has_an_example() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-/// What was required once stays the whole of what is required.
+/// No further keys may become required.
 #[test]
 fn the_shortest_json_of_each_is_read() {
     fn reads<T: DeserializeOwned>(json: Value) {

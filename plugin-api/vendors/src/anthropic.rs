@@ -1,10 +1,10 @@
 //! A strict fake of Anthropic's Messages API.
 //!
-//! It knows what the vendor's pages say in November 2026: which fields and blocks there are, where
-//! they may stand, what each model takes. It signs thoughts over all that stood before them and
-//! looks at what comes back, and it models the cache: entries at marks, the least size, the look
-//! back of twenty blocks. What it does not do: count tokens (four bytes are one), server tools,
-//! files by id, the limits of rates.
+//! It implements the vendor's documentation of November 2026: the fields and blocks, their allowed
+//! positions, and the features of each model. It signs thoughts over everything before them, checks
+//! the thoughts that come back, and models the cache: entries at marks, the minimum size, and the
+//! look-back of twenty blocks. It does not implement token counts (four bytes count as one token),
+//! server tools, files by id, or rate limits.
 
 mod bound;
 mod cache;
@@ -26,16 +26,16 @@ use cache::Cache;
 use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
 use models::Model;
 
-/// Largest body.
+/// The largest body.
 const BODY_BYTES_MAX: usize = 32 * 1000 * 1000;
 
 /// The versions of the API.
 const VERSIONS: [&str; 2] = ["2023-06-01", NEW_VERSION];
 
-/// The newer of them, which knows no sampling any more. The vendor's libraries ask for it.
+/// The newer version, which no longer has sampling options. The vendor's libraries use it.
 const NEW_VERSION: &str = "2026-10-21";
 
-/// Headers of features that are known.
+/// The known values of the beta header.
 const BETAS: [&str; 4] = [
     "inline-tools-2026-09-15",
     "interleaved-thinking-2025-05-14",
@@ -43,22 +43,22 @@ const BETAS: [&str; 4] = [
     "thinking-binding-controls-2026-08-01",
 ];
 
-/// What of a request may be counted.
+/// The fields of a request for counting tokens.
 const COUNTED_FIELDS: [&str; 6] =
     ["messages", "model", "system", "thinking", "tool_choice", "tools"];
 
-/// A piece of what the model says.
+/// A piece of the model's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// A thought, where the request lets the model think.
+    /// A thought, if the request allows thinking.
     Thought(String),
-    /// A thought that nobody may read, likewise.
+    /// A redacted thought, under the same condition.
     Hidden(String),
     /// Text.
     Text(String),
-    /// A call: tool and input.
+    /// A call, with tool and input.
     Call(String, Value),
-    /// A block as it is.
+    /// A block, used unchanged.
     Block(Value),
 }
 
@@ -73,43 +73,43 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Says these, and stops for what follows from them.
+    /// Creates an answer with these pieces, and the stop reason that follows from them.
     pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
         let said = said.into_iter().collect();
         Self { said, stop: None, explanation: None, events_max: None, error: None }
     }
 
-    /// Says one text.
+    /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
         Self::says([Said::Text(text.to_owned())])
     }
 
-    /// Stops for this reason instead.
+    /// Sets another stop reason.
     #[must_use]
     pub fn stopping(self, word: &str) -> Self {
         Self { stop: Some(word.to_owned()), ..self }
     }
 
-    /// Explains a refusal.
+    /// Sets the explanation of a refusal.
     #[must_use]
     pub fn explained(self, text: &str) -> Self {
         Self { explanation: Some(text.to_owned()), ..self }
     }
 
-    /// Ends the stream behind so many events.
+    /// Ends the stream after this many events.
     #[must_use]
     pub fn cut_after(self, events: usize) -> Self {
         Self { events_max: Some(events), ..self }
     }
 
-    /// Reports an error of this type where the stream is cut, or where it would end.
+    /// Reports an error of this type at the point where the stream ends.
     #[must_use]
     pub fn failing(self, kind: &str, message: &str) -> Self {
         Self { error: Some((kind.to_owned(), message.to_owned())), ..self }
     }
 }
 
-/// What is wrong with a request.
+/// The fault of a request.
 #[derive(Debug)]
 struct Refused {
     status: u16,
@@ -117,14 +117,14 @@ struct Refused {
     message: String,
 }
 
-/// Makes the error of a request that breaks a rule.
+/// Returns the error of a request that breaks a rule.
 fn invalid(message: impl Into<String>) -> Refused {
     Refused { status: 400, kind: "invalid_request_error", message: message.into() }
 }
 
 type Checked<T = ()> = std::result::Result<T, Refused>;
 
-/// The vendor.
+/// The fake vendor.
 pub struct Anthropic {
     script: Mutex<VecDeque<Turn>>,
     cache: Mutex<Cache>,
@@ -135,7 +135,7 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// Begins with these answers, one a request that is accepted.
+    /// Creates the vendor with these answers, one for each accepted request.
     pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
         Self {
             script: Mutex::new(script.into_iter().collect()),
@@ -147,20 +147,20 @@ impl Anthropic {
         }
     }
 
-    /// Makes the window of all models smaller.
+    /// Reduces the context window of all models.
     #[must_use]
     pub fn with_window(self, tokens: u64) -> Self {
         Self { window: Some(tokens), ..self }
     }
 
-    /// Names the credentials that the person of a fake host has.
+    /// Sets the credentials that the user of a fake host has.
     #[must_use]
     pub fn with_credentials(self, variables: &[&str]) -> Self {
         let credentials = variables.iter().map(|name| (*name).to_owned()).collect();
         Self { credentials, ..self }
     }
 
-    /// Returns the bodies of the requests that were accepted, in order.
+    /// Returns the bodies of the accepted requests, in order.
     pub fn accepted(&self) -> Vec<Value> {
         self.asked.lock().clone()
     }
@@ -177,11 +177,11 @@ impl Anthropic {
         answered.unwrap_or_else(|refused| written::refusal(&refused))
     }
 
-    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the credential
-    /// that the request names, where the person has it.
+    /// Answers a plugin's request in place of a fake host. Adds the credential that the request
+    /// names if the user has it.
     ///
     /// # Errors
-    /// `not_found` where the vendor's own server is asked without it.
+    /// `not_found` if the vendor's own server is called without it.
     pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
         let HttpRequest { method, url, headers, credential, .. } = &request.head;
         let mut headers = headers.clone();
@@ -236,7 +236,7 @@ impl Anthropic {
         })
     }
 
-    /// Counts what a message would be asked for; what is no part of the prompt is refused.
+    /// Counts the tokens of a message. Refuses fields that are not part of the prompt.
     fn count(&self, asked: &Asked) -> Checked<Answered> {
         let betas = check_headers(asked)?;
         let body = read_body(asked)?;
@@ -254,7 +254,7 @@ impl Anthropic {
         Ok(written::json(&json!({ "input_tokens": counted.total })))
     }
 
-    /// Makes the blocks of an answer, and signs its thoughts.
+    /// Creates the blocks of an answer, and signs its thoughts.
     fn content(
         &self,
         turn: &Turn,
@@ -301,7 +301,7 @@ fn read_body(asked: &Asked) -> Checked<Value> {
         .map_err(|error| invalid(format!("The request body is not valid JSON: {error}")))
 }
 
-/// Checks the headers; gives the features that are asked for.
+/// Checks the headers. Returns the requested beta features.
 fn check_headers(asked: &Asked) -> Checked<Vec<String>> {
     let header = |name: &str| {
         asked.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -335,7 +335,7 @@ fn check_headers(asked: &Asked) -> Checked<Vec<String>> {
     }
 }
 
-/// Refuses a field that is not known.
+/// Refuses an unknown field.
 fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
@@ -346,7 +346,7 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Che
     }
 }
 
-/// Tells whether a name or an id is of the letters that the vendor takes.
+/// Returns true if a name or an id has only allowed characters.
 fn is_plain(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !text.is_empty() && text.chars().all(is_plain)

@@ -1,33 +1,33 @@
-//! A request and its answer, as any server of HTTP has them.
+//! A request and its answer, in plain HTTP terms.
 
 use jaato_plugin_testkit::FakeHttpAnswer;
 
-/// A request as it arrives.
+/// A request that arrives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// `GET` or `POST`.
     pub method: String,
     /// The path with its query: `/v1/messages`.
     pub path: String,
-    /// Headers, names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// What the vendor answers.
+/// The vendor's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// The status.
     pub status: u16,
-    /// Headers, names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
 impl Answered {
-    /// Makes it the answer that a plugin on a fake host gets.
+    /// Converts it to the answer for a plugin on a fake host.
     pub(super) fn for_plugin(self, with_credential: bool) -> FakeHttpAnswer {
         let empty = FakeHttpAnswer::status(self.status);
         let answer = self.headers.iter().fold(empty, |it, (name, value)| it.header(name, value));

@@ -1,5 +1,5 @@
-//! A fake of GitHub Models as it was documented until it was retired: its paths, headers and limits
-//! before OpenAI's chat completions.
+//! A fake of GitHub Models as documented until its retirement: its paths, headers and limits in
+//! front of OpenAI's chat completions.
 
 use jaato_types::Error;
 use parking_lot::Mutex;
@@ -12,23 +12,23 @@ use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
 /// The version of the API.
 const VERSION: &str = "2022-11-28";
 
-/// What is in the way of a request.
+/// The treatment of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// Nothing.
+    /// The request is answered.
     Open,
     /// The token has no permission.
     Forbidden,
     /// The request has more tokens than the plan allows.
     TooLarge,
-    /// A limit was reached: which, and seconds until there is more; told by `retry-after` or by a
-    /// header of its own.
+    /// A limit was reached: its name, and the seconds until its reset, sent in `retry-after` or in
+    /// a special header.
     Limited(&'static str, u64),
-    /// The service is no more.
+    /// The service was retired.
     Retired,
 }
 
-/// The vendor.
+/// The fake vendor.
 pub struct GitHub {
     models: OpenAi,
     ways: Mutex<Vec<Way>>,
@@ -36,18 +36,18 @@ pub struct GitHub {
 }
 
 impl GitHub {
-    /// Begins with these answers, one a request that is accepted.
+    /// Creates the vendor with these answers, one for each accepted request.
     pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
         Self { models: OpenAi::new(script), ways: Mutex::default(), paths: Mutex::default() }
     }
 
-    /// Makes the window of all models smaller.
+    /// Reduces the context window of all models.
     #[must_use]
     pub fn with_window(self, tokens: u64) -> Self {
         Self { models: self.models.with_window(tokens), ..self }
     }
 
-    /// Puts something in the way of each of the next requests.
+    /// Sets the treatment of the next requests.
     #[must_use]
     pub fn behind(self, ways: impl IntoIterator<Item = Way>) -> Self {
         let mut ways: Vec<Way> = ways.into_iter().collect();
@@ -55,12 +55,12 @@ impl GitHub {
         Self { ways: Mutex::new(ways), ..self }
     }
 
-    /// Returns the bodies of the requests that were accepted, in order.
+    /// Returns the bodies of the accepted requests, in order.
     pub fn accepted(&self) -> Vec<Value> {
         self.models.accepted()
     }
 
-    /// Returns the paths that were asked.
+    /// Returns the paths of the requests.
     pub fn paths(&self) -> Vec<String> {
         self.paths.lock().clone()
     }
@@ -87,7 +87,7 @@ impl GitHub {
         self.models.answer(&inner)
     }
 
-    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the token.
+    /// Answers a plugin's request in place of a fake host, which adds the token.
     pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
         let head = &request.head;
         let mut headers = head.headers.clone();
@@ -102,7 +102,7 @@ impl GitHub {
     }
 }
 
-/// What the documentation wants of each request.
+/// Checks the requirements of the documentation for each request.
 fn wrong(asked: &Asked) -> Option<Answered> {
     let of_organization = asked.path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
     let path = match of_organization {

@@ -1,10 +1,10 @@
-//! A strict fake of Google's generateContent, as AI Studio and as Vertex AI.
+//! A strict fake of Google's generateContent, for AI Studio and Vertex AI.
 //!
-//! It knows what the vendor's pages say in November 2026: which fields and parts there are, where
-//! they may stand, what each model takes. It signs calls and last parts, looks at what comes back,
-//! and counts what a request shares with an earlier one as cached. What it does not do: count
-//! tokens (four bytes are one), server tools, files by address, cached contents, the limits of
-//! rates.
+//! It implements the vendor's documentation of November 2026: the fields and parts, their allowed
+//! positions, and the features of each model. It signs calls and last parts, checks what comes
+//! back, and counts tokens that a request shares with an earlier one as cached. It does not
+//! implement token counts (four bytes count as one token), server tools, files by URL, cached
+//! contents, or rate limits.
 
 mod contents;
 mod models;
@@ -32,16 +32,16 @@ use signatures::Signatures;
 pub use turn::{Said, Turn};
 use written::Counted;
 
-/// Least tokens that a request shares with an earlier one, so that they count as cached.
+/// The minimum tokens that a request must share with an earlier one to count as cached.
 const CACHED_TOKENS_MIN: u64 = 1_024;
 
-/// Bytes of a token.
+/// The number of bytes that count as one token.
 const TOKEN_BYTES: usize = 4;
 
-/// The key that is known to be none.
+/// A key that is always invalid.
 pub const BAD_KEY: &str = "bad";
 
-/// What is wrong with a request.
+/// The fault of a request.
 #[derive(Debug)]
 struct Refused {
     code: u16,
@@ -55,7 +55,7 @@ impl Refused {
         Self { code, status, message: message.into(), details: Vec::new() }
     }
 
-    /// Adds a reason that programs read.
+    /// Adds a machine-readable reason.
     fn because(mut self, reason: &str) -> Self {
         let kind = "type.googleapis.com/google.rpc.ErrorInfo";
         self.details.push(json!({ "@type": kind, "reason": reason, "domain": "googleapis.com" }));
@@ -63,14 +63,14 @@ impl Refused {
     }
 }
 
-/// Makes the error of a request that breaks a rule.
+/// Returns the error of a request that breaks a rule.
 fn invalid(message: impl Into<String>) -> Refused {
     Refused::new(400, "INVALID_ARGUMENT", message)
 }
 
 type Checked<T = ()> = std::result::Result<T, Refused>;
 
-/// The vendor.
+/// The fake vendor.
 pub struct Google {
     script: Mutex<VecDeque<Turn>>,
     signatures: Signatures,
@@ -82,7 +82,7 @@ pub struct Google {
 }
 
 impl Google {
-    /// Begins with these answers, one a request that is accepted.
+    /// Creates the vendor with these answers, one for each accepted request.
     pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
         Self {
             script: Mutex::new(script.into_iter().collect()),
@@ -95,26 +95,26 @@ impl Google {
         }
     }
 
-    /// Makes the window of all models smaller.
+    /// Reduces the context window of all models.
     #[must_use]
     pub fn with_window(self, tokens: u64) -> Self {
         Self { window: Some(tokens), ..self }
     }
 
-    /// Names the credentials that the person of a fake host has.
+    /// Sets the credentials that the user of a fake host has.
     #[must_use]
     pub fn with_credentials(self, variables: &[&str]) -> Self {
         let credentials = variables.iter().map(|name| (*name).to_owned()).collect();
         Self { credentials, ..self }
     }
 
-    /// Knows schemas in the older form alone, as some gateways do.
+    /// Accepts only schemas of the older form, like some gateways.
     #[must_use]
     pub fn without_json_schema(self) -> Self {
         Self { knows_json_schema: false, ..self }
     }
 
-    /// Returns the bodies of the requests that were accepted, in order.
+    /// Returns the bodies of the accepted requests, in order.
     pub fn accepted(&self) -> Vec<Value> {
         let bodies = self.accepted.lock();
         let read = |body: &Vec<u8>| serde_json::from_slice(body).ok().map(names::named);
@@ -141,11 +141,11 @@ impl Google {
         answered.unwrap_or_else(|refused| written::refusal(&refused))
     }
 
-    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the credential
-    /// that the request names, where the person has it.
+    /// Answers a plugin's request in place of a fake host. Adds the credential that the request
+    /// names if the user has it.
     ///
     /// # Errors
-    /// `not_found` where the vendor's own server is asked without it.
+    /// `not_found` if the vendor's own server is called without it.
     pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
         let HttpRequest { method, url, headers, credential, .. } = &request.head;
         let mut headers = headers.clone();
@@ -194,8 +194,8 @@ impl Google {
         })
     }
 
-    /// Counts what a model would be sent: AI Studio takes the whole request inside, Vertex AI its
-    /// pieces.
+    /// Counts the tokens of a request. AI Studio takes the whole request in a field, and Vertex AI
+    /// its parts.
     fn count_tokens(&self, asked: &Asked, generate: &str) -> Checked<Answered> {
         let not_found = || Refused::new(404, "NOT_FOUND", "Requested entity was not found.");
         let place = Place::of(generate).ok_or_else(not_found)?;
@@ -239,7 +239,7 @@ impl Google {
         Ok(Counted { prompt, cached })
     }
 
-    /// Makes the parts of an answer, and signs them.
+    /// Creates the parts of an answer, and signs them.
     fn parts(
         &self,
         turn: &Turn,
@@ -272,7 +272,7 @@ impl Google {
     }
 }
 
-/// Refuses a field that is not known.
+/// Refuses an unknown field.
 fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
@@ -286,14 +286,14 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Che
     }
 }
 
-/// Reads an object, or refuses what is none.
+/// Returns an object, or refuses another value.
 fn object<'a>(place: &str, value: &'a Value) -> Checked<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| {
         invalid(format!("Invalid value at '{place}' (type.googleapis.com/google.protobuf.Message)"))
     })
 }
 
-/// Reads a list; none where there is none.
+/// Returns a list, which is empty if the value is missing.
 fn list<'a>(place: &str, value: Option<&'a Value>) -> Checked<&'a [Value]> {
     match value {
         None => Ok(&[]),

@@ -1,9 +1,8 @@
-//! Strict fakes of vendors' servers: what a plugin sends goes in, what the vendor would answer
-//! comes out.
+//! Strict fakes of vendors' servers: they take a plugin's requests and return the vendor's answers.
 //!
-//! Pure: no network, no clock. A test on a [`FakeHost`](jaato_plugin_testkit::FakeHost) or a server
-//! on loopback passes requests on. What a vendor refuses is refused, in its words; what it accepts
-//! is answered by a script.
+//! Pure: no network, no clock. A test on a [`FakeHost`](jaato_plugin_testkit::FakeHost) or a
+//! loopback server passes requests to them. The fakes refuse what the vendor refuses, with the same
+//! messages, and answer all other requests from a script.
 
 pub mod anthropic;
 mod exchange;

@@ -1,9 +1,9 @@
 //! A strict fake of an Ollama server.
 //!
-//! It knows the native protocol as Ollama 0.33 speaks it: which fields there are, what each model
-//! takes, how the context is allocated and what happens when it is full. It is stricter than the
-//! server in one way: the server ignores fields that it does not know, and lets tool results stand
-//! anywhere. What it does not do: count tokens (four bytes are one), evict models, embed.
+//! It implements the native protocol of Ollama 0.33: the fields, the features of each model, how
+//! the context is allocated, and what happens when it is full. It is stricter than the server: the
+//! server ignores unknown fields and accepts tool results anywhere. It does not implement token
+//! counts (four bytes count as one token), the eviction of models, or embeddings.
 
 mod chat;
 mod models;
@@ -25,29 +25,29 @@ pub use turn::{Said, Turn};
 /// The model that can be pulled.
 pub const IN_LIBRARY: &str = "moon:1b";
 
-/// The context of a request that names no size, as on most machines.
+/// The default context size, as on most machines.
 const CONTEXT_BY_DEFAULT: u64 = 4_096;
 
-/// What is wrong with a request.
+/// The fault of a request.
 #[derive(Debug)]
 struct Refused {
     status: u16,
     message: String,
 }
 
-/// Makes the error of a request that breaks a rule.
+/// Returns the error of a request that breaks a rule.
 fn invalid(message: impl Into<String>) -> Refused {
     Refused { status: 400, message: message.into() }
 }
 
 type Checked<T = ()> = std::result::Result<T, Refused>;
 
-/// The server.
+/// The fake server.
 #[derive(Default)]
 pub struct Ollama {
     script: Mutex<VecDeque<Turn>>,
     accepted: Mutex<Vec<Value>>,
-    /// The size of each loaded model's context.
+    /// The context size of each loaded model.
     loaded: Mutex<BTreeMap<String, u64>>,
     reloads: Mutex<usize>,
     pulled: Mutex<Vec<String>>,
@@ -57,42 +57,43 @@ pub struct Ollama {
 }
 
 impl Ollama {
-    /// Begins with these answers, one a chat that is accepted.
+    /// Creates the server with these answers, one for each accepted chat.
     pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
         Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() }
     }
 
-    /// Gives no model more context than this, whatever is asked for.
+    /// Limits the context of all models, even if a request asks for more.
     #[must_use]
     pub fn with_context_max(self, tokens: u64) -> Self {
         Self { context_max: Some(tokens), ..self }
     }
 
-    /// Does not know `truncate`, as older servers do not: long conversations lose their beginning.
+    /// Does not support `truncate`, like older servers: long conversations silently lose their
+    /// beginning.
     #[must_use]
     pub fn cutting_silently(self) -> Self {
         Self { cuts_silently: true, ..self }
     }
 
-    /// Has a model in memory from the beginning.
+    /// Loads a model from the start.
     #[must_use]
     pub fn with_loaded(self, model: &str, context_tokens: u64) -> Self {
         self.loaded.lock().insert(model.to_owned(), context_tokens);
         self
     }
 
-    /// Wants this key as a bearer.
+    /// Requires this key as a bearer token.
     #[must_use]
     pub fn with_key(self, key: &str) -> Self {
         Self { key: Some(key.to_owned()), ..self }
     }
 
-    /// Returns the bodies of the chats that were accepted, in order.
+    /// Returns the bodies of the accepted chats, in order.
     pub fn accepted(&self) -> Vec<Value> {
         self.accepted.lock().clone()
     }
 
-    /// Counts how often a model had to be loaded again because the size of its context changed.
+    /// Returns how often a model was loaded again because its context size changed.
     pub fn reloads(&self) -> usize {
         *self.reloads.lock()
     }
@@ -112,11 +113,11 @@ impl Ollama {
         answered.unwrap_or_else(|refused| written::refusal(&refused))
     }
 
-    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the credential
-    /// that the request names, where the person has it.
+    /// Answers a plugin's request in place of a fake host. Adds the credential that the request
+    /// names if the user has it.
     ///
     /// # Errors
-    /// None: the host keeps no such request back.
+    /// None, because the host withholds no such request.
     pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
         let HttpRequest { method, url, headers, credential, .. } = &request.head;
         let mut headers = headers.clone();
@@ -157,7 +158,7 @@ impl Ollama {
         })
     }
 
-    /// Loads the model with the context that is asked for; returns how many tokens it reads.
+    /// Loads the model with the requested context size. Returns the number of tokens that it reads.
     fn load(&self, body: &Map<String, Value>, model: &Model) -> Checked<u64> {
         let asked = body.get("options").and_then(|options| options["num_ctx"].as_u64());
         let size = asked.unwrap_or(CONTEXT_BY_DEFAULT).min(model.window);
@@ -219,7 +220,7 @@ fn read_body(asked: &Asked) -> Checked<Map<String, Value>> {
     }
 }
 
-/// Refuses a field that is not known.
+/// Refuses an unknown field.
 fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(invalid(format!("{place}: unknown field \"{key}\""))),

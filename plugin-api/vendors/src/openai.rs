@@ -1,10 +1,10 @@
 //! A strict fake of OpenAI's Responses and chat completions.
 //!
-//! It knows what the vendor's pages and refusals say in November 2026: which fields, items and
-//! messages there are, how calls and results pair, what each model takes. Reasoning that it gave is
-//! encrypted for its model, and looked at when it comes back; nothing is stored, so an
-//! id of an item is not found. It counts what a cache of prompts would give. What it does not do:
-//! count tokens (four bytes are one), server tools, files by id, the limits of rates.
+//! It implements the vendor's documentation and refusals of November 2026: the fields, items and
+//! messages, the pairs of calls and results, and the features of each model. Its reasoning is
+//! encrypted for the model, and is checked when it comes back. Nothing is stored, so item ids are
+//! never found. It counts the tokens that a prompt cache would save. It does not implement token
+//! counts (four bytes count as one token), server tools, files by id, or rate limits.
 
 mod chat;
 mod items;
@@ -24,24 +24,24 @@ use super::{Answered, Asked};
 use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
 use models::Model;
 
-/// Least tokens that a cache gives, and the steps in which it does.
+/// The minimum of cached tokens, and the steps in which they are counted.
 const CACHED_TOKENS_MIN: u64 = 1_024;
 const CACHED_TOKENS_STEP: u64 = 128;
 
-/// A piece of what the model says.
+/// A piece of the model's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// Reasoning, with this summary of it, where the model reasons.
+    /// Reasoning with this summary, if the model reasons.
     Reasoning(String),
     /// Text.
     Text(String),
-    /// Text of a phase: `commentary`, `final_answer`.
+    /// Text with a phase: `commentary`, `final_answer`.
     Phase(String, String),
-    /// That it declines, in these words.
+    /// A refusal with this text.
     Refusal(String),
-    /// A call: tool and arguments, as the model writes them.
+    /// A call, with tool and arguments as the model writes them.
     Call(String, String),
-    /// An item as it is; Responses alone.
+    /// An item, used unchanged. Only for Responses.
     Item(Value),
 }
 
@@ -55,54 +55,54 @@ pub struct Turn {
     has_other_ids: bool,
 }
 
-/// Where an error in a stream says what it is.
+/// Where an error in a stream is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nesting {
-    /// In the event, as the vendor's types have it.
+    /// In the event itself, as in the vendor's types.
     Flat,
-    /// In a field `error`, as it comes on the wire.
+    /// In a field `error`, as on the wire.
     Nested,
     /// In an event `response.failed`.
     Failed,
 }
 
 impl Turn {
-    /// Says these, and stops for what follows from them.
+    /// Creates an answer with these pieces, and the stop reason that follows from them.
     pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
         Self { said: said.into_iter().collect(), ..Self::default() }
     }
 
-    /// Says one text.
+    /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
         Self::says([Said::Text(text.to_owned())])
     }
 
-    /// Is incomplete for this reason instead: `max_output_tokens`, `content_filter`.
+    /// Marks the answer as incomplete for this reason: `max_output_tokens`, `content_filter`.
     #[must_use]
     pub fn stopping(self, word: &str) -> Self {
         Self { stop: Some(word.to_owned()), ..self }
     }
 
-    /// Ends the stream behind so many events.
+    /// Ends the stream after this many events.
     #[must_use]
     pub fn cut_after(self, events: usize) -> Self {
         Self { events_max: Some(events), ..self }
     }
 
-    /// Reports an error where the stream is cut, or where it would end.
+    /// Reports an error at the point where the stream ends.
     #[must_use]
     pub fn failing(self, code: &str, message: &str, nesting: Nesting) -> Self {
         Self { error: Some((code.to_owned(), message.to_owned(), nesting)), ..self }
     }
 
-    /// Gives an item another id with each event, as some gateways do.
+    /// Sends an item with another id in each event, like some gateways.
     #[must_use]
     pub fn with_other_ids(self) -> Self {
         Self { has_other_ids: true, ..self }
     }
 }
 
-/// What is wrong with a request.
+/// The fault of a request.
 #[derive(Debug)]
 struct Refused {
     status: u16,
@@ -113,20 +113,20 @@ struct Refused {
 
 type Checked<T = ()> = std::result::Result<T, Refused>;
 
-/// Makes the error of a request that breaks a rule, at this place.
+/// Returns the error of a request that breaks a rule in this field.
 fn invalid(code: &'static str, param: &str, message: impl Into<String>) -> Refused {
     let param = Some(param.to_owned()).filter(|param| !param.is_empty());
     Refused { status: 400, code: Some(code), param, message: message.into() }
 }
 
-/// How a key arrives.
+/// How the key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyPlace {
     Bearer,
     ApiKey,
 }
 
-/// The vendor.
+/// The fake vendor.
 pub struct OpenAi {
     script: Mutex<VecDeque<Turn>>,
     window: Option<u64>,
@@ -138,7 +138,7 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// Begins with these answers, one a request that is accepted.
+    /// Creates the vendor with these answers, one for each accepted request.
     pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
         Self {
             script: Mutex::new(script.into_iter().collect()),
@@ -151,33 +151,33 @@ impl OpenAi {
         }
     }
 
-    /// Makes the window of all models smaller.
+    /// Reduces the context window of all models.
     #[must_use]
     pub fn with_window(self, tokens: u64) -> Self {
         Self { window: Some(tokens), ..self }
     }
 
-    /// Counts calls and reasoning from here, as another account's server would: nothing that the
-    /// first gave is its own.
+    /// Numbers calls and reasoning from `number`, like the server of another account that does not
+    /// know the first one's items.
     #[must_use]
     pub fn counting_from(self, number: usize) -> Self {
         Self { numbers: Mutex::new(number), ..self }
     }
 
-    /// Is an account that may see no summaries of reasoning.
+    /// Acts as an account that may not see summaries of reasoning.
     #[must_use]
     pub fn unverified(self) -> Self {
         Self { is_verified: false, ..self }
     }
 
-    /// Is a resource at Azure: below `/openai/v1`, with a header of its own, and one deployment of
-    /// this name, of this model.
+    /// Acts as an Azure resource: below `/openai/v1`, with its own key header, and with one
+    /// deployment of this name and model.
     #[must_use]
     pub fn at_azure(self, deployment: &str, model: &'static str) -> Self {
         Self { deployment: Some((deployment.to_owned(), model)), ..self }
     }
 
-    /// Returns the bodies of the requests that were accepted, in order.
+    /// Returns the bodies of the accepted requests, in order.
     pub fn accepted(&self) -> Vec<Value> {
         self.asked.lock().iter().map(|(_, body)| body.clone()).collect()
     }
@@ -201,11 +201,10 @@ impl OpenAi {
         answered.unwrap_or_else(|refused| written::refusal(&refused))
     }
 
-    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the key
-    /// where the request names it.
+    /// Answers a plugin's request in place of a fake host. Adds the key if the request names it.
     ///
     /// # Errors
-    /// `not_found` where the vendor's own server is asked without it.
+    /// `not_found` if the vendor's own server is called without it.
     pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
         let HttpRequest { method, url, headers, credential, .. } = &request.head;
         let mut headers = headers.clone();
@@ -246,7 +245,7 @@ impl OpenAi {
         Ok(chat::written(&turn, &body, cached, || self.next()))
     }
 
-    /// Reads a request: its body, and the model that it names.
+    /// Parses a request into its body and its model.
     fn opened(&self, asked: &Asked) -> Checked<(Map<String, Value>, &'static Model)> {
         self.check_headers(asked)?;
         let body: Value = serde_json::from_slice(&asked.body).map_err(|error| {
@@ -273,7 +272,7 @@ impl OpenAi {
         Ok((body, model))
     }
 
-    /// Counts the tokens of a request that a cache gives; keeps the request.
+    /// Counts the cached tokens of a request, and stores the request.
     fn count(&self, body: &Map<String, Value>, parts: &[&str], model: &Model) -> Checked<u64> {
         let text: String =
             parts.iter().map(|part| body.get(*part).unwrap_or(&Value::Null).to_string()).collect();
@@ -304,7 +303,7 @@ impl OpenAi {
         *numbers
     }
 
-    /// Makes the items of an answer.
+    /// Creates the items of an answer.
     fn output(&self, turn: &Turn, model: &Model, body: &Map<String, Value>) -> Vec<Value> {
         let has_summary = body.get("reasoning").is_some_and(|it| it["summary"].is_string());
         let is_encrypted = body.contains_key("include");
@@ -356,7 +355,7 @@ impl OpenAi {
         let bearer = asked.header("authorization").and_then(|it| it.strip_prefix("Bearer "));
         let given = match wanted {
             KeyPlace::Bearer => bearer,
-            // It takes a bearer as well.
+            // It accepts a bearer token too.
             KeyPlace::ApiKey => asked.header("api-key").or(bearer),
         };
         if given.is_none_or(str::is_empty) {
@@ -371,7 +370,7 @@ impl OpenAi {
     }
 }
 
-/// Refuses a field that is not known.
+/// Refuses an unknown field.
 fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
@@ -384,7 +383,7 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Che
     }
 }
 
-/// Refuses what is no text, or a longer one.
+/// Refuses a value that is not a text, or is too long.
 fn check_text<'a>(place: &str, value: &'a Value, chars_max: usize) -> Checked<&'a str> {
     let text = value.as_str().ok_or_else(|| {
         let message = format!("Invalid type for '{place}': expected a string.");
@@ -399,7 +398,7 @@ fn check_text<'a>(place: &str, value: &'a Value, chars_max: usize) -> Checked<&'
     Ok(text)
 }
 
-/// Refuses a name that has other letters than the vendor takes.
+/// Refuses a name with invalid characters.
 fn check_name(place: &str, value: &Value) -> Checked {
     let name = check_text(place, value, 64)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -1,4 +1,4 @@
-//! A conversation with a plugin whose vendor is a fake, request by request.
+//! A conversation between a plugin and a fake vendor, request by request.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use serde_json::{Map, Value, json};
 use super::{Answered, Asked, anthropic, github, google, ollama, openai};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Module, Reply};
 
-/// A strict fake of any vendor.
+/// A strict fake of a vendor.
 pub trait Vendor: Send + Sync {
-    /// What it answers.
+    /// Answers a request.
     fn answer(&self, asked: &Asked) -> Answered;
 
-    /// What it answers a plugin on a fake host.
+    /// Answers the request of a plugin on a fake host.
     fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error>;
 
-    /// The bodies of the requests that it accepted.
+    /// Returns the bodies of the accepted requests.
     fn accepted(&self) -> Vec<Value>;
 }
 
@@ -45,16 +45,16 @@ vendors!(anthropic::Anthropic, google::Google, ollama::Ollama, openai::OpenAi, g
 
 /// A conversation with a model.
 pub struct Talk<V> {
-    /// What is sent next.
+    /// The next request.
     pub request: Request,
-    /// Who answers.
+    /// The fake vendor.
     pub vendor: Arc<V>,
-    /// Where the plugin runs. Each blob is an image of three bytes.
+    /// The host of the plugin. Each blob is an image of three bytes.
     pub host: FakeHost,
 }
 
 impl<V: Vendor + 'static> Talk<V> {
-    /// Begins one between a plugin with these settings and a vendor.
+    /// Starts a conversation between a plugin with these settings and a vendor.
     pub fn new(module: Module, config: Value, vendor: V, model: &str) -> Self {
         let vendor = Arc::new(vendor);
         let answering = Arc::clone(&vendor);
@@ -70,17 +70,17 @@ impl<V: Vendor + 'static> Talk<V> {
         Self { request, vendor, host }
     }
 
-    /// With a tool to call.
+    /// Adds a tool.
     #[must_use]
     pub fn with_tool(mut self, name: &str, parameters: Value) -> Self {
         self.request.tools = vec![look(name, parameters)];
         self
     }
 
-    /// Says something, and keeps what the model answers.
+    /// Sends a message, and adds the model's answer to the history.
     ///
     /// # Panics
-    /// If it answers with an error.
+    /// Panics if the provider returns an error.
     #[track_caller]
     pub fn ask(&mut self, message: Message) -> Completion {
         self.request.messages.push(message);
@@ -89,32 +89,32 @@ impl<V: Vendor + 'static> Talk<V> {
         completion
     }
 
-    /// Sends what there is.
+    /// Sends the current request.
     pub fn send(&self) -> Result<Completion, Error> {
         self.host.complete(&self.request).result
     }
 
-    /// Answers all calls of an answer.
+    /// Answers all calls of a completion.
     #[track_caller]
     pub fn answer(&mut self, completion: &Completion) -> Completion {
         self.ask(Message::tool(results(completion)))
     }
 }
 
-/// A tool that looks.
+/// Returns the definition of a tool.
 pub fn look(name: &str, parameters: Value) -> ToolSpec {
     let description = "Looks.".to_owned();
     ToolSpec { name: name.into(), description, parameters, ..ToolSpec::default() }
 }
 
-/// A result for each call of an answer.
+/// Returns a result for each call of a completion.
 pub fn results(completion: &Completion) -> Vec<ToolResult> {
     let calls = completion.parts.iter().filter_map(Part::as_tool_call);
     let content = Map::from_iter([("seen".to_owned(), json!(true))]);
     calls.map(|call| ToolResult::new(call.id.clone(), call.name.clone(), content.clone())).collect()
 }
 
-/// The text, the thoughts and the ids of the calls that deltas say, whatever their pieces.
+/// Joins the text, the thoughts and the call ids in deltas, independent of their pieces.
 pub fn said(deltas: &[Delta]) -> (String, String, Vec<String>) {
     let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
     for delta in deltas {
@@ -128,7 +128,7 @@ pub fn said(deltas: &[Delta]) -> (String, String, Vec<String>) {
     (text, thought, calls)
 }
 
-/// A history that a model of another provider made, in which little is as a vendor would make it.
+/// Returns a history from another provider's model, with many unusual parts.
 pub fn strange_history() -> Vec<Message> {
     let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run.it", arguments));
     let opaque = Opaque {

@@ -1,4 +1,4 @@
-//! The fake of Anthropic's API refuses what the vendor refuses, and models its cache.
+//! Tests that the fake of Anthropic's API refuses what the vendor refuses, and models its cache.
 
 use jaato_vendors::anthropic::{Anthropic, Said, Turn};
 use jaato_vendors::{Answered, Asked};
@@ -25,7 +25,7 @@ fn body_of(answered: &Answered) -> Value {
     serde_json::from_slice(&answered.body).unwrap()
 }
 
-/// A request that is taken.
+/// Returns a valid request.
 fn good() -> Value {
     json!({
         "model": "claude-opus-5-5",
@@ -51,7 +51,7 @@ fn good() -> Value {
     })
 }
 
-/// What is said of a body; nothing where it is taken.
+/// Returns the error for a body, or `None` if it is accepted.
 fn refusal(body: &Value) -> Option<String> {
     let answered = Anthropic::new([Turn::text("a")]).answer(&asked(body));
     (answered.status != 200).then(|| {
@@ -60,7 +60,7 @@ fn refusal(body: &Value) -> Option<String> {
     })
 }
 
-/// Checks that one change of a good body is refused in these words.
+/// Checks that a single change to a valid body is refused with this message.
 #[track_caller]
 fn check(path: &str, value: Value, expected: &str) {
     let mut body = good();
@@ -185,7 +185,7 @@ fn marks_have_a_number_and_a_place() {
 
 #[test]
 fn headers_say_who_asks_and_in_which_version() {
-    // The header at a place becomes another; an empty name takes it away.
+    // Replaces the header at this position. An empty name removes it.
     let answer = |at: usize, name: &str, value: &str| {
         let mut asked = asked(&good());
         asked.headers[at] = (name.to_owned(), value.to_owned());
@@ -219,7 +219,7 @@ fn the_newer_version_of_the_api_knows_no_sampling() {
     assert!(answer("max_tokens").contains("end_turn"));
 }
 
-/// A thought, and what comes of it behind another beginning.
+/// Checks a thought with the same and with other content before it.
 #[test]
 fn a_thought_is_bound_to_what_stood_before_it() {
     let vendor = Anthropic::new([
@@ -233,7 +233,7 @@ fn a_thought_is_bound_to_what_stood_before_it() {
     messages.push(json!({ "role": "assistant", "content": first["content"].take() }));
     messages.push(json!({ "role": "user", "content": "more" }));
     assert_eq!(vendor.answer(&asked(&body)).status, 200);
-    // A mark changes nothing; a word does.
+    // A mark changes nothing, but another word does.
     body["system"][0]["cache_control"] = json!({ "type": "ephemeral" });
     body["system"][0]["text"] = json!("Be long.");
     let refused = body_of(&vendor.answer(&asked(&body)));
@@ -268,7 +268,7 @@ fn the_cache_has_a_least_size_and_looks_back_twenty_blocks() {
         (count("cache_read_input_tokens"), count("cache_creation_input_tokens"))
     };
     let vendor = || Anthropic::new((0..4).map(|_| Turn::text("a")));
-    // Too small: nothing is written.
+    // The prompt is too small, so nothing is written.
     let small = vendor();
     assert_eq!(ask(&small, &[490], &[0]), (0, 0));
     assert_eq!(ask(&small, &[490], &[0]), (0, 0));
@@ -276,7 +276,7 @@ fn the_cache_has_a_least_size_and_looks_back_twenty_blocks() {
     let (_, written) = ask(&fits, &[600], &[0]);
     assert!(written >= 512);
     assert_eq!(ask(&fits, &[600], &[0]), (written, 0));
-    // What is not marked is not written.
+    // Nothing is written without a mark.
     assert_eq!(ask(&fits, &[601], &[]), (0, 0));
     assert_eq!(ask(&fits, &[601], &[0]).0, 0);
     for (behind, is_found) in [(19, true), (20, false)] {

@@ -1,4 +1,4 @@
-//! The fake of Google's API refuses what the vendor refuses.
+//! Tests that the fake of Google's API refuses what the vendor refuses.
 
 use jaato_vendors::google::{BAD_KEY, Google, Said, Turn};
 use jaato_vendors::{Answered, Asked};
@@ -25,7 +25,7 @@ fn body_of(answered: &Answered) -> Value {
     serde_json::from_slice(&answered.body).unwrap()
 }
 
-/// A request that models before the third generation take.
+/// Returns a request that is valid for models before the third generation.
 fn good() -> Value {
     json!({
         "systemInstruction": { "parts": [{ "text": "Be brief." }] },
@@ -50,7 +50,7 @@ fn good() -> Value {
     })
 }
 
-/// What is said of a body; nothing where it is taken.
+/// Returns the error for a body, or `None` if it is accepted.
 fn refusal_of(model: &str, body: &Value) -> Option<String> {
     let answered = Google::new([Turn::text("a")]).answer(&at_studio(model, body));
     (answered.status != 200).then(|| {
@@ -59,7 +59,7 @@ fn refusal_of(model: &str, body: &Value) -> Option<String> {
     })
 }
 
-/// Checks that one change of a good body is refused in these words.
+/// Checks that a single change to a valid body is refused with this message.
 #[track_caller]
 fn check(path: &str, value: Value, expected: &str) {
     let mut body = good();
@@ -209,7 +209,7 @@ fn each_place_wants_its_credential_and_its_form() {
     let at = |place: &str, model: &str| format!("{place}{model}:generateContent");
     let taken = (200, String::new());
     assert_eq!(status(&at(STUDIO, "gemini-4-argon"), key), taken);
-    // The vendor's own library asks the version that is no beta.
+    // The vendor's own library uses the stable version.
     assert_eq!(status(&at("/v1/models/", "gemini-4-argon"), key), taken);
     assert_eq!(status(&at(VERTEX, "gemini-4-argon"), token), taken);
     let express = at("/v1beta1/publishers/google/models/", "gemini-4-argon");
@@ -290,7 +290,7 @@ fn models_of_today_want_their_signatures_back() {
     assert!(send(&missing, &[]).1.contains("missing a thought_signature"));
     let edited = changed(&|part| part["functionCall"]["args"] = json!({ "at": "c" }));
     assert!(send(&edited, &[]).1.contains("Corrupted thought signature"));
-    // Turns before the last one are not looked at.
+    // Turns before the last one are not checked.
     let over = [json!({ "role": "model", "parts": [{ "text": "done" }] }), user.clone()];
     assert_eq!(send(&missing, &over).0, 200);
 }

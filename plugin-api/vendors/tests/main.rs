@@ -1,4 +1,4 @@
-//! The fakes refuse what the vendors refuse.
+//! Tests that the fakes refuse what the vendors refuse.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

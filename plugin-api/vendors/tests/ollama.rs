@@ -1,4 +1,4 @@
-//! The fake of Ollama refuses what the server refuses.
+//! Tests that the fake of Ollama refuses what the server refuses.
 
 use jaato_vendors::ollama::{IN_LIBRARY, Ollama, Said, Turn};
 use jaato_vendors::{Answered, Asked};
@@ -22,7 +22,7 @@ fn lines(answered: &Answered) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A request that a model takes which sees, thinks and calls tools.
+/// Returns a request that is valid for a model with vision, thinking and tools.
 fn good() -> Value {
     json!({
         "model": "qwen3-vl:8b", "stream": true, "truncate": false, "shift": false,
@@ -44,14 +44,14 @@ fn good() -> Value {
     })
 }
 
-/// What is said of a body; nothing where it is taken.
+/// Returns the error for a body, or `None` if it is accepted.
 fn refusal_of(body: &Value) -> Option<String> {
     let answered = chat(&Ollama::new([Turn::text("a")]), body);
     let said = || lines(&answered)[0]["error"].as_str().unwrap().to_owned();
     (answered.status != 200).then(|| format!("{} {}", answered.status, said()))
 }
 
-/// Checks that one change of a good body is refused in these words.
+/// Checks that a single change to a valid body is refused with this message.
 #[track_caller]
 fn check(path: &str, value: Value, expected: &str) {
     let mut body = good();

@@ -1,4 +1,4 @@
-//! The fakes of OpenAI's protocols, and of GitHub Models, refuse what the vendors refuse.
+//! Tests that the fakes of OpenAI's protocols and of GitHub Models refuse what the vendors refuse.
 
 use jaato_vendors::github::{GitHub, Way};
 use jaato_vendors::openai::{Nesting, OpenAi, Said, Turn};
@@ -19,7 +19,7 @@ fn body_of(answered: &Answered) -> Value {
     serde_json::from_slice(&answered.body).unwrap()
 }
 
-/// A request of Responses that is taken.
+/// Returns a valid request of Responses.
 fn responses() -> Value {
     json!({
         "model": "gpt-5.2", "stream": false, "store": false,
@@ -44,7 +44,7 @@ fn responses() -> Value {
     })
 }
 
-/// A request of chat completions that is taken.
+/// Returns a valid request of chat completions.
 fn chat() -> Value {
     json!({
         "model": "o4-mini", "max_completion_tokens": 16, "reasoning_effort": "low",
@@ -61,7 +61,7 @@ fn chat() -> Value {
     })
 }
 
-/// Checks that a body with this at that place is refused in these words; the body itself is taken.
+/// Checks that each change to a body is refused with its message, and that the body is valid.
 #[track_caller]
 fn check(path: &str, good: &Value, changes: &[(&str, Value, &str)]) {
     let answer = |body: &Value| OpenAi::new([Turn::text("a")]).answer(&asked(path, body));

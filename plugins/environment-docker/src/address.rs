@@ -1,5 +1,4 @@
-//! Where the engine listens: from the settings, from `DOCKER_HOST`, or the first of the known
-//! sockets.
+//! Finds the engine's address: from the settings, from `DOCKER_HOST`, or the first known socket.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -7,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-/// The engine of the system, where no other is found.
+/// The system's engine, if no other is found.
 const SYSTEM_SOCKET: &str = "/var/run/docker.sock";
 
 /// The address of an engine.
@@ -15,16 +14,16 @@ const SYSTEM_SOCKET: &str = "/var/run/docker.sock";
 pub enum Address {
     /// A socket on this machine.
     Unix(PathBuf),
-    /// `HOST:PORT`, in the clear.
+    /// `HOST:PORT`, unencrypted.
     Tcp(String),
 }
 
 impl Address {
-    /// Takes the configured address, else that of `DOCKER_HOST`, else the first known socket that
-    /// is there.
+    /// Returns the configured address, that of `DOCKER_HOST`, or the first known socket that
+    /// exists.
     ///
     /// # Errors
-    /// As [`Address::parse`].
+    /// The errors of [`Address::parse`].
     pub fn find(
         configured: Option<&str>,
         variable: impl Fn(&str) -> Option<OsString>,
@@ -55,10 +54,10 @@ impl Address {
         Ok(Self::Unix(found.unwrap_or_else(|| system.to_owned())))
     }
 
-    /// Reads `unix://PATH`, `tcp://HOST:PORT` or `http://HOST:PORT`.
+    /// Parses `unix://PATH`, `tcp://HOST:PORT` or `http://HOST:PORT`.
     ///
     /// # Errors
-    /// Kind `configuration` for anything else.
+    /// `configuration` for anything else.
     pub fn parse(text: &str) -> Result<Self> {
         if let Some(path) = text.strip_prefix("unix://")
             && Path::new(path).is_absolute()
@@ -73,7 +72,7 @@ impl Address {
             let port = if host.contains(':') { "" } else { ":2375" };
             return Ok(Self::Tcp(format!("{host}{port}")));
         }
-        let text = format!("the engine's address `{text}` is not understood");
+        let text = format!("invalid engine address `{text}`");
         let hint = "`unix:///PATH` or `tcp://HOST:PORT`; for `ssh://` and TLS make a tunnel: \
                     `ssh -L /tmp/engine.sock:/var/run/docker.sock HOST`";
         Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
@@ -111,9 +110,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_spoken_is_refused() {
-        check("ssh://me@host", "the engine's address `ssh://me@host` is not understood");
-        check("unix://d.sock", "the engine's address `unix://d.sock` is not understood");
-        check("tcp://", "the engine's address `tcp://` is not understood");
+        check("ssh://me@host", "invalid engine address `ssh://me@host`");
+        check("unix://d.sock", "invalid engine address `unix://d.sock`");
+        check("tcp://", "invalid engine address `tcp://`");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A command in the container: its output as it comes, its input, its end.
+//! A command in the container: its output, its input and its end.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -18,61 +18,61 @@ use crate::link::{Pieces, Streams, Writer};
 use crate::place::{self, Place, Request};
 use crate::wrapper::{self, Told};
 
-/// How often the engine is asked whether a silent command has ended: what it left running in the
-/// background may hold its output open. At first soon, then at leisure.
+/// The first and the longest interval at which the engine is asked whether a silent command has
+/// ended. Its background processes may hold its output open.
 const LOOK_FIRST: Duration = Duration::from_millis(50);
 const LOOK_LAST: Duration = Duration::from_millis(400);
 
-/// How long output may stay away, after the end of the command, until it counts as read.
+/// After the end of the command, this silence means that all output was read.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// How long a command has between the request to end and its end by force.
+/// The time between the request to end a command and its end by force.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// What to run.
+/// A command to run.
 #[derive(Debug, Clone, Default)]
 pub struct Spec {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// A folder of the container; a relative one begins at the workspace.
+    /// A folder in the container. A relative path starts at the workspace.
     pub folder: Option<PathBuf>,
-    /// Variables beside the container's own.
+    /// Variables in addition to the container's own.
     pub variables: Vec<(String, String)>,
-    /// Its standard input.
+    /// The standard input.
     pub stdin: Stdin,
 }
 
-/// A command's standard input.
+/// The standard input of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stdin {
     /// Empty.
     #[default]
     Closed,
-    /// Written by [`Command::write`].
+    /// Written with [`Command::write`].
     Piped,
 }
 
-/// What comes from a command.
+/// An event of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes of its standard output.
+    /// Bytes of the standard output.
     Stdout(Vec<u8>),
-    /// Bytes of its error output.
+    /// Bytes of the standard error.
     Stderr(Vec<u8>),
-    /// Its end, the last piece.
+    /// The end of the command, which is the last piece.
     Exit(Exit),
 }
 
-/// How a command has ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// Its code; beyond 128 it may be a signal's number.
+    /// The exit code. Above 128, it may be the number of a signal plus 128.
     pub code: i64,
-    /// What it left running.
+    /// The processes that it left running.
     pub left_running: Vec<LeftRunning>,
 }
 
-/// A command that runs, or has run. It ends when this is dropped.
+/// A command that runs or has ended. Dropping it ends the command.
 pub struct Command {
     place: Place,
     exec: String,
@@ -90,9 +90,9 @@ enum Step {
 struct Output {
     pieces: Pieces,
     early: VecDeque<Piece>,
-    /// Known before all output was read.
+    /// The code, before all output was read.
     code: Option<i64>,
-    /// Known, and all output was read.
+    /// The code, after all output was read.
     end: Option<i64>,
     is_done: bool,
     look_at: Instant,
@@ -100,41 +100,40 @@ struct Output {
 }
 
 impl Command {
-    /// Starts a command, and returns once it runs. A future that is dropped before ends the
-    /// command.
+    /// Starts a command and returns once it runs. Dropping the future ends the command.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container or the engine is gone, `not_found` for a folder or a
-    /// program that is not there, `invalid_arguments` for no program at all, `timeout` when the
-    /// engine is slow.
+    /// - `unavailable` if the container or the engine is gone.
+    /// - `not_found` if the folder or the program does not exist.
+    /// - `invalid_arguments` if the program is empty.
+    /// - `timeout` if the engine is slow.
     pub async fn start(place: Place, spec: Spec) -> Result<Self> {
         if spec.words.first().is_none_or(String::is_empty) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
         }
         let (sender, receiver) = oneshot::channel();
-        // A task of its own: until the session's number is there, nobody could end what was
-        // started.
+        // Uses a separate task, because a started command cannot be ended until its session is
+        // known.
         tokio::spawn(async move {
             let deadline = place.engine.docker().timeout();
             let address = place.engine.address().clone();
             let started = timeout(deadline, begin(place, spec)).await;
             let started = started.unwrap_or_else(|_| Err(errors::slow(&address)));
-            // The command ends with its handle if nobody takes it.
+            // If no one receives the handle, dropping it ends the command.
             let _ = sender.send(started);
         });
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    /// The number of the command's session in the container.
+    /// Returns the command's session number in the container.
     pub fn session(&self) -> u32 {
         self.session
     }
 
-    /// Waits for what comes next; nothing after the end. A future that is dropped loses nothing.
+    /// Waits for the next event. Returns `None` after the end. Cancel safe.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container died or the engine went away in the middle; nothing
-    /// comes after it.
+    /// `unavailable` if the container died or the connection to the engine broke. No event follows.
     pub async fn next(&self) -> Result<Option<Piece>> {
         let mut output = self.output.lock().await;
         if output.is_done {
@@ -150,7 +149,7 @@ impl Command {
             }
         };
         self.has_ended.send_replace(true);
-        // A guardian that has ended knows of nothing.
+        // If the guardian has ended, the processes are unknown.
         let left_running = self.place.guardian.ended(self.session).await.unwrap_or_default();
         output.is_done = true;
         Ok(Some(Piece::Exit(Exit { code, left_running })))
@@ -171,7 +170,7 @@ impl Command {
                         output.early.extend(convert(piece));
                         output.postpone();
                     }
-                    // The end of the stream; an error means that the connection broke.
+                    // The end of the stream. An error means that the connection broke.
                     Some(Err(_)) | None => output.end = Some(self.code_at_end().await?),
                 },
                 () = sleep_until(output.look_at) => {
@@ -186,7 +185,8 @@ impl Command {
         }
     }
 
-    /// The stream ends a moment before or after the engine knows the code.
+    /// Waits for the exit code, because the stream may end shortly before the engine knows the
+    /// code.
     async fn code_at_end(&self) -> Result<i64> {
         let mut pause = Duration::from_millis(1);
         while pause < LOOK_LAST {
@@ -202,23 +202,23 @@ impl Command {
         })
     }
 
-    /// Writes to the standard input; waits until the command takes it, or has ended.
+    /// Writes to the standard input. Waits until the command reads the bytes or has ended.
     ///
     /// # Errors
-    /// Kind `io` when it has none, it was closed, or the command reads no more.
+    /// `io` if there is no input, it was closed, or the command does not read it.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let mut input = self.input.lock().await;
         let Some(writer) = input.as_mut() else {
             return Err(Error::new(ErrorKind::Io, "the command's standard input is closed"));
         };
         let reads_no_more = |why: &str| {
-            Err(Error::new(ErrorKind::Io, format!("the command reads no more input: {why}")))
+            Err(Error::new(ErrorKind::Io, format!("the command no longer reads input: {why}")))
         };
         let writing = async {
             writer.write_all(bytes).await?;
             writer.flush().await
         };
-        // The engine takes nothing for a command that has ended, and does not say so.
+        // The engine does not report that it ignores input for an ended command.
         tokio::select! {
             biased;
             () = self.ended() => reads_no_more("it has ended"),
@@ -229,7 +229,7 @@ impl Command {
         }
     }
 
-    /// Waits for the command's end, whether or not somebody reads its output.
+    /// Waits for the command's end, whether or not its output is read.
     async fn ended(&self) {
         let mut has_ended = self.has_ended.subscribe();
         let looking = async {
@@ -237,14 +237,14 @@ impl Command {
             loop {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LOOK_LAST);
-                // A container that is gone has ended it, too.
+                // An error means that the container is gone, so the command has ended too.
                 if !matches!(self.place.code(&self.exec).await, Ok(None)) {
                     return;
                 }
             }
         };
         tokio::select! {
-            // The sender lives as long as this.
+            // The sender lives as long as this command.
             _ = has_ended.wait_for(|has_ended| *has_ended) => {}
             () = looking => {}
         }
@@ -253,24 +253,24 @@ impl Command {
     /// Closes the standard input.
     pub async fn close_input(&self) {
         if let Some(mut writer) = self.input.lock().await.take() {
-            // It may be closed from the other side.
+            // The other side may have closed it.
             let _ = writer.shutdown().await;
         }
     }
 
-    /// Sends a signal to the command's process group; tells whether there was one.
+    /// Sends a signal to the command's process group. Returns true if the group exists.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone.
+    /// `unavailable` if the container is gone.
     pub async fn signal(&self, signal: Signal) -> Result<bool> {
         self.place.signal(self.session, signal).await
     }
 
-    /// Asks the command to end, and ends it with all that belongs to it a moment later. What it
-    /// printed before is still to be read.
+    /// Asks the command to end, and soon after ends it with all its processes. Earlier output can
+    /// still be read.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone, and the command with it.
+    /// `unavailable` if the container is gone, and the command with it.
     pub async fn end(&self) -> Result<()> {
         self.signal(Signal::Terminate).await?;
         tokio::time::sleep(GRACE).await;
@@ -327,14 +327,14 @@ async fn begin(place: Place, spec: Spec) -> Result<Command> {
         exec,
         session,
         output: Mutex::new(output),
-        // Kept open without a use: the engine may take its close for the end of both directions.
+        // Kept open even if unused, because the engine may close both directions with it.
         input: Mutex::new(Some(input)),
         has_ended: watch::Sender::new(false),
     })
 }
 
-/// Reads until the session's number is there. Both outputs come by ways of their own, so that some
-/// may be ahead of it.
+/// Reads until the session number is known. The two output streams are independent, so some output
+/// may arrive before it.
 async fn session(
     place: &Place,
     pieces: &mut Pieces,
@@ -373,7 +373,8 @@ fn broken(place: &Place, error: &EngineError) -> Error {
     }
 }
 
-/// The engine says on the standard output why a command did not start, a shell on standard error.
+/// Returns the error of a command that did not start. The engine reports it on standard output, and
+/// a shell on standard error.
 async fn ended_early(place: &Place, mut said: Vec<u8>, early: VecDeque<Piece>) -> Error {
     said.extend(early.into_iter().flat_map(|piece| match piece {
         Piece::Stdout(bytes) | Piece::Stderr(bytes) => bytes,

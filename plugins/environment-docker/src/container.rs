@@ -1,4 +1,4 @@
-//! The container of a session: made for it, or brought by the user.
+//! The container of a session, made for it or brought by the user.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -29,23 +29,23 @@ use crate::terminal::{Size, Terminal};
 use crate::volumes;
 use crate::watch::Watch;
 
-/// Stands in the name of a container before the number of those that were made in its place.
+/// Separates the name of a container from the number of its replacement.
 const AGAIN: &str = "-again-";
 
-/// Where a container comes from, and so what happens to it at the end.
+/// The origin of a container, which decides what happens to it at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Made for the session, and removed with it.
     Made,
-    /// Made for the session, and stays.
+    /// Made for the session, and kept afterwards.
     MadeToStay,
-    /// The user's own: never stopped or removed.
+    /// Brought by the user. It is never stopped or removed.
     Brought,
 }
 
-/// A container that runs, with the folders that it shares with this machine.
+/// A running container, with the folders that it shares with this machine.
 pub struct Container {
-    /// What runs at this moment.
+    /// The current place.
     place: SyncMutex<Place>,
     /// Locked while the guardian or the whole container is replaced.
     guardian: Mutex<Guardian>,
@@ -56,32 +56,33 @@ pub struct Container {
     files: HostFiles,
     facts: Facts,
     folders: Mutex<Option<SharedFolders>>,
-    /// How many containers were made for this one.
+    /// The number of replacement containers made.
     made: SyncMutex<u32>,
     /// Whether a command was refused because the container had ended.
     is_told: AtomicBool,
-    /// Whether nothing begins again.
+    /// Whether the container was closed and must not be started again.
     is_closed: AtomicBool,
-    /// What a person is to be told with the next command.
+    /// Notes for the user, shown with the next command.
     notes: SyncMutex<Vec<String>>,
 }
 
 impl Container {
-    /// Makes or takes the container that the settings want, with that workspace. Whatever was made
-    /// is removed when this fails or is dropped half-way.
+    /// Makes or takes the container that the settings request, with the given workspace. If this
+    /// fails or is dropped, everything that was made is removed.
     ///
     /// # Errors
-    /// Kind `configuration` for settings that make no sense, `not_found` for an image or container
-    /// that is not there, `unavailable` for one that does not run, `failed` for one without the
-    /// workspace or without a shell.
+    /// - `configuration` if the settings are invalid.
+    /// - `not_found` if the image or container does not exist.
+    /// - `unavailable` if the container does not run.
+    /// - `failed` if the container lacks the workspace or a shell.
     pub async fn open(engine: Engine, settings: &Settings, workspace: &Path) -> Result<Self> {
         Self::open_within(engine, settings, workspace, workspace).await
     }
 
-    /// As [`Container::open`], for a person who works in a folder of the workspace.
+    /// Like [`Container::open`], for a user who works in a subfolder of the workspace.
     ///
     /// # Errors
-    /// As [`Container::open`].
+    /// The errors of [`Container::open`].
     pub async fn open_within(
         engine: Engine,
         settings: &Settings,
@@ -141,7 +142,9 @@ impl Container {
     ) -> Result<Self> {
         check_name("container", name)?;
         if let Some(mount) = settings.mounts.first() {
-            let text = format!("the container `{name}` runs already: `{mount}` cannot be mounted");
+            let text = format!(
+                "the container `{name}` is already running, so `{mount}` cannot be mounted"
+            );
             let hint = "name an image instead, or set `mounts` to `[]`";
             return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
         }
@@ -149,7 +152,7 @@ impl Container {
         let seen = seen.map_err(|error| engine.explain(&error, Doing::Container(name)))?;
         must_run(&seen, name)?;
         let mounts = seen.mounts.unwrap_or_default();
-        // One that has only the folder in which the person works is as good.
+        // A container that has only the user's folder is sufficient.
         let (workspace, mounted) = match mounts::find(&mounts, &workspace.root, name) {
             Ok(mounted) => (workspace, mounted),
             Err(_) => {
@@ -224,7 +227,7 @@ impl Container {
     /// Starts a command.
     ///
     /// # Errors
-    /// As [`Command::start`].
+    /// The errors of [`Command::start`].
     pub async fn start(&self, spec: Spec) -> Result<Command> {
         Command::start(self.place().await?, spec).await
     }
@@ -232,20 +235,21 @@ impl Container {
     /// Starts a program on a terminal.
     ///
     /// # Errors
-    /// As [`Terminal::start`].
+    /// The errors of [`Terminal::start`].
     pub async fn start_on_terminal(&self, spec: Spec, size: Size) -> Result<Terminal> {
         Terminal::start(self.place().await?, spec, size).await
     }
 
-    /// Sees to it that it runs: one that ended begins again, where that can be.
+    /// Ensures that the container runs. One that has ended is started again, if possible.
     ///
     /// # Errors
-    /// Kind `unavailable` where it has ended and stays so, or that is news.
+    /// `unavailable` if the container has ended and cannot be started, or if its end was not
+    /// reported yet.
     pub async fn ready(&self) -> Result<()> {
         self.place().await.map(drop)
     }
 
-    /// The place with a guardian that lives: a command may have killed it.
+    /// Returns the place with a running guardian, because a command may have killed the guardian.
     async fn place(&self) -> Result<Place> {
         let mut guardian = self.guardian.lock().await;
         let place = self.now();
@@ -262,9 +266,9 @@ impl Container {
         Ok(Place { guardian: guardian.clone(), ..place })
     }
 
-    /// Gives a place in a container that runs, in place of one that has ended. One that was made
-    /// for the session is not made again before a command was refused: whoever works in it must
-    /// learn that what they installed is gone.
+    /// Returns a place in a running container to replace one that has ended. A container made for
+    /// the session is replaced only after a command was refused, so that the caller learns that
+    /// installed software is gone.
     async fn begin_again(&self, ended: &Place, how: &str) -> Result<Place> {
         let gone = errors::gone(&ended.name, how);
         if self.is_closed.load(Ordering::Relaxed) {
@@ -310,7 +314,7 @@ impl Container {
         let Wanted::Image(image) = self.settings.wanted()? else {
             unreachable!("only those from an image are made")
         };
-        // The engine may still be removing the one of that name.
+        // Uses another name, because the engine may still be removing the old container.
         let name = {
             let mut made = self.made.lock();
             *made += 1;
@@ -327,7 +331,7 @@ impl Container {
         Ok((id.into(), name.into(), guardian))
     }
 
-    /// Gives what a person is to be told.
+    /// Takes the notes for the user.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock())
     }
@@ -336,38 +340,38 @@ impl Container {
         self.place.lock().clone()
     }
 
-    /// The engine's id of the container.
+    /// Returns the engine's ID of the container.
     pub fn id(&self) -> Arc<str> {
         Arc::clone(&self.place.lock().id)
     }
 
-    /// The container's name, as the user gave it or as it was made.
+    /// Returns the container's name, as given by the user or generated.
     pub fn name(&self) -> Arc<str> {
         Arc::clone(&self.place.lock().name)
     }
 
-    /// Where it comes from.
+    /// Returns the origin of the container.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// The folders that both sides share.
+    /// Returns the shared folders.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// The files that both sides see, by the container's paths.
+    /// Returns the shared files, by their paths in the container.
     pub fn files(&self) -> &HostFiles {
         &self.files
     }
 
-    /// What it is.
+    /// Returns facts about the container.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// Ends all that was started in it, removes it if it was made for the session, and removes the
-    /// temporary folder. Each is done whether or not another fails.
+    /// Ends everything that was started in the container, removes the container if it was made for
+    /// the session, and removes the temporary folder. A failure does not skip the other steps.
     ///
     /// # Errors
     /// The first failure.
@@ -378,7 +382,7 @@ impl Container {
             None => Ok(()),
         };
         let ended = match self.origin {
-            // It went with its container.
+            // The processes ended with their container.
             Origin::Made => Ok(()),
             _ if self.now().watch.how().is_some() => Ok(()),
             Origin::MadeToStay | Origin::Brought => self.guardian.lock().await.end_all().await,
@@ -394,13 +398,13 @@ impl Container {
 /// The workspace on this machine.
 struct OnHost {
     root: PathBuf,
-    /// The way to the folder in which the person works.
+    /// The relative path of the folder in which the user works.
     below: PathBuf,
 }
 
 impl OnHost {
-    /// Takes the workspace around a folder. Where that is all of a person's home or of the machine,
-    /// or somebody else's, a container gets the folder alone.
+    /// Returns the workspace around a folder. If the workspace contains the user's home, is the
+    /// root folder or belongs to another user, the container gets only the folder.
     fn around(folder: &Path, root: &Path) -> Self {
         let owner = |path: &Path| std::fs::metadata(path).map(|facts| facts.uid()).ok();
         let is_home = std::env::var_os("HOME").is_some_and(|home| {
@@ -424,7 +428,7 @@ impl OnHost {
     }
 }
 
-/// A container before it was asked what it is.
+/// A container before it was probed.
 struct Found {
     id: String,
     name: String,
@@ -434,17 +438,18 @@ struct Found {
     removal: Option<Removal>,
 }
 
-/// Whether it is us who use the temporary folder.
+/// Returns whether jaato's user or another one uses the temporary folder.
 fn users(settings: &Settings) -> Users {
     if settings.user.is_some() { Users::Any } else { Users::Same }
 }
 
-/// Who commands run as: whoever runs this, as files are made by both.
+/// Returns the user that commands run as. The default is the user who runs jaato, because both
+/// sides create files.
 fn user(engine: &Engine, settings: &Settings, folders: &SharedFolders) -> Option<String> {
     match settings.user.as_deref() {
         Some("container") => None,
         Some(user) => Some(user.to_owned()),
-        // Root inside is the user outside.
+        // In a rootless engine, root in the container is the user outside.
         None if engine.is_rootless() => Some("0:0".to_owned()),
         None => Some(folders.owner()),
     }
@@ -460,7 +465,7 @@ fn must_run(seen: &ContainerInspectResponse, name: &str) -> Result<()> {
     if state.running == Some(true) { Ok(()) } else { Err(errors::not_running(name)) }
 }
 
-/// Names go into addresses of the engine.
+/// Checks a name, because names become part of the engine's URLs.
 fn check_name(what: &str, name: &str) -> Result<()> {
     let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "_.-/:@".contains(letter);
     if name.chars().all(is_fine) && !name.contains("..") && !name.starts_with('/') {

@@ -13,27 +13,27 @@ use crate::errors::{self, Doing};
 use crate::fetched::{Fetched, Progress};
 use crate::settings::Pull;
 
-/// An engine that answers. A clone is the same connection.
+/// A connected engine. Clones share the connection.
 #[derive(Clone)]
 pub struct Engine {
     docker: Docker,
     address: Arc<Address>,
     is_rootless: bool,
     architecture: Arc<str>,
-    /// Takes how far an image has come.
+    /// Reports the progress of image downloads.
     on_fetched: Option<Telling>,
 }
 
-/// Tells a person how far an image has come: its name, and how much is there.
+/// Reports the progress of an image download to the user: the image's name, and its progress.
 pub type Telling = Arc<dyn Fn(&str, Progress) + Send + Sync>;
 
 impl Engine {
-    /// Connects, agrees on a version, and asks what kind of engine it is. Runs on the thread of
-    /// [`crate::Runtime`], as all that speaks to the engine.
+    /// Connects, negotiates a version, and asks for the kind of engine. Must run on the thread of
+    /// [`crate::Runtime`], like all communication with the engine.
     ///
     /// # Errors
-    /// Kind `unavailable` when there is no engine or it does not listen, `permission_denied` for
-    /// its socket, `timeout` when no answer comes in time.
+    /// `unavailable` if there is no engine or it does not listen, `permission_denied` for its
+    /// socket, or `timeout`.
     pub async fn connect(address: Address, deadline: Duration) -> Result<Self> {
         let told = |error| errors::explain(&error, &address, Doing::Connecting);
         let connected = match &address {
@@ -57,33 +57,33 @@ impl Engine {
         })
     }
 
-    /// Lets a person see how far an image has come that is fetched.
+    /// Sets a callback that reports the progress of image downloads.
     #[must_use]
     pub fn telling(self, on_fetched: Telling) -> Self {
         Self { on_fetched: Some(on_fetched), ..self }
     }
 
-    /// The client.
+    /// Returns the client.
     pub(crate) fn docker(&self) -> &Docker {
         &self.docker
     }
 
-    /// Where it listens.
+    /// Returns the engine's address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Whether root in its containers is the user outside.
+    /// Returns true if root in its containers is the user outside.
     pub fn is_rootless(&self) -> bool {
         self.is_rootless
     }
 
-    /// The engine's processor, as `uname -m` names it.
+    /// Returns the engine's processor architecture, as `uname -m` names it.
     pub fn architecture(&self) -> &str {
         &self.architecture
     }
 
-    /// Says what an error of the client means.
+    /// Converts an error of the client to an error for the user.
     pub(crate) fn explain(
         &self,
         error: &bollard::errors::Error,
@@ -92,10 +92,10 @@ impl Engine {
         errors::explain(error, &self.address, doing)
     }
 
-    /// Makes sure that the image is there; fetches it where that is wanted.
+    /// Ensures that the image exists, and downloads it if `pull` allows that.
     ///
     /// # Errors
-    /// Kind `not_found` for an image that is not there, with the command that fetches it.
+    /// `not_found` if the image does not exist, with the command that downloads it.
     pub async fn need_image(&self, image: &str, pull: Pull) -> Result<()> {
         let told = |error| self.explain(&error, Doing::Image(image));
         let Err(missing) = self.docker.inspect_image(image).await.map_err(told) else {
@@ -104,7 +104,7 @@ impl Engine {
         if pull == Pull::Never || missing.kind != jaato_plugin_sdk::types::ErrorKind::NotFound {
             return Err(missing);
         }
-        // A name alone would fetch every tag there is.
+        // A name without a tag would download all tags.
         let last = image.rsplit('/').next().unwrap_or(image);
         let tag = if last.contains([':', '@']) { "" } else { "latest" };
         let options = CreateImageOptionsBuilder::new().from_image(image).tag(tag).build();

@@ -1,4 +1,4 @@
-//! The engine's errors for people: what is wrong, and what to do about it.
+//! Converts the engine's errors to errors for users, with hints.
 
 use std::error::Error as _;
 use std::io;
@@ -9,10 +9,10 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::address::Address;
 
-/// What the engine was asked for, for the error's text.
+/// The request to the engine, for the text of the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing<'a> {
-    /// Whether it is there.
+    /// Connecting to the engine.
     Connecting,
     /// An image.
     Image(&'a str),
@@ -22,7 +22,7 @@ pub enum Doing<'a> {
     Command(&'a str),
 }
 
-/// Says what an error of the engine's client means.
+/// Converts an error of the engine's client to an error for the user.
 pub fn explain(error: &EngineError, address: &Address, doing: Doing<'_>) -> Error {
     match error {
         EngineError::DockerResponseServerError { status_code, message } => {
@@ -35,54 +35,54 @@ pub fn explain(error: &EngineError, address: &Address, doing: Doing<'_>) -> Erro
         | EngineError::HyperResponseError { .. }
         | EngineError::IOError { .. } => unreachable_engine(error, address, doing),
         other => {
-            let text = format!("the engine at `{address}` answers what is not understood: {other}");
+            let text = format!("the engine at `{address}` sent an unexpected answer: {other}");
             Error::new(ErrorKind::Failed, text)
         }
     }
 }
 
-/// An engine that gave no answer in time.
+/// Returns the error for an engine that did not answer in time.
 pub fn slow(address: &Address) -> Error {
-    let text = format!("the engine at `{address}` gives no answer in time");
-    let hint = "see whether `docker info` answers; `engine_deadline_ms` is the time it is given";
+    let text = format!("the engine at `{address}` did not answer in time");
+    let hint = "check whether `docker info` answers; `engine_deadline_ms` sets the time limit";
     Error::new(ErrorKind::Timeout, text).with_hint(hint).temporary()
 }
 
-/// An engine that is not there.
+/// Returns the error for an engine that does not exist.
 pub fn absent(address: &Address) -> Error {
     let text = format!("no engine at `{address}`");
-    let hint = "install and start Docker or Podman, or name another engine by `DOCKER_HOST`";
+    let hint = "install and start Docker or Podman, or set another engine with `DOCKER_HOST`";
     Error::new(ErrorKind::Unavailable, text).with_hint(hint)
 }
 
-/// A container that is not there any more.
+/// Returns the error for a container that has ended.
 pub fn gone(container: &str, how: &str) -> Error {
     let text = format!("the container `{container}` has ended ({how})");
     let hint = format!(
-        "the files of the workspace are there, what ran in the container has ended. One that was made for the session \
-         is made again for the next command, without what was installed in it; one of your own: `docker start {container}`"
+        "the workspace's files are kept, but all programs in the container have ended. If it was made for the session, \
+         the next command makes a new one, without installed software; start your own with `docker start {container}`"
     );
     Error::new(ErrorKind::Unavailable, text).with_hint(hint)
 }
 
-/// An engine whose connection broke while a command ran.
+/// Returns the error for a connection that broke while a command ran.
 pub fn restarted(address: &Address, container: &str) -> Error {
     let text = format!(
         "the engine at `{address}` went away or was restarted while a command ran in the container \
-         `{container}`; whether the command ended is not known"
+         `{container}`; it is unknown whether the command ended"
     );
-    let hint = "see `docker info` and `docker ps`; an engine that stops takes its containers along \
-                unless it has `live-restore`";
+    let hint = "see `docker info` and `docker ps`; an engine that stops also ends its containers, \
+                unless `live-restore` is set";
     Error::new(ErrorKind::Unavailable, text).with_hint(hint).temporary()
 }
 
-/// A refusal, by its status and words: engines have no codes.
+/// Converts a refusal by its status and text, because engines have no error codes.
 fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
     let lower = message.to_lowercase();
     if lower.contains("no space left on device") || lower.contains("disk quota exceeded") {
         let text = format!("the engine's disk is full: {}", one_line(message));
-        let hint = "make room: `docker system df` shows what takes it, `docker system prune` \
-                    removes what nothing uses";
+        let hint = "free some space: `docker system df` shows the usage, `docker system prune` \
+                    removes unused data";
         return Error::new(ErrorKind::Io, text).with_hint(hint);
     }
     match (status, doing) {
@@ -90,7 +90,8 @@ fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
         (404, _) if lower.contains("no such image") => no_image(&one_line(message)),
         (404, Doing::Container(name) | Doing::Command(name)) => {
             let text = format!("no container `{name}`");
-            Error::new(ErrorKind::NotFound, text).with_hint("`docker ps` lists those that run")
+            Error::new(ErrorKind::NotFound, text)
+                .with_hint("`docker ps` lists the running containers")
         }
         (409, Doing::Container(name) | Doing::Command(name)) if lower.contains("paused") => {
             let text = format!("the container `{name}` is paused");
@@ -106,11 +107,11 @@ fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
                         virtual machine that does not share this folder, does not";
             Error::new(ErrorKind::Failed, text).with_hint(hint)
         }
-        _ => Error::failed(format!("the engine refuses: {}", one_line(message))),
+        _ => Error::failed(format!("the engine refused the request: {}", one_line(message))),
     }
 }
 
-/// A container that exists and does not run.
+/// Returns the error for a container that exists but does not run.
 pub fn not_running(name: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the container `{name}` is not running"))
         .with_hint(format!("`docker start {name}`"))
@@ -152,7 +153,7 @@ fn unreachable_engine(error: &EngineError, address: &Address, doing: Doing<'_>) 
     }
 }
 
-/// The system's own error, however deep the client has wrapped it.
+/// Returns the kind of the system error inside the client's error.
 fn io_kind(error: &EngineError) -> Option<io::ErrorKind> {
     if let EngineError::IOError { err } = error {
         return Some(err.kind());
@@ -167,7 +168,7 @@ fn io_kind(error: &EngineError) -> Option<io::ErrorKind> {
     None
 }
 
-/// The error of a folder of this machine that cannot be made.
+/// Returns the error for a folder of this machine that cannot be created.
 pub fn cannot_make(what: &str, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::StorageFull {
         let text = format!("cannot make {what}: the disk is full");
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn other_refusals_are_passed_on_in_one_line() {
-        let expected = (ErrorKind::Failed, "the engine refuses: a b");
+        let expected = (ErrorKind::Failed, "the engine refused the request: a b");
         check(500, "a\n  b", Doing::Connecting, expected);
     }
 
@@ -227,7 +228,7 @@ mod tests {
         let error = EngineError::IOError { err: io::Error::from(io::ErrorKind::ConnectionReset) };
         let address = Address::Tcp("e:1".to_owned());
         let told = explain(&error, &address, Doing::Command("web"));
-        assert!(told.message.contains("whether the command ended is not known"), "{told}");
+        assert!(told.message.contains("it is unknown whether the command ended"), "{told}");
         let told = explain(&error, &address, Doing::Connecting);
         assert!(told.message.starts_with("the connection to the engine at `tcp://e:1` broke"));
     }

@@ -1,31 +1,31 @@
-//! How far an image has come that the engine fetches: its layers added up. Pure.
+//! Adds up the progress of an image's layers during a download. Pure.
 
 use std::collections::HashMap;
 
 use bollard::models::CreateImageInfo;
 
-/// Bytes that came since something was told before it is worth telling again.
+/// The number of new bytes after which progress is reported again.
 const STEP_BYTES: u64 = 1024 * 1024;
 
-/// The layers of an image that is fetched.
+/// The layers of an image during its download.
 #[derive(Debug, Default)]
 pub struct Fetched {
-    /// Bytes that came and that there are, by the layer's id.
+    /// The received and the total bytes, by the layer's ID.
     layers: HashMap<String, (u64, u64)>,
     told: u64,
 }
 
-/// How much came, and of how much that is as far as the engine knows.
+/// The progress of a download, as far as the engine knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes that came.
+    /// Received bytes.
     pub done: u64,
-    /// Bytes of all layers that have begun.
+    /// Total bytes of all layers that have begun.
     pub total: u64,
 }
 
 impl Fetched {
-    /// Takes what the engine tells of a layer; returns what is worth telling.
+    /// Adds the engine's report about a layer. Returns the progress if it should be reported.
     pub fn note(&mut self, step: &CreateImageInfo) -> Option<Progress> {
         let layer = self.layers.entry(step.id.clone()?).or_default();
         let detail = step.progress_detail.clone().unwrap_or_default();
@@ -33,11 +33,11 @@ impl Fetched {
         match step.status.as_deref() {
             Some("Downloading") => {
                 layer.1 = bytes(detail.total).unwrap_or(layer.1);
-                // Engines have told more than there is.
+                // Engines have reported more bytes than the total.
                 layer.0 = bytes(detail.current).unwrap_or(layer.0).min(layer.1);
             }
             Some("Download complete" | "Pull complete") => layer.0 = layer.1,
-            // To unpack counts from the beginning again, and is soon done.
+            // Unpacking counts from the beginning again and is fast, so it is ignored.
             _ => return None,
         }
         let sum = |part: fn(&(u64, u64)) -> u64| self.layers.values().map(part).sum();

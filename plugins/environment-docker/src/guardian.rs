@@ -1,10 +1,10 @@
-//! A shell in the container that ends what is left of a command, and everything when the host is
-//! gone.
+//! A shell in the container that ends a command's remaining processes, and all processes when the
+//! host is gone.
 //!
-//! It reads requests from its standard input and needs nothing of the image but `sh` and `/proc`.
-//! Its input closes when the host ends, however that dies; then it ends what it was told of. In a
-//! container that was made for one session it is the first process: with its end, the kernel ends
-//! all others.
+//! It reads requests from its standard input and needs only `sh` and `/proc` in the image. Its
+//! input closes when the host ends, even after a crash, and then it ends all processes that it
+//! tracks. In a container that was made for one session, it is the first process, so the kernel
+//! ends all others with it.
 
 use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
@@ -12,10 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::link::{self, Ask, Streams};
 
-/// What the shell runs.
+/// The shell's script.
 pub const SCRIPT: &str = include_str!("guardian.sh");
 
-/// By the name that every `kill` knows.
+/// Returns the name of a signal that every `kill` knows.
 fn word(signal: Signal) -> &'static str {
     match signal {
         Signal::Hangup => "HUP",
@@ -30,79 +30,80 @@ fn word(signal: Signal) -> &'static str {
     }
 }
 
-/// A handle to the shell; its input closes with the last one.
+/// A handle to the shell. The shell's input closes with the last handle.
 #[derive(Debug, Clone)]
 pub struct Guardian {
-    // Unbounded, so that a drop can ask without waiting: requests are a few bytes, a handful for
-    // each command.
+    // Unbounded, so that a drop can send without waiting. Requests have a few bytes, and each
+    // command needs only a few.
     asks: mpsc::UnboundedSender<Ask>,
 }
 
 impl Guardian {
-    /// Speaks to a shell that runs [`SCRIPT`].
+    /// Creates a handle to a shell that runs [`SCRIPT`].
     pub fn over(streams: Streams) -> Self {
         let (asks, receiver) = mpsc::unbounded_channel();
         tokio::spawn(link::serve(streams, receiver));
         Self { asks }
     }
 
-    /// Whether the shell has ended: somebody killed it, or the container died.
+    /// Returns true if the shell has ended, because it was killed or the container died.
     pub fn has_ended(&self) -> bool {
         self.asks.is_closed()
     }
 
-    /// Tells of a command that was started.
+    /// Registers a started command.
     pub fn track(&self, session: u32) {
         self.tell(format!("t {session}"));
     }
 
-    /// Tells of a command that has ended; gives what it left running.
+    /// Unregisters an ended command. Returns the processes that it left running.
     ///
     /// # Errors
-    /// Kind `unavailable` when the shell has ended.
+    /// `unavailable` if the shell has ended.
     pub async fn ended(&self, session: u32) -> Result<Vec<LeftRunning>> {
         Ok(parse_left(&self.ask(format!("u {session}")).await?))
     }
 
-    /// Ends a command and all that belongs to it, without waiting: for a drop.
+    /// Ends a command and all its processes, without waiting. For use in a drop.
     pub fn end(&self, session: u32) {
         self.tell(format!("e {session}"));
     }
 
-    /// Ends a command and all that belongs to it.
+    /// Ends a command and all its processes.
     ///
     /// # Errors
-    /// Kind `unavailable` when the shell has ended.
+    /// `unavailable` if the shell has ended.
     pub async fn end_now(&self, session: u32) -> Result<()> {
         self.ask(format!("e {session}")).await.map(drop)
     }
 
-    /// Ends all commands that it was told of, and the shell itself.
+    /// Ends all registered commands and the shell itself.
     ///
     /// # Errors
-    /// Kind `unavailable` when the shell has ended.
+    /// `unavailable` if the shell has ended.
     pub async fn end_all(&self) -> Result<()> {
         self.ask("x".to_owned()).await.map(drop)
     }
 
-    /// Sends a signal to a process group; tells whether there was one.
+    /// Sends a signal to a process group. Returns true if the group exists.
     ///
     /// # Errors
-    /// Kind `unavailable` when the shell has ended.
+    /// `unavailable` if the shell has ended.
     pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
         Ok(self.ask(format!("s {group} {}", word(signal))).await? == "ok")
     }
 
-    /// What the shell says of the terminal of a session: group, state, what it waits in, name.
+    /// Returns the shell's information about a session's terminal: group, state, kernel function in
+    /// which it waits, name.
     ///
     /// # Errors
-    /// Kind `unavailable` when the shell has ended.
+    /// `unavailable` if the shell has ended.
     pub async fn foreground(&self, session: u32) -> Result<String> {
         self.ask(format!("f {session}")).await
     }
 
     fn tell(&self, words: String) {
-        // A shell that has ended has ended all it was told of, or its container has.
+        // If the shell has ended, it or its container has ended all commands.
         let _ = self.asks.send(Ask { words, answer: None });
     }
 
@@ -117,7 +118,7 @@ impl Guardian {
     }
 }
 
-/// Reads `ok PID NAME/PID NAME/`, with a space before each.
+/// Parses `ok PID NAME/PID NAME/`, with a space before each entry.
 fn parse_left(answer: &str) -> Vec<LeftRunning> {
     let list = answer.strip_prefix("ok").unwrap_or_default();
     let parse = |entry: &str| {

@@ -1,9 +1,9 @@
 //! `environment-docker`: a session's files and commands in a container.
 //!
-//! The domain knows nothing of plugins: [`Engine`] is the connection, [`Container`] what commands
-//! run in, made from an image or brought by the user, [`Command`] and [`Terminal`] what runs there.
-//! All of it lives on the one thread of [`Runtime`], because the engine's client needs tokio and
-//! the boundary has none.
+//! The domain is independent of plugins: [`Engine`] is the connection, [`Container`] is made from
+//! an image or brought by the user, and [`Command`] and [`Terminal`] run in it. Everything runs on
+//! the single thread of [`Runtime`], because the engine's client needs tokio and the boundary has
+//! none.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -1,4 +1,5 @@
-//! Lines to and from the shell in the container: each request has a number, each answer names it.
+//! A line protocol with the shell in the container. Each request has a number, which its response
+//! repeats.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -9,34 +10,34 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
-/// An answer longer than this is none of ours.
+/// The maximum length of a response. A longer one is not valid.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What the engine gives out by pieces.
+/// The output stream of the engine.
 pub type Pieces = Pin<Box<dyn Stream<Item = Result<LogOutput, EngineError>> + Send>>;
 
-/// Where bytes go in.
+/// The input stream of the engine.
 pub type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 
-/// Both directions of something that runs in a container.
+/// Both directions of a program in a container.
 pub struct Streams {
-    /// Its standard input.
+    /// The standard input.
     pub input: Writer,
-    /// Its output and error output.
+    /// The standard output and standard error.
     pub output: Pieces,
 }
 
-/// One request; nobody may want its answer.
+/// A request. Its response may be ignored.
 #[derive(Debug)]
 pub struct Ask {
-    /// Verb and arguments.
+    /// The verb and its arguments.
     pub words: String,
-    /// Who waits.
+    /// Receives the response.
     pub answer: Option<oneshot::Sender<String>>,
 }
 
-/// Passes requests on until nobody can ask any more, or the shell has ended. Whoever waits then is
-/// told by the drop of what they wait for.
+/// Forwards requests until all senders are gone or the shell has ended. Callers that still wait
+/// then get an error, because their channels are dropped.
 pub async fn serve(streams: Streams, mut asks: mpsc::UnboundedReceiver<Ask>) {
     let Streams { mut input, mut output } = streams;
     let mut waiting = HashMap::new();
@@ -58,7 +59,7 @@ pub async fn serve(streams: Streams, mut asks: mpsc::UnboundedReceiver<Ask>) {
             }
             piece = output.next() => {
                 let Some(Ok(piece)) = piece else { return };
-                // What it says on its error output is for nobody.
+                // The standard error is ignored.
                 if let LogOutput::StdOut { message } = piece {
                     text.extend_from_slice(&message);
                     deliver(&mut text, &mut waiting);
@@ -66,7 +67,7 @@ pub async fn serve(streams: Streams, mut asks: mpsc::UnboundedReceiver<Ask>) {
             }
         }
     }
-    // The end of its input ends it; a connection that broke has closed it as well.
+    // The end of its input ends the shell. A broken connection has closed the input already.
     let _ = input.shutdown().await;
 }
 
@@ -77,7 +78,7 @@ fn deliver(text: &mut Vec<u8>, waiting: &mut HashMap<u64, oneshot::Sender<String
         let (number, answer) = line.trim_end().split_once(' ').unwrap_or((line.trim_end(), ""));
         let asker = number.parse().ok().and_then(|number: u64| waiting.remove(&number));
         if let Some(asker) = asker {
-            // Who asked may have gone.
+            // The caller may have stopped waiting.
             let _ = asker.send(answer.to_owned());
         }
     }

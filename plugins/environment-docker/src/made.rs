@@ -1,7 +1,7 @@
 //! Makes a container for a session.
 //!
-//! Its first process is the guardian's shell, whose input is our connection. With the connection's
-//! end, however that comes, the shell ends, and with it the container, which the engine removes.
+//! Its first process is the guardian's shell, whose input is jaato's connection. If the connection
+//! ends for any reason, the shell ends, and with it the container, which the engine then removes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -29,21 +29,20 @@ use crate::settings::Settings;
 use crate::sweep;
 use crate::wrapper;
 
-/// The first process of a container that stays: it waits for ever, without any program of the
-/// image.
+/// The first process of a container that stays. It waits forever and needs no program of the image.
 const WAIT: &str = "while read -r _; do :; done";
 
 /// A container that was made and runs.
 pub struct Made {
-    /// The engine's id.
+    /// The engine's ID.
     pub id: String,
-    /// Its first process; nothing for a container that stays.
+    /// The first process, or `None` for a container that stays.
     pub guardian: Option<Guardian>,
-    /// Removes the container unless it is told otherwise.
+    /// Removes the container when dropped.
     pub removal: Removal,
 }
 
-/// Makes and starts a container of that name from an image.
+/// Makes and starts a container with this name from an image.
 pub async fn make(
     engine: &Engine,
     settings: &Settings,
@@ -56,7 +55,8 @@ pub async fn make(
     let stays = !settings.cleanup_on_exit;
     let body = body(settings, image, user, paths);
     let told = |error: EngineError| explain(engine, &error, image);
-    // By name, from before it exists: the answer with the id may never arrive.
+    // Removes it by name, and from before it exists, because the response with the ID may never
+    // arrive.
     let mut removal = Removal::of(engine, name);
     let options = CreateContainerOptionsBuilder::new().name(name).build();
     let created = engine.docker().create_container(Some(options), body).await.map_err(told)?;
@@ -81,7 +81,7 @@ fn body(
         WORKSPACE_LABEL.to_owned(),
         paths.workspace().host.to_string_lossy().into_owned(),
     )]);
-    // One that stays has no owner, or it would be taken for left behind.
+    // A container that stays has no owner, because otherwise it would count as left behind.
     if let Some(owner) = Owner::current().filter(|_| !stays) {
         labels.insert(LABEL.to_owned(), owner.to_label());
     }
@@ -90,7 +90,7 @@ fn body(
         mounts: Some(mounts(paths)),
         network_mode: settings.network.clone(),
         auto_remove: Some(!stays),
-        // What the guardian's shell says is for us alone.
+        // The output of the guardian's shell is only for jaato.
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         ..HostConfig::default()
     };
@@ -106,7 +106,7 @@ fn body(
         attach_stdin: Some(!stays),
         attach_stdout: Some(!stays),
         attach_stderr: Some(!stays),
-        // A shell that is the first process of a container hears no other signal.
+        // A shell that is the first process of a container ignores other signals.
         stop_signal: Some("SIGKILL".to_owned()),
         healthcheck: Some(HealthConfig {
             test: Some(vec!["NONE".to_owned()]),
@@ -156,7 +156,7 @@ fn explain(engine: &Engine, error: &EngineError, image: &str) -> Error {
     }
 }
 
-/// Removes a container when it is dropped.
+/// Removes a container when dropped.
 pub struct Removal {
     engine: Engine,
     name: Option<Arc<str>>,
@@ -168,15 +168,15 @@ impl Removal {
         Self { engine: engine.clone(), name: Some(name.into()), thread: Handle::current() }
     }
 
-    /// The container stays.
+    /// Keeps the container.
     fn forget(&mut self) {
         self.name = None;
     }
 
-    /// Removes the container and waits for it.
+    /// Removes the container and waits for its removal.
     ///
     /// # Errors
-    /// Those of the engine; then the engine is asked again at the drop.
+    /// The engine's error. The drop tries again then.
     pub async fn now(&mut self) -> Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
         let removed = sweep::remove(&self.engine, name).await;
@@ -190,7 +190,8 @@ impl Drop for Removal {
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
         let engine = self.engine.clone();
-        // A thread that is about to end cannot; then the end of our connection ends the container.
+        // If the runtime is ending, this has no effect. The end of the connection then ends the
+        // container.
         self.thread.spawn(async move { sweep::remove(&engine, &name).await });
     }
 }

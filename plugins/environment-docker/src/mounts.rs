@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use bollard::models::MountPoint;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-/// Where the virtual machine of Docker Desktop has the folders of the machine around it.
+/// The folder in which the virtual machine of Docker Desktop mounts the host's folders.
 const DESKTOP_PREFIX: &str = "/host_mnt";
 
 /// A folder of this machine in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
-    /// Where it appears.
+    /// Its path in the container.
     pub path: PathBuf,
-    /// Whether the container may change what is there.
+    /// Whether the container may write to it.
     pub is_writable: bool,
 }
 
-/// Finds a folder of this machine in a container: through the deepest mount that holds it.
+/// Finds a folder of this machine in a container, through the deepest mount that contains it.
 ///
 /// # Errors
-/// Kind `failed` when no mount holds it, or one that another mount of the container covers.
+/// `failed` if no mount contains the folder, or another mount covers it.
 pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<Mounted> {
     let found = mounts.iter().filter_map(|mount| through(mount, folder));
     let Some((_, mounted)) = found.max_by_key(|(depth, _)| *depth) else {
@@ -37,7 +37,7 @@ pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<Mou
     Ok(mounted)
 }
 
-/// The depth of the mount's source and what lies behind it.
+/// Returns the depth of the mount's source, and the folder's location in the container.
 fn through(mount: &MountPoint, folder: &Path) -> Option<(usize, Mounted)> {
     if mount.typ.as_ref().is_some_and(|kind| kind != "bind") {
         return None;

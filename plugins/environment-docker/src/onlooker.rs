@@ -1,10 +1,10 @@
-//! A shell in the container that looks who waits at a terminal: a second one, started with the
-//! first look.
+//! A second shell in the container, which finds out which process waits for a terminal. It starts
+//! with the first look.
 //!
-//! It runs as commands do, for the kernel tells what a process waits in to its own user alone, and
-//! needs nothing of the image but `sh` and `/proc`. Where the image has `stty`, `dd` and `od`, it
-//! tells more with them. It only reads; what that means is decided here. Its input closes with its
-//! last handle, and it ends.
+//! It runs as the same user as commands, because the kernel shows only to that user what a process
+//! waits for. It needs only `sh` and `/proc` in the image, and gives more information if the image
+//! has `stty`, `dd` and `od`. The shell only reads data, and this module interprets it. It ends
+//! when its input closes with the last handle.
 
 use std::sync::Arc;
 
@@ -18,33 +18,33 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use crate::link::{self, Ask};
 use crate::place::{self, Place, Request};
 
-/// Bytes of a list of `poll` that are read: a terminal is among the first.
+/// The maximum number of bytes read from a `poll` list. A terminal is among the first entries.
 const LIST_BYTES_MAX: u64 = 128;
 
-/// What the shell runs. `MAX` stands for [`LIST_BYTES_MAX`].
+/// The shell's script. `MAX` is replaced by [`LIST_BYTES_MAX`].
 const SCRIPT: &str = include_str!("onlooker.sh");
 
-/// A handle to the shell, or to none; all terminals of a container share it.
+/// A handle to the shell, which may not be started yet. All terminals of a container share it.
 #[derive(Clone, Default)]
 pub struct Onlooker(Arc<Mutex<Option<mpsc::UnboundedSender<Ask>>>>);
 
-/// What was seen of a terminal.
+/// The observed state of a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sight {
-    /// Who waits.
+    /// The waiting process.
     pub waiting: Waiting,
-    /// The group in the foreground.
+    /// The foreground process group.
     pub foreground: Option<u32>,
-    /// Whether what is typed is shown, and read line by line; nothing without `stty`, or where
-    /// nobody waits.
+    /// Whether the terminal echoes input, and reads it line by line. `None` without `stty`, or if
+    /// no process waits.
     pub modes: Option<(bool, bool)>,
 }
 
 impl Onlooker {
-    /// Looks at the terminal of a session; nothing when its program has ended.
+    /// Looks at the terminal of a session. Returns `None` if its program has ended.
     ///
     /// # Errors
-    /// Kind `unavailable` when the shell cannot be started or has ended.
+    /// `unavailable` if the shell cannot be started or has ended.
     pub async fn look(&self, place: &Place, session: u32) -> Result<Option<Sight>> {
         let asks = self.asks(place).await?;
         let (answer, receiver) = oneshot::channel();
@@ -57,7 +57,7 @@ impl Onlooker {
         Ok(Numbers::own().and_then(|numbers| Sight::read(&told, numbers)))
     }
 
-    /// The channel to the shell, which is started again if it has ended.
+    /// Returns the channel to the shell, and starts the shell if it does not run.
     async fn asks(&self, place: &Place) -> Result<mpsc::UnboundedSender<Ask>> {
         let mut own = self.0.lock().await;
         if let Some(asks) = own.as_ref().filter(|asks| !asks.is_closed()) {
@@ -81,7 +81,7 @@ impl Onlooker {
     }
 }
 
-/// A thread, as the shell tells of it.
+/// A thread as reported by the shell.
 #[derive(Default)]
 struct Thread<'a> {
     number: u32,
@@ -91,7 +91,7 @@ struct Thread<'a> {
     memory: Option<Vec<u8>>,
 }
 
-/// A process of the foreground.
+/// A foreground process.
 #[derive(Default)]
 struct Process<'a> {
     pid: u32,
@@ -100,7 +100,7 @@ struct Process<'a> {
 }
 
 impl Sight {
-    /// Reads an answer of the shell.
+    /// Parses a response of the shell.
     fn read(told: &str, numbers: &Numbers) -> Option<Self> {
         let mut sight = Self::default();
         let (mut processes, mut is_refused) = (Vec::<Process>::new(), false);
@@ -128,7 +128,7 @@ impl Sight {
                 ("E", Some(thread)) => thread.set += &format!("{text}\n"),
                 ("M", Some(thread)) => thread.memory = hexadecimal(text),
                 ("S", _) => sight.modes = modes(text),
-                // A name may hold the sign between records.
+                // A process name may contain the record separator.
                 _ => {}
             }
         }
@@ -137,7 +137,7 @@ impl Sight {
         Some(sight)
     }
 
-    /// Reads `GROUP STATE NAME`.
+    /// Parses `GROUP STATE NAME`.
     fn read_group(&mut self, text: &str) {
         let mut words = text.splitn(3, ' ');
         self.foreground = words.next().and_then(|group| group.parse().ok());
@@ -150,7 +150,7 @@ impl Sight {
             for thread in &process.threads {
                 let Some(Doing::Blocked(call)) = numbers.read(thread.call) else { continue };
                 let Some((descriptors, timeout)) = thread.waits_for(call) else {
-                    // Without `dd` and `od` it cannot be said what a list holds.
+                    // Without `dd` and `od`, the content of a list is unknown.
                     is_known &= matches!(call, Call::Other);
                     continue;
                 };
@@ -179,7 +179,7 @@ impl Sight {
 }
 
 impl Thread<'_> {
-    /// Lists what a call waits for, and for how long; nothing where that is not known.
+    /// Returns the descriptors that a call waits for, and its timeout. `None` if they are unknown.
     fn waits_for(&self, call: Call) -> Option<(Vec<u32>, Timeout)> {
         match call {
             Call::Read { descriptor } => Some((vec![descriptor], Timeout::Endless)),
@@ -201,13 +201,13 @@ impl Thread<'_> {
     }
 }
 
-/// Reads bytes as `od` writes them.
+/// Parses bytes in the format of `od`.
 fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     let bytes = text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).ok());
     bytes.collect::<Option<Vec<u8>>>().filter(|bytes| !bytes.is_empty())
 }
 
-/// Reads whether `stty` says that what is typed is shown, and read line by line.
+/// Parses whether `stty` reports echo and line mode.
 fn modes(text: &str) -> Option<(bool, bool)> {
     let is = |name: &str| {
         text.split([' ', ';']).find_map(|word| match word.strip_prefix('-') {

@@ -1,16 +1,17 @@
-//! Who made a container: a label by which one that a killed host left behind is known.
+//! Identifies the owner of a container with a label, to find containers that a killed host left
+//! behind.
 //!
-//! A process is known by its number, the time it started, and the boot and the process namespace in
-//! which these numbers mean something. Where that cannot be compared, the container counts as
-//! somebody else's and is left alone.
+//! A process is identified by its number, its start time, and the boot and process namespace in
+//! which these numbers are valid. If they cannot be compared, the container counts as someone
+//! else's and is left alone.
 
 use std::fs;
 use std::path::Path;
 
-/// The label that holds the owner of a container.
+/// The label with the owner of a container.
 pub const LABEL: &str = "io.jaato.owner";
 
-/// The label of the workspace's path, for people who look at a container.
+/// The label with the workspace's path, as information for users.
 pub const WORKSPACE_LABEL: &str = "io.jaato.workspace";
 
 /// A process that made a container.
@@ -24,13 +25,13 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The process that runs this; nothing where the system does not tell (it has no `/proc`).
+    /// Returns the current process, or `None` if the system has no `/proc`.
     pub fn current() -> Option<Self> {
         let pid = std::process::id();
         let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
         Some(Self {
-            // Some containers have none; then another boot cannot be told from another machine.
+            // Some containers have no machine ID. Another boot then looks like another machine.
             machine: read("/etc/machine-id").unwrap_or_default(),
             boot: read("/proc/sys/kernel/random/boot_id").ok()?,
             namespace: namespace.to_string_lossy().into_owned(),
@@ -39,13 +40,13 @@ impl Owner {
         })
     }
 
-    /// The label's value.
+    /// Returns the label's value.
     pub fn to_label(&self) -> String {
         let Self { machine, boot, namespace, pid, started } = self;
         format!("{machine} {boot} {namespace} {pid} {started}")
     }
 
-    /// Reads a label's value.
+    /// Parses a label's value.
     pub fn parse(label: &str) -> Option<Self> {
         let mut words = label.split(' ');
         let mut word = || words.next().map(str::to_owned);
@@ -59,7 +60,7 @@ impl Owner {
         words.next().is_none().then_some(owner)
     }
 
-    /// Whether that process is known to have ended, as seen by `me`.
+    /// Returns true if the process is known to have ended, from the point of view of `me`.
     pub fn has_ended(&self, me: &Self) -> bool {
         self.has_ended_in(me, Path::new("/proc"))
     }
@@ -72,8 +73,8 @@ impl Owner {
     }
 }
 
-/// When a process started, in ticks since boot: the 22nd field, counted behind the name, which may
-/// hold anything. One that is dead and waits for its parent alone has ended.
+/// Returns the start time of a process, in ticks since boot. It is the 22nd field, counted after
+/// the name, which may contain any character. A zombie counts as ended.
 fn started(proc: &Path, pid: u32) -> Option<String> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -89,8 +90,8 @@ mod tests {
         Owner::parse(text).unwrap()
     }
 
-    /// A `/proc` with a process, 7, started at 100, whose name would mislead a careless reader, and
-    /// a dead one, 9.
+    /// Creates a `/proc` with process 7, started at 100, whose name is misleading, and the zombie
+    /// 9.
     fn proc() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let rest: Vec<String> = (5..22).map(|field| field.to_string()).collect();

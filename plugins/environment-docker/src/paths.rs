@@ -1,13 +1,14 @@
-//! One file, two names: paths on this machine and in the container.
+//! Maps paths between this machine and the container.
 //!
-//! Names alone: nothing is looked up, so `..` is taken away by name. Who opens a file confines it.
+//! Only names are processed, without access to files, so `..` is resolved by name. The code that
+//! opens a file confines it.
 
 use std::path::{Component, Path, PathBuf};
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_environment::files::Access;
 
-/// The folders that both sides share.
+/// The shared folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     workspace: Shared,
@@ -16,26 +17,27 @@ pub struct Paths {
     volumes: Vec<Volume>,
 }
 
-/// A folder by both of its names.
+/// A folder with its paths on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shared {
-    /// On this machine.
+    /// The path on this machine.
     pub host: PathBuf,
-    /// In the container.
+    /// The path in the container.
     pub container: PathBuf,
 }
 
-/// The workspace, and the folder in it in which the person works.
+/// The workspace, and its subfolder in which the user works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
-    /// The whole, by both of its names.
+    /// The workspace's paths.
     pub folder: Shared,
-    /// The way from there to the folder in which the person works; empty where it is the same.
+    /// The relative path of the folder in which the user works. Empty if it is the workspace
+    /// itself.
     pub below: PathBuf,
 }
 
 impl Workspace {
-    /// Returns the folder in which the person works.
+    /// Returns the folder in which the user works.
     fn working(&self) -> Shared {
         let Shared { host, container } = &self.folder;
         if self.below.as_os_str().is_empty() {
@@ -51,76 +53,77 @@ impl From<Shared> for Workspace {
     }
 }
 
-/// A folder of this machine that a container sees beside the workspace.
+/// A folder of this machine that a container sees in addition to the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// By both of its names.
+    /// The folder's paths.
     pub folder: Shared,
-    /// Whether the container may change what is there.
+    /// Whether the container may write to it.
     pub access: Access,
 }
 
 impl Paths {
-    /// Takes the two folders.
+    /// Creates the mapping of the two folders.
     pub fn new(workspace: impl Into<Workspace>, tmp: Shared) -> Self {
         let workspace = workspace.into();
         let working = workspace.working();
         Self { workspace: workspace.folder, working, tmp, volumes: Vec::new() }
     }
 
-    /// Adds folders that are shared beside them.
+    /// Adds further shared folders.
     #[must_use]
     pub fn with_volumes(self, volumes: Vec<Volume>) -> Self {
         Self { volumes, ..self }
     }
 
-    /// The folders that are shared beside the two.
+    /// Returns the further shared folders.
     pub fn volumes(&self) -> &[Volume] {
         &self.volumes
     }
 
-    /// The folder in the workspace where relative paths and commands begin.
+    /// Returns the folder in the workspace at which relative paths and commands start.
     pub fn working(&self) -> &Shared {
         &self.working
     }
 
-    /// The workspace.
+    /// Returns the workspace.
     pub fn workspace(&self) -> &Shared {
         &self.workspace
     }
 
-    /// The temporary folder.
+    /// Returns the temporary folder.
     pub fn tmp(&self) -> &Shared {
         &self.tmp
     }
 
-    /// The container's name for a path of this machine.
+    /// Converts a path of this machine to one in the container.
     ///
     /// # Errors
-    /// Kind `invalid_arguments` for one outside of the shared folders, naming them.
+    /// `invalid_arguments` for a path outside of the shared folders, which are listed.
     pub fn to_container(&self, host: &Path) -> Result<PathBuf> {
         let path = plain(&self.working.host.join(host));
         self.translate(&path, |shared| (&shared.host, &shared.container))
             .ok_or_else(|| self.outside(host, |shared| &shared.host))
     }
 
-    /// This machine's name for a path in the container; a relative one begins at the folder
-    /// in which the person works.
+    /// Converts a path in the container to one of this machine. A relative path starts at the
+    /// folder in which the user works.
     ///
     /// # Errors
-    /// Kind `invalid_arguments` for one outside of the shared folders, naming them.
+    /// `invalid_arguments` for a path outside of the shared folders, which are listed.
     pub fn to_host(&self, container: &Path) -> Result<PathBuf> {
         let path = plain(&self.working.container.join(container));
         self.translate(&path, |shared| (&shared.container, &shared.host))
             .ok_or_else(|| self.outside(container, |shared| &shared.container))
     }
 
-    /// The path as an absolute one of the container, wherever in it that lies: a command's folder.
+    /// Makes a path in the container absolute. It may be outside of the shared folders, as for a
+    /// command's folder.
     pub fn in_container(&self, container: &Path) -> PathBuf {
         plain(&self.working.container.join(container))
     }
 
-    /// The deepest folder wins, as one may lie in the other.
+    /// Translates a path. The deepest folder wins, because folders may be nested.
     fn translate<'a>(
         &'a self,
         path: &Path,
@@ -131,7 +134,7 @@ impl Paths {
         let fitting = pairs.filter(|(from, _)| path.starts_with(from));
         let (from, to) = fitting.max_by_key(|(from, _)| from.components().count())?;
         let rest = path.strip_prefix(from).ok()?;
-        // Joining an empty path would leave a slash at the end.
+        // Joining an empty path would add a trailing slash.
         Some(if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) })
     }
 
@@ -146,7 +149,7 @@ impl Paths {
     }
 }
 
-/// Without `.` and `..`; the root is its own parent.
+/// Removes `.` and `..`. The root is its own parent.
 pub fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! What commands and terminals need to know of the container that they run in.
+//! The information that commands and terminals need about their container.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,35 +16,35 @@ use crate::link::Streams;
 use crate::onlooker::Onlooker;
 use crate::watch::Watch;
 
-/// How long the engine may take to tell of the end of a container whose commands were all killed.
+/// The maximum time for the engine to report the end of a container after its commands were killed.
 const DEATH_DELAY: Duration = Duration::from_millis(500);
 
-/// The code of a command that was killed: 128 and the signal's number.
+/// The exit code of a killed command: 128 plus the signal's number.
 const KILLED: i64 = 137;
 
-/// Sends signals to whatever a session starts, whoever that runs as.
+/// The guardian's user. Root can send signals to the processes of any user.
 const GUARDIAN_USER: &str = "0:0";
 
-/// A container, as those who run something in it see it.
+/// A container, from the view of its commands.
 #[derive(Clone)]
 pub struct Place {
     pub engine: Engine,
-    /// The engine's id.
+    /// The engine's ID.
     pub id: Arc<str>,
-    /// What the person calls it.
+    /// The name for the user.
     pub name: Arc<str>,
-    /// Who commands run as; nothing for the container's own user.
+    /// The user that commands run as. `None` means the container's own user.
     pub user: Option<Arc<str>>,
-    /// Variables of each command, before its own.
+    /// Variables of each command, before the command's own.
     pub variables: Arc<[(String, String)]>,
-    /// Where a command runs that names no folder.
+    /// The folder of commands that set none.
     pub folder: PathBuf,
     pub guardian: Guardian,
     pub onlooker: Onlooker,
     pub watch: Watch,
 }
 
-/// What the engine is asked to run.
+/// A program for the engine to run.
 pub struct Request<'a> {
     pub words: Vec<String>,
     pub variables: &'a [(String, String)],
@@ -54,12 +54,12 @@ pub struct Request<'a> {
 }
 
 impl Place {
-    /// Makes a command of the engine without starting it; gives its id.
+    /// Creates a command of the engine without starting it. Returns its ID.
     pub async fn create(&self, request: Request<'_>) -> Result<String> {
         create(&self.engine, &self.id, request).await.map_err(|error| self.explain(&error))
     }
 
-    /// Says what an error of the client means for a command here.
+    /// Converts an error of the client to an error for a command.
     pub fn explain(&self, error: &EngineError) -> Error {
         match (self.watch.how(), error) {
             (Some(how), _) => errors::gone(&self.name, &how),
@@ -67,27 +67,27 @@ impl Place {
         }
     }
 
-    /// The variables of a command: those of each one, then its own.
+    /// Returns the variables of a command: the common ones, then its own.
     pub fn variables_with(&self, own: &[(String, String)]) -> Vec<(String, String)> {
         self.variables.iter().chain(own).cloned().collect()
     }
 
-    /// A command's folder in the container.
+    /// Returns a command's folder in the container.
     pub fn folder_of(&self, folder: Option<&Path>) -> PathBuf {
         let folder = folder.map_or_else(|| self.folder.clone(), |folder| self.folder.join(folder));
         crate::paths::plain(&folder)
     }
 
-    /// The code of a command; nothing while it runs.
+    /// Returns the exit code of a command, or `None` while it runs.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container or the engine went away under it.
+    /// `unavailable` if the container or the engine is gone.
     pub async fn code(&self, exec: &str) -> Result<Option<i64>> {
         match self.engine.docker().inspect_exec(exec).await {
             Ok(seen) if seen.running == Some(true) => Ok(None),
             Ok(seen) => match seen.exit_code {
                 Some(code) if code != KILLED => Ok(Some(code)),
-                // All is killed with a container.
+                // A container's end kills all its commands, so check whether it has ended.
                 code => match self.watch.within(DEATH_DELAY).await {
                     Some(how) => Err(errors::gone(&self.name, &how)),
                     None => Ok(code),
@@ -100,10 +100,10 @@ impl Place {
         }
     }
 
-    /// Sends a signal to a process group; tells whether there was one.
+    /// Sends a signal to a process group. Returns true if the group exists.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone.
+    /// `unavailable` if the container is gone.
     pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
         match self.guardian.signal(group, signal).await {
             Err(_) => self.another_guardian().await?.signal(group, signal).await,
@@ -111,10 +111,10 @@ impl Place {
         }
     }
 
-    /// Ends a command and all that belongs to it.
+    /// Ends a command and all its processes.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone, and the command with it.
+    /// `unavailable` if the container is gone, and the command with it.
     pub async fn end(&self, session: u32) -> Result<()> {
         match self.guardian.end_now(session).await {
             Err(_) => self.another_guardian().await?.end_now(session).await,
@@ -122,7 +122,7 @@ impl Place {
         }
     }
 
-    /// In place of one that a command has killed.
+    /// Starts a guardian to replace one that a command has killed.
     async fn another_guardian(&self) -> Result<Guardian> {
         match self.watch.how() {
             Some(how) => Err(errors::gone(&self.name, &how)),
@@ -130,7 +130,7 @@ impl Place {
         }
     }
 
-    /// The error of a command whose end cannot be learned.
+    /// Returns the error for a command whose end is unknown.
     pub fn lost(&self, error: &EngineError) -> Error {
         match error {
             EngineError::RequestTimeoutError => errors::slow(self.engine.address()),
@@ -139,7 +139,7 @@ impl Place {
     }
 }
 
-/// Makes a command of the engine in a container.
+/// Creates a command of the engine in a container.
 pub async fn create(
     engine: &Engine,
     container: &str,
@@ -160,7 +160,7 @@ pub async fn create(
     Ok(engine.docker().create_exec(container, config).await?.id)
 }
 
-/// Starts a command of the engine that has no terminal.
+/// Starts a command of the engine without a terminal.
 pub async fn start(engine: &Engine, exec: &str) -> Result<Streams, EngineError> {
     use bollard::exec::{StartExecOptions, StartExecResults};
 

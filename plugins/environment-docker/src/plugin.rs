@@ -1,4 +1,4 @@
-//! The plugin: the environment `docker`, as the host sees it.
+//! The plugin: the environment `docker` for the host.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::shell::DockerShell;
 use crate::terminals::DockerTerminals;
 use crate::{sweep, tmp, volumes};
 
-/// The plugin's state: what the user has set.
+/// The plugin's state: the user's configuration.
 pub struct Docker {
     config: Value,
 }
@@ -37,7 +37,7 @@ impl State for Docker {
     }
 }
 
-/// The environment, ready: a container that runs.
+/// The ready environment, with a running container.
 pub struct Ready {
     runtime: Runtime,
     container: Arc<Container>,
@@ -63,7 +63,7 @@ impl ExecutionEnvironment for Ready {
 
     async fn setup(cx: &Cx<Docker>, setup: EnvironmentSetup) -> Result<Self> {
         let settings = Settings::chosen(&cx.state().config, &setup.options)?;
-        // Before anything is asked of the engine.
+        // Checks the settings before any request to the engine.
         settings.wanted()?;
         let shell_timeout_ms = settings.shell_timeout_ms();
         let runtime = Runtime::start()?;
@@ -72,7 +72,7 @@ impl ExecutionEnvironment for Ready {
         let host: Reporter = (**cx).clone();
         let on_fetched: Telling = Arc::new(move |image, Progress { done, total }| {
             let label = format!("fetching the image `{image}`");
-            // Nobody need watch.
+            // The progress may be ignored.
             let _ = host.emit(&Delta::progress(label, done, total));
         });
         let opening = runtime.run(async move {
@@ -118,8 +118,7 @@ impl ExecutionEnvironment for Ready {
     }
 }
 
-/// Removes what killed hosts left behind, then opens the container; gives what is worth a line in
-/// the log.
+/// Removes the remains of killed hosts, then opens the container. Also returns lines for the log.
 async fn open(
     settings: &Settings,
     root: &Path,
@@ -134,7 +133,7 @@ async fn open(
         Ok(removed) => notes.extend(removed.into_iter().map(|name| {
             format!("removed the container `{name}`, which a killed host had left behind")
         })),
-        // Not this session's trouble.
+        // A failed cleanup must not prevent this session.
         Err(error) => notes.push(format!("cannot look for containers left behind: {error}")),
     }
     let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -146,7 +145,7 @@ async fn open(
     Ok((Container::open_within(engine, settings, root, workspace).await?, notes))
 }
 
-/// Tells a person that the container began again.
+/// Notifies the user that the container was started again.
 pub fn tell_notes(host: &Reporter, container: &Container) {
     for note in container.take_notes() {
         host.notice(note);

@@ -1,4 +1,4 @@
-//! What the container is: one command, read back.
+//! Probes a container with a single command.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use crate::command::{Command, Exit, Piece, Spec};
 use crate::place::Place;
 
-/// Needs nothing but a shell: containers may hold nothing else.
+/// Needs only a shell, because a container may contain nothing else.
 const SCRIPT: &str = r#"r(){ v=; { IFS= read -r v <"$1"; } 2>/dev/null; }
 echo "cwd=$PWD"
 r /proc/sys/kernel/ostype; echo "kernel=$v"
@@ -26,41 +26,42 @@ echo "shell=${s:-sh}"
 [ -w "$2" ] && echo "writable=1"
 :"#;
 
-/// Facts of a container, as commands in it see them.
+/// Facts about a container, as its commands see them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The kernel's name, such as `Linux`.
     pub kernel: String,
     /// The kernel's release.
     pub release: String,
-    /// The distribution's id, such as `debian`; empty where the image does not tell.
+    /// The distribution's ID, such as `debian`. Empty if the image does not set it.
     pub distribution: String,
     /// The distribution's version, such as `12`.
     pub version: String,
     /// The distribution's full name.
     pub pretty_name: String,
-    /// The processor, as `uname -m` names it.
+    /// The processor architecture, as `uname -m` names it.
     pub machine: String,
-    /// The best shell there is, by its path.
+    /// The path of the best available shell.
     pub shell: String,
-    /// Where commands run.
+    /// The folder in which commands run.
     pub cwd: PathBuf,
-    /// The user's name, where there is one.
+    /// The user's name, if there is one.
     pub user: Option<String>,
-    /// The user's number.
+    /// The user's ID.
     pub uid: u32,
-    /// The group's number.
+    /// The group's ID.
     pub gid: u32,
-    /// The home folder, where it can be written.
+    /// The home folder, if it is writable.
     pub home: Option<PathBuf>,
-    /// Whether the workspace can be written.
+    /// Whether the workspace is writable.
     pub workspace_is_writable: bool,
 }
 
-/// Asks a container. `shared` is a path that exists if both sides see the same files.
+/// Probes a container. `shared` is a path that exists if both sides see the same files.
 ///
 /// # Errors
-/// As [`Command::start`]; kind `failed` when the container does not see the files of this machine.
+/// The errors of [`Command::start`], or `failed` if the container does not see this machine's
+/// files.
 pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts> {
     let words = [
         "sh".to_owned(),
@@ -81,7 +82,7 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
             Piece::Exit(Exit { code, .. }) => {
                 let said = one_line(&String::from_utf8_lossy(&complaints));
                 return Err(Error::failed(format!(
-                    "the container cannot be asked what it is (code {code}): {said}"
+                    "cannot inspect the container (code {code}): {said}"
                 )));
             }
         }
@@ -90,7 +91,7 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
     let values = values(&text);
     if !values.contains_key("shared") {
         let text = format!(
-            "the container `{}` does not see the files of this machine (`{}` is not there)",
+            "the container `{}` does not see this machine's files (`{}` does not exist)",
             place.name,
             shared.display()
         );
@@ -128,9 +129,9 @@ fn facts(values: &HashMap<&str, &str>, place: &Place) -> Facts {
     }
 }
 
-/// Returns the home of the user. To one that the image does not know Podman gives the working
-/// directory, and a name that is the number: what programs keep at home would lie in the
-/// workspace.
+/// Returns the user's home. For a user that the image does not know, Podman sets the working
+/// directory as home and the ID as name. That home is ignored, because programs would store their
+/// data in the workspace.
 fn home(values: &HashMap<&str, &str>) -> Option<PathBuf> {
     let home = *values.get("home")?;
     let is_strange = values.get("user").is_none_or(|user| values.get("uid") == Some(user));

@@ -1,7 +1,7 @@
-//! A terminal's bytes, as they are.
+//! A raw stream of a terminal's bytes.
 //!
-//! Bollard looks for frames in a terminal's output too, which has none: a piece that begins with a
-//! byte of 0, 1 or 2 would be swallowed. So this one request is written by hand.
+//! Bollard expects frames even in a terminal's output, which has none, and would drop a chunk that
+//! begins with byte 0, 1 or 2. This module therefore writes this one request itself.
 
 use std::io;
 use std::pin::Pin;
@@ -12,18 +12,18 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::address::Address;
 use crate::link::Writer;
 
-/// An engine's head of an answer has a few hundred bytes.
+/// The maximum size of the head of a response. Engines send a few hundred bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Where bytes come out.
+/// The output of a terminal.
 pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
 
-/// What the engine answered instead of switching over.
+/// The reason why the engine did not switch protocols.
 #[derive(Debug)]
 pub enum Failure {
     /// The connection failed.
     Io(io::Error),
-    /// The engine refused, with its status and words.
+    /// The engine refused, with a status and a text.
     Refused(u16, String),
 }
 
@@ -33,7 +33,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Starts a command that was made with a terminal; gives both directions.
+/// Starts a command that was created with a terminal. Returns both directions.
 pub async fn start(address: &Address, exec: &str) -> Result<(Reader, Writer), Failure> {
     let (mut reader, mut writer): (Reader, Writer) = match address {
         Address::Unix(path) => {
@@ -58,13 +58,13 @@ pub async fn start(address: &Address, exec: &str) -> Result<(Reader, Writer), Fa
     if status == 101 || status == 200 {
         return Ok((reader, writer));
     }
-    // The engine keeps the connection open behind its words, so one read is all there is.
+    // The engine keeps the connection open after its text, so there is only one read.
     let mut said = vec![0; HEAD_BYTES_MAX];
     let length = reader.read(&mut said).await?;
     Err(Failure::Refused(status, String::from_utf8_lossy(&said[..length]).into_owned()))
 }
 
-/// Byte by byte: what follows the head is the terminal's already.
+/// Reads byte by byte, because the bytes after the head belong to the terminal.
 async fn read_status(reader: &mut Reader) -> io::Result<u16> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -1,8 +1,8 @@
-//! The thread on which everything that speaks to the engine runs.
+//! The thread on which all communication with the engine runs.
 //!
-//! The boundary has no tokio and the engine's client needs it: futures of the client run here, and
-//! what awaits their answers may be polled by any executor. The thread ends when the last handle is
-//! gone.
+//! The engine's client needs tokio, which the boundary lacks. The client's futures run here, and
+//! any executor may poll the futures that await their results. The thread ends with the last
+//! handle.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What the thread may still do once nobody wants it: containers are removed before, or by the
-/// engine itself.
+/// The maximum time for remaining work when the thread ends. Containers are removed before that, or
+/// by the engine itself.
 const WIND_DOWN: Duration = Duration::from_millis(100);
 
 /// A handle to the thread.
@@ -37,7 +37,7 @@ impl Runtime {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Kind `unavailable` when the system gives no thread, or nothing to wait on events with.
+    /// `unavailable` if the system cannot create the thread or its event queue.
     pub fn start() -> Result<Self> {
         let none =
             |error| Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {error}"));
@@ -48,10 +48,10 @@ impl Runtime {
         thread::Builder::new()
             .name("jaato-docker".to_owned())
             .spawn(move || {
-                // Either way, told or dropped, it is time to end.
+                // The thread ends on a message as well as on a drop.
                 let _ = runtime.block_on(stopped);
                 runtime.shutdown_timeout(WIND_DOWN);
-                // Nobody may be waiting for the end.
+                // The receiver may be gone.
                 let _ = end.send(());
             })
             .map_err(none)?;
@@ -59,11 +59,11 @@ impl Runtime {
         Ok(Self { handle, thread: Arc::new(thread) })
     }
 
-    /// Runs a future on the thread. Dropping what is returned drops the future.
+    /// Runs a future on the thread. Dropping the returned future drops it.
     ///
     /// # Errors
-    /// The future's own; kind `plugin_panicked` if it panicked; kind `unavailable` if the thread
-    /// has ended.
+    /// The future's own error, `plugin_panicked` if it panicked, or `unavailable` if the thread has
+    /// ended.
     pub async fn run<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T>> + Send + 'static,
@@ -83,15 +83,15 @@ impl Runtime {
         }
     }
 
-    /// Ends the thread and drops whatever runs on it. Gives what resolves when it has ended;
-    /// nothing the second time.
+    /// Ends the thread and drops everything that runs on it. Returns a receiver for its end, or
+    /// `None` on the second call.
     pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
         self.thread.stop.lock().take();
         self.thread.ended.lock().take()
     }
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A task that is aborted when this is dropped.
 struct Aborting<T>(JoinHandle<T>);
 
 impl<T> Future for Aborting<T> {
@@ -114,7 +114,7 @@ mod tests {
     use futures_util::FutureExt as _;
     use futures_util::future::pending;
 
-    /// As a plugin executor does it: without timers.
+    /// Runs a future without timers, like a plugin executor.
     fn wait<T>(future: impl Future<Output = T>) -> T {
         Builder::new_current_thread().build().unwrap().block_on(future)
     }

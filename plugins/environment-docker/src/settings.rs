@@ -1,4 +1,4 @@
-//! What a user may set: `[plugins.environment-docker]`.
+//! The settings `[plugins.environment-docker]`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{Map, Value};
 use jaato_plugin_sdk_environment::settings;
 
-/// Where the workspace appears in a container that is made.
+/// The path of the workspace in a container that jaato makes.
 pub const CONTAINER_WORKDIR: &str = "/workspace";
 
-/// Where the temporary folder appears in a container that is made.
+/// The path of the temporary folder in a container that jaato makes.
 pub const CONTAINER_TMP: &str = "/tmp/jaato";
 
-/// An engine that answers nothing for so long is told of as slow. Making a container on a slow disk
-/// takes seconds.
+/// The default time limit for a response of the engine. Making a container on a slow disk takes
+/// seconds.
 const ENGINE_DEADLINE_MS: u64 = 30_000;
 
-/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and
-/// still less than the session's own bound of 600 s, which would lose what the command printed.
+/// The default time limit of a command, in seconds. It suffices for a build or a test suite. It is
+/// less than the session's limit of 600 s, which would lose the command's output.
 const SHELL_TIMEOUT: f64 = 300.0;
 
 /// The settings of an environment in a container.
@@ -28,57 +28,55 @@ const SHELL_TIMEOUT: f64 = 300.0;
 pub struct Settings {
     /// The image that a container is made from, such as `debian:12`.
     pub image: Option<String>,
-    /// Id or name of a container that runs already, instead of an image. It is never stopped or
-    /// removed.
+    /// ID or name of a running container to use instead of an image. jaato never stops or removes
+    /// it.
     pub container_id: Option<String>,
-    /// Where the workspace appears in a container that is made; of one that is there, its mounts
-    /// tell.
+    /// Where the workspace appears in a new container. For a running container, its mounts decide.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub container_workdir: Option<PathBuf>,
-    /// The folder of this machine that the container has as its workspace; a relative one starts at
-    /// the workspace, which is the default.
+    /// The folder on this machine that the container gets as its workspace. A relative path starts
+    /// at the workspace, which is the default.
     #[schemars(extend("x-jaato-path" = "home"))]
     pub mount_dir: Option<PathBuf>,
-    /// More folders of this machine that a container which is made shall have, each
-    /// `FOLDER:FOLDER_IN_CONTAINER`, with `:ro` behind it to be read only. Files in them may be
-    /// touched as those of the workspace.
+    /// More folders on this machine to mount in a new container, each
+    /// `FOLDER:FOLDER_IN_CONTAINER`, with `:ro` at the end for read-only. Files in them are
+    /// accessible like those of the workspace.
     #[schemars(extend("x-jaato-path" = "home"))]
     pub mounts: Vec<String>,
-    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By
-    /// default whoever runs jaato, so that files stay theirs.
+    /// The user that commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own
+    /// user. The default is the user who runs jaato, who then owns the files.
     pub user: Option<String>,
-    /// The network of a container that is made, such as `none`; by default the engine's own
-    /// default.
+    /// The network of a new container, such as `none`. The default is the engine's default.
     pub network: Option<String>,
-    /// Whether a container that was made is removed at the end.
+    /// Whether to remove a created container at the end.
     pub cleanup_on_exit: bool,
-    /// Whether an image that is missing is fetched from its registry.
+    /// Whether to pull a missing image from its registry.
     pub pull: Pull,
-    /// Address of the engine; by default `DOCKER_HOST`, then the known sockets.
+    /// Address of the engine. The default is `DOCKER_HOST`, then the known sockets.
     pub engine: Option<String>,
-    /// Longest wait for an answer of the engine, in milliseconds.
+    /// Longest wait for an answer from the engine, in milliseconds.
     #[schemars(range(min = 1, max = 3_600_000))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub engine_deadline_ms: u64,
-    /// Seconds that a command may take which says nothing itself. Programs that outlive their call,
-    /// and terminals, have no such bound.
+    /// Time limit in seconds for a command that sets none itself. It does not apply to terminals
+    /// and to programs that outlive their call.
     #[schemars(range(min = 0.1, max = 86400.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
-    /// The folder on this machine in which the temporary folder is made.
+    /// The folder on this machine in which jaato creates the temporary folder.
     #[schemars(extend("x-jaato-path" = "file"))]
     pub tmp_base_dir: Option<PathBuf>,
 }
 
-/// Whether an image that is missing is fetched.
+/// Whether to pull a missing image.
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Pull {
-    /// The user fetches images.
+    /// The user pulls images.
     #[default]
     Never,
-    /// Fetched where it is missing.
+    /// Pull an image if it is missing.
     Missing,
 }
 
@@ -102,21 +100,21 @@ impl Default for Settings {
     }
 }
 
-/// What a session asked for: exactly one of the two.
+/// The requested container, which is exactly one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted<'a> {
     /// A new container from this image.
     Image(&'a str),
-    /// The container of this id or name.
+    /// The container with this ID or name.
     Container(&'a str),
 }
 
 impl Settings {
-    /// What a person chose for this session wins over the configuration; an image or a container
-    /// over both of those.
+    /// Merges the configuration with the user's options for this session, which take precedence. An
+    /// image or container among the options replaces either in the configuration.
     ///
     /// # Errors
-    /// Kind `configuration` for an option that is none.
+    /// `configuration` for an unknown option.
     pub fn chosen(config: &Value, options: &Map<String, Value>) -> Result<Self> {
         let mut config = config.as_object().cloned().unwrap_or_default();
         for (chosen, other) in [("image", "container_id"), ("container_id", "image")] {
@@ -127,11 +125,11 @@ impl Settings {
         settings(&Value::Object(config), options)
     }
 
-    /// Tells what is asked for.
+    /// Returns the requested container.
     ///
     /// # Errors
-    /// Kind `configuration` with neither or both of image and container, or with a folder that is
-    /// not absolute.
+    /// `configuration` if neither or both of image and container are set, or a folder is not
+    /// absolute.
     pub fn wanted(&self) -> Result<Wanted<'_>> {
         if let Some(folder) = self.container_workdir.as_ref().filter(|folder| !folder.is_absolute())
         {
@@ -143,25 +141,24 @@ impl Settings {
             (Some(image), None) if !image.is_empty() => Ok(Wanted::Image(image)),
             (None, Some(container)) if !container.is_empty() => Ok(Wanted::Container(container)),
             (Some(image), Some(container)) => {
-                let text = format!(
-                    "both the image `{image}` and the container `{container}` are asked for"
-                );
+                let text =
+                    format!("both the image `{image}` and the container `{container}` are set");
                 Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
             }
             _ => {
-                let text = "the environment `docker` is given neither an image nor a container";
+                let text = "the environment `docker` needs an image or a container";
                 Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
             }
         }
     }
 
-    /// How long a command may take which says nothing itself.
+    /// Returns the time limit of a command that sets none.
     pub fn shell_timeout_ms(&self) -> u64 {
         // The schema keeps it within range.
         (self.shell_timeout * 1000.0) as u64
     }
 
-    /// Longest wait for an answer of the engine.
+    /// Returns the time limit for a response of the engine.
     pub fn engine_deadline(&self) -> Duration {
         Duration::from_millis(self.engine_deadline_ms.max(1))
     }

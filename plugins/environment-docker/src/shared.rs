@@ -1,4 +1,4 @@
-//! The folders that both sides see: the workspace and the temporary folder, and the files in them.
+//! The shared folders (the workspace and the temporary folder) and their files.
 
 use std::fs::{Permissions, create_dir, set_permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -14,22 +14,22 @@ use crate::errors;
 use crate::paths::{Paths, Shared, Volume, Workspace};
 use crate::tmp::{self, Tmp};
 
-/// The home of a user that has none in the container, below the temporary folder.
+/// The home of a user who has none in the container, inside the temporary folder.
 const HOME: &str = "home";
 
-/// Where a temporary folder that lies in the workspace appears: its true name is known too late.
+/// A link to a temporary folder in the workspace, because the folder's real name is known too late.
 const LINK: &str = "t";
 
-/// Who uses the temporary folder in the container.
+/// The user of the temporary folder in the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Users {
-    /// Whoever runs this.
+    /// The user who runs jaato.
     Same,
-    /// Somebody else, as the settings want it.
+    /// Another user, according to the settings.
     Any,
 }
 
-/// The files of an environment, and the folder that is theirs alone.
+/// The files of an environment, and its temporary folder.
 pub struct SharedFolders {
     files: HostFiles,
     paths: Paths,
@@ -37,11 +37,11 @@ pub struct SharedFolders {
 }
 
 impl SharedFolders {
-    /// For a container that is to be made: the temporary folder is mounted wherever it shall
-    /// appear.
+    /// Creates the folders for a container that jaato makes. The temporary folder is mounted at
+    /// `tmp`.
     ///
     /// # Errors
-    /// Kind `io` or `configuration` for folders that cannot be used.
+    /// `io` or `configuration` if a folder cannot be used.
     pub fn to_mount(
         base: &Path,
         workspace: impl Into<Workspace>,
@@ -52,16 +52,17 @@ impl SharedFolders {
         let folder = Tmp::make(base, tmp::PREFIX)?;
         let workspace = (workspace.into(), Access::Write);
         let shared = Self::open(folder, workspace, volumes, tmp.to_owned())?;
-        // On this machine nobody comes so far: the folder around it is not mounted.
+        // Other users of this machine cannot reach it, because they cannot enter the folder around
+        // it.
         shared.let_in(&shared.paths.tmp().host, users)?;
         Ok(shared)
     }
 
-    /// For a container that runs: the temporary folder lies in the workspace, as nothing can be
-    /// mounted any more.
+    /// Creates the folders for a running container. The temporary folder is in the workspace,
+    /// because nothing more can be mounted.
     ///
     /// # Errors
-    /// Kind `io` or `configuration` for folders that cannot be used.
+    /// `io` or `configuration` if a folder cannot be used.
     pub fn mounted(workspace: impl Into<Workspace>, access: Access, users: Users) -> Result<Self> {
         let workspace = workspace.into();
         let folder = Tmp::make(&workspace.folder.host, tmp::HIDDEN_PREFIX)?;
@@ -106,22 +107,22 @@ impl SharedFolders {
         Ok(Self { files: HostFiles::new(confined), paths, tmp: folder })
     }
 
-    /// The files in them, by the paths of the container.
+    /// Returns the files, by their paths in the container.
     pub fn files(&self) -> &HostFiles {
         &self.files
     }
 
-    /// Their names on both sides.
+    /// Returns the paths on both sides.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// Whose they are, as engines write it.
+    /// Returns the owner of the folders in the engine's format.
     pub fn owner(&self) -> String {
         self.tmp.owner()
     }
 
-    /// A name that nothing else has on this machine.
+    /// Returns a unique name on this machine.
     pub fn name(&self) -> String {
         self.tmp.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -134,10 +135,10 @@ impl SharedFolders {
         }
     }
 
-    /// Makes a home in the temporary folder; gives the container's path.
+    /// Creates a home in the temporary folder. Returns its path in the container.
     ///
     /// # Errors
-    /// Kind `io`.
+    /// `io` if the home cannot be created.
     pub fn make_home(&self, users: Users) -> Result<PathBuf> {
         let path = self.paths.tmp().host.join(HOME);
         create_dir(&path).map_err(|error| cannot_make(&path, &error))?;
@@ -148,7 +149,7 @@ impl SharedFolders {
     /// Removes the temporary folder.
     ///
     /// # Errors
-    /// Kind `io`.
+    /// `io` if the folder cannot be removed.
     pub fn close(self) -> Result<()> {
         let closed = self.files.confined().close();
         closed.and(self.tmp.close())

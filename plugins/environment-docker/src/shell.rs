@@ -1,4 +1,4 @@
-//! Commands in the container, as the host asks for them.
+//! Runs commands in the container for the host.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ use crate::container::Container;
 use crate::plugin::tell_notes;
 use crate::runtime::Runtime;
 
-/// The signal that ends what does not end by itself.
+/// The signal that ends a process by force.
 const KILL: i32 = 9;
 
-/// Appends folders to `PATH`, then becomes the rest.
+/// Appends folders to `PATH`, then executes the remaining words.
 const WITH_PATHS: &str = "PATH=$PATH:$1; export PATH; shift; exec \"$@\"";
 
 /// Runs commands in the container.
@@ -27,7 +27,7 @@ pub struct DockerShell {
 }
 
 impl DockerShell {
-    /// Runs them in that container.
+    /// Creates a shell for this container.
     pub fn new(runtime: Runtime, container: Arc<Container>) -> Self {
         Self { runtime, container }
     }
@@ -43,7 +43,7 @@ impl Shell for DockerShell {
         let container = Arc::clone(&self.container);
         let starting = self.runtime.run(async move {
             let command = container.start(spec).await?;
-            // Counted from its start, not from the request.
+            // Starts with the command, not with the request.
             Ok((command, deadline.and_then(|deadline| Instant::now().checked_add(deadline))))
         });
         let started = starting.await;
@@ -85,7 +85,8 @@ fn spec(spawn: Spawn) -> Result<Spec> {
 
 struct Shared {
     command: Command,
-    /// By us: then a code that tells of a signal tells of ours.
+    /// Whether jaato ended the command. An exit code that indicates a signal then refers to jaato's
+    /// signal.
     was_ended: AtomicBool,
 }
 
@@ -112,7 +113,7 @@ impl DockerProgram {
 }
 
 impl Program for DockerProgram {
-    /// The number in the container, which differs from that outside of it.
+    /// Returns the process ID in the container, which differs from the ID outside.
     fn pid(&self) -> Option<u32> {
         Some(self.shared.command.session())
     }
@@ -138,7 +139,7 @@ impl Program for DockerProgram {
     }
 }
 
-/// What a command does.
+/// The events of a command.
 pub struct DockerEvents {
     runtime: Runtime,
     shared: Arc<Shared>,
@@ -172,9 +173,9 @@ async fn next(
             () = late => {
                 timed_out.store(true, Ordering::Release);
                 let shared = Arc::clone(shared);
-                // A task of its own: the command has a moment to tidy up, and whoever waits here
-                // may go away meanwhile. Where it fails, the container has ended, which is told
-                // here next.
+                // Uses a separate task, because the command gets time to clean up and the caller
+                // may stop waiting. If this fails, the container has ended, which the next event
+                // reports.
                 tokio::spawn(async move { shared.end().await });
             }
             piece = shared.command.next() => {

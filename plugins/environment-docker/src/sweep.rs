@@ -1,4 +1,4 @@
-//! Finds containers that a killed host left behind, and removes them.
+//! Removes containers that a killed host left behind.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::engine::Engine;
 use crate::errors::Doing;
 use crate::owner::{self, Owner};
 
-/// Longest wait for a removal that the engine itself has begun; it takes tenths of a second.
+/// The maximum wait for a removal that the engine has begun. It usually takes less than a second.
 const REMOVAL_MAX: Duration = Duration::from_secs(5);
 
-/// Removes the containers whose host has ended; gives their names. Those of living hosts, of other
-/// machines, and those that were made to stay are left alone.
+/// Removes the containers whose host has ended, and returns their names. Containers of running
+/// hosts and other machines, and those that were made to stay, are left alone.
 ///
 /// # Errors
-/// The engine's first one. What could not be removed is left for the next time, all else is
-/// removed.
+/// The engine's first error. All other containers are still removed, and the next call tries the
+/// failed one again.
 pub async fn remove_left_behind(engine: &Engine) -> Result<Vec<String>> {
     let Some(me) = Owner::current() else { return Ok(Vec::new()) };
     let filters = HashMap::from([("label", vec![owner::LABEL])]);
@@ -47,8 +47,8 @@ pub async fn remove_left_behind(engine: &Engine) -> Result<Vec<String>> {
     failure.map_or(Ok(removed), Err)
 }
 
-/// Removes a container, running or not, and returns when it is gone. One that is gone already
-/// counts as removed.
+/// Removes a container, running or not, and waits for the removal. A missing container counts as
+/// removed.
 pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match engine.docker().remove_container(id, Some(options)).await {
@@ -56,7 +56,7 @@ pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
         Err(EngineError::DockerResponseServerError { status_code: 409, message })
             if message.contains("already in progress") =>
         {
-            // The engine removes it by itself when it has ended.
+            // The engine removes the container itself after its end.
             until_removed(engine, id).await;
             Ok(())
         }
@@ -64,10 +64,11 @@ pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
     }
 }
 
-/// Waits for a removal that goes on, but not for ever: the engine has said that it sees to it.
+/// Waits for a removal in progress, up to a limit, because the engine completes it.
 async fn until_removed(engine: &Engine, id: &str) {
     let options = WaitContainerOptionsBuilder::new().condition("removed").build();
     let mut removed = engine.docker().wait_container(id, Some(options));
-    // Whether it tells an exit code or that it knows no such container: it is gone.
+    // The container is gone, whether the engine returns an exit code or an error for a missing
+    // container.
     let _ = tokio::time::timeout(REMOVAL_MAX, removed.next()).await;
 }

@@ -1,4 +1,4 @@
-//! A program on a terminal of the container: bytes both ways, its size, who reads from it.
+//! A program on a terminal of the container: input, output, size and foreground process.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,34 +18,34 @@ use crate::place::{Place, Request};
 use crate::raw::{self, Failure, Reader};
 use crate::wrapper::{self, Told};
 
-/// Most bytes that one read gives.
+/// The maximum number of bytes returned by one read.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// How long a program's code may take to be known, once its terminal is closed.
+/// The maximum wait for a program's exit code after its terminal is closed.
 const CODE_DELAY: Duration = Duration::from_secs(5);
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Lines.
+    /// The number of rows.
     pub rows: u16,
-    /// Characters in a line.
+    /// The number of columns.
     pub columns: u16,
 }
 
-/// Who has the terminal.
+/// The foreground process of a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreground {
-    /// Its process group, in the container.
+    /// The process group in the container.
     pub group: u32,
     /// The name of the group's first process.
     pub name: String,
-    /// Whether that process waits for input from the terminal; nothing where the kernel does not
-    /// tell.
+    /// Whether that process waits for input from the terminal. `None` if the kernel does not show
+    /// it.
     pub waits_for_input: Option<bool>,
 }
 
-/// A program on a terminal. It ends when this is dropped.
+/// A program on a terminal. Dropping it ends the program.
 pub struct Terminal {
     place: Place,
     exec: String,
@@ -56,11 +56,10 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program on a terminal of that size, and returns once it runs. `spec.stdin` means
-    /// nothing here.
+    /// Starts a program on a terminal of this size and returns once it runs. Ignores `spec.stdin`.
     ///
     /// # Errors
-    /// As [`crate::Command::start`].
+    /// The errors of [`crate::Command::start`].
     pub async fn start(place: Place, spec: Spec, size: Size) -> Result<Self> {
         if spec.words.first().is_none_or(String::is_empty) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
@@ -71,22 +70,21 @@ impl Terminal {
             let address = place.engine.address().clone();
             let started = timeout(deadline, begin(place, spec, size)).await;
             let started = started.unwrap_or_else(|_| Err(errors::slow(&address)));
-            // The program ends with its handle if nobody takes it.
+            // If no one receives the handle, dropping it ends the program.
             let _ = sender.send(started);
         });
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    /// The number of the program's session in the container.
+    /// Returns the program's session number in the container.
     pub fn session(&self) -> u32 {
         self.session
     }
 
-    /// Waits for bytes from the terminal; nothing at its end. A future that is dropped loses
-    /// nothing.
+    /// Waits for bytes from the terminal. Returns `None` at its end. Cancel safe.
     ///
     /// # Errors
-    /// Kind `unavailable` when the connection broke.
+    /// `unavailable` if the connection broke.
     pub async fn read(&self) -> Result<Option<Vec<u8>>> {
         let mut guard = self.reader.lock().await;
         let (early, reader) = &mut *guard;
@@ -107,10 +105,10 @@ impl Terminal {
         }
     }
 
-    /// Writes to the terminal, as if typed.
+    /// Writes to the terminal, like typed input.
     ///
     /// # Errors
-    /// Kind `io` when it is closed.
+    /// `io` if the terminal is closed.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let mut writer = self.writer.lock().await;
         let written = match writer.write_all(bytes).await {
@@ -121,11 +119,11 @@ impl Terminal {
             .map_err(|error| Error::new(ErrorKind::Io, format!("the terminal is closed: {error}")))
     }
 
-    /// Writes to the terminal within that time; returns how many bytes the engine took. It keeps
-    /// some of them back where nobody reads, how many it does not tell.
+    /// Writes to the terminal within the time limit. Returns how many bytes the engine accepted.
+    /// The engine buffers some of them if the program does not read, and does not report how many.
     ///
     /// # Errors
-    /// Kind `io` when it is closed.
+    /// `io` if the terminal is closed.
     pub async fn write_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
         let taken = AtomicUsize::new(0);
         let write = async {
@@ -150,41 +148,41 @@ impl Terminal {
     /// Changes the size.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone.
+    /// `unavailable` if the container is gone.
     pub async fn resize(&self, size: Size) -> Result<()> {
         resize(&self.place, &self.exec, size).await
     }
 
-    /// Sends a signal to who has the terminal: as the keys of a terminal do.
+    /// Sends a signal to the foreground process group, like the terminal's keys.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone.
+    /// `unavailable` if the container is gone.
     pub async fn signal(&self, signal: Signal) -> Result<bool> {
         let group = self.foreground().await?.map_or(self.session, |foreground| foreground.group);
         self.place.signal(group, signal).await
     }
 
-    /// Who has the terminal; nothing when the program has ended.
+    /// Returns the foreground process, or `None` if the program has ended.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone.
+    /// `unavailable` if the container is gone.
     pub async fn foreground(&self) -> Result<Option<Foreground>> {
         Ok(parse_foreground(&self.place.guardian.foreground(self.session).await?))
     }
 
-    /// What can be seen of who has the terminal; nothing when the program has ended.
+    /// Looks at the foreground processes. Returns `None` if the program has ended.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone.
+    /// `unavailable` if the container is gone.
     pub async fn look(&self) -> Result<Option<Sight>> {
         self.place.onlooker.look(&self.place, self.session).await
     }
 
-    /// Waits for the program's code, once its terminal has ended; tells what it left running too,
-    /// which goes on until [`Terminal::end`] or the end of the session.
+    /// Waits for the program's exit code after its terminal has ended. Also returns the processes
+    /// that it left running, which continue until [`Terminal::end`] or the session's end.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container died or the engine went away; `timeout` while it still
+    /// `unavailable` if the container died or the engine is gone, or `timeout` if the program still
     /// runs.
     pub async fn exit(&self) -> Result<(i64, Vec<LeftRunning>)> {
         let asking = async {
@@ -201,15 +199,15 @@ impl Terminal {
             Error::new(ErrorKind::Timeout, "the program on the terminal has not ended").temporary()
         })?;
         self.has_ended.store(true, Ordering::Release);
-        // A container that is gone left nothing running.
+        // If the container is gone, no processes are left.
         let left = self.place.guardian.ended(self.session).await.unwrap_or_default();
         Ok((code?, left))
     }
 
-    /// Ends the program with all that belongs to it.
+    /// Ends the program with all its processes.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container is gone, and the program with it.
+    /// `unavailable` if the container is gone, and the program with it.
     pub async fn end(&self) -> Result<()> {
         self.place.end(self.session).await
     }
@@ -250,7 +248,7 @@ async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
         }
     };
     place.guardian.track(session);
-    // From here on a drop ends the program.
+    // From this point, a drop ends the program.
     let terminal = Terminal {
         exec,
         session,
@@ -263,7 +261,7 @@ async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
     let broken = |error| terminal.place.explain(&bollard::errors::Error::IOError { err: error });
     writer.write_all(b"\n").await.map_err(broken)?;
     writer.flush().await.map_err(broken)?;
-    // The terminal's echo of that line comes before anything of the program.
+    // The terminal's echo of that line comes before the program's output.
     while !bytes.contains(&b'\n') {
         if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {
             return Err(wrapper::instead(&bytes));
@@ -293,7 +291,7 @@ fn refused(place: &Place, failure: Failure) -> Error {
     place.engine.explain(&error, Doing::Command(&place.name))
 }
 
-/// Reads `GROUP STATE WAITS_IN NAME`.
+/// Parses `GROUP STATE WAITS_IN NAME`.
 fn parse_foreground(answer: &str) -> Option<Foreground> {
     let mut words = answer.splitn(4, ' ');
     let group = words.next()?.parse().ok()?;
@@ -302,9 +300,9 @@ fn parse_foreground(answer: &str) -> Option<Foreground> {
     let name = words.next().unwrap_or_default().to_owned();
     let waits_for_input = match (state, channel) {
         ("S", "n_tty_read" | "tty_read") => Some(true),
-        // The kernel hides where it waits from who is not its user; and who waits for several
-        // things may wait for the terminal among them. `wait_woken` is where terminals are read and
-        // sockets too.
+        // The kernel hides the wait channel from other users. A process that waits for several
+        // things may wait for the terminal among them. `wait_woken` is used for both terminals and
+        // sockets.
         ("S", "-" | "0" | "" | "wait_woken") => None,
         ("S", channel) if channel.contains("poll") || channel.contains("select") => None,
         _ => Some(false),

@@ -1,4 +1,4 @@
-//! Terminals of the container, as the host asks for them.
+//! Runs terminals of the container for the host.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,7 +21,7 @@ use crate::plugin::tell_notes;
 use crate::runtime::Runtime;
 use crate::terminal::{Size, Terminal};
 
-/// What most programs know.
+/// The terminal type, which most programs know.
 const TERM: (&str, &str) = ("TERM", "xterm-256color");
 
 /// Runs programs on terminals of the container.
@@ -31,7 +31,7 @@ pub struct DockerTerminals {
 }
 
 impl DockerTerminals {
-    /// Runs them in that container.
+    /// Creates terminals for this container.
     pub fn new(runtime: Runtime, container: Arc<Container>) -> Self {
         Self { runtime, container }
     }
@@ -71,7 +71,7 @@ impl Terminals for DockerTerminals {
     }
 }
 
-/// How long a program may take until it runs after something was typed, on a busy machine.
+/// The maximum time until a program runs after input, on a busy machine.
 const TAKE_DELAY: Duration = Duration::from_secs(1);
 
 /// A terminal.
@@ -82,13 +82,13 @@ pub struct DockerTerminal {
     typed: Mutex<Typed>,
 }
 
-/// What was seen, before and after something was typed.
+/// The observations before and after input.
 #[derive(Default)]
 struct Typed {
     since: Option<Instant>,
-    /// Who waited when it was typed.
+    /// The process that waited at the time of the input.
     waiter_before: Option<Waiter>,
-    /// Who waited last.
+    /// The process that waited last.
     waiter: Option<Waiter>,
     seen: Seen,
 }
@@ -119,7 +119,8 @@ impl DockerTerminal {
             ..TerminalState::default()
         };
         let mut typed = self.typed.lock();
-        // Nothing tells what was typed and not taken yet; who has not run since has not taken it.
+        // Unread input cannot be observed directly. A process that has not run since the input has
+        // not read it.
         let has_not_run = typed.since.is_some_and(|since| since.elapsed() < TAKE_DELAY)
             && sight.waiting.waiter.is_some()
             && sight.waiting.waiter == typed.waiter_before;
@@ -145,7 +146,7 @@ impl DockerTerminal {
 }
 
 impl HostTerminal for DockerTerminal {
-    /// The number in the container, which differs from that outside of it.
+    /// Returns the process ID in the container, which differs from the ID outside.
     fn pid(&self) -> Option<u32> {
         Some(self.terminal.session())
     }
@@ -172,7 +173,7 @@ impl HostTerminal for DockerTerminal {
     async fn state(&self) -> Result<TerminalState> {
         match self.run(|terminal| async move { terminal.look().await }).await {
             Ok(Some(sight)) if sight.waiting.waits.is_some() => Ok(self.seen(sight)),
-            // Who runs as somebody else is not shown: what it sleeps in is all that is known.
+            // Processes of other users cannot be inspected, so only their wait channel is known.
             Ok(Some(_)) | Err(_) => self.foreground().await,
             Ok(None) => Ok(TerminalState::default()),
         }
@@ -183,7 +184,7 @@ impl HostTerminal for DockerTerminal {
     }
 }
 
-/// What happens on a terminal.
+/// The events of a terminal.
 pub struct DockerTerminalEvents {
     runtime: Runtime,
     terminal: Arc<Terminal>,

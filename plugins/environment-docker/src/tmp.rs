@@ -1,7 +1,7 @@
-//! The folder of this machine in which the temporary folder of an environment lies.
+//! The folder of this machine that contains an environment's temporary folder.
 //!
-//! It holds a file with its owner, so that one which a killed host left behind is found and removed
-//! at the next start, whoever the files in it belong to.
+//! It holds a file with its owner, so that the next start can find and remove it if a killed host
+//! left it behind, whichever user owns the files in it.
 
 use std::fs;
 use std::io;
@@ -14,19 +14,19 @@ use tempfile::TempDir;
 use crate::errors;
 use crate::owner::Owner;
 
-/// How folders among the system's temporary ones begin.
+/// The prefix of folders in the system's temporary folder.
 pub const PREFIX: &str = "jaato-";
 
-/// How those in a workspace begin: out of the way of people.
+/// The prefix of folders in a workspace, which hides them.
 pub const HIDDEN_PREFIX: &str = ".jaato-tmp-";
 
-/// The file that tells who made a folder.
+/// The file with the owner of a folder.
 const OWNER_FILE: &str = ".owner";
 
-/// The file by which git passes over a folder that lies in a workspace, and what is in it.
+/// The file that makes git ignore the folder and its content.
 const IGNORE_FILE: (&str, &str) = (".gitignore", "*\n");
 
-/// Such a folder, and whose it is: whoever runs this.
+/// A temporary folder, owned by the user who runs jaato.
 pub struct Tmp {
     folder: TempDir,
     path: PathBuf,
@@ -34,10 +34,10 @@ pub struct Tmp {
 }
 
 impl Tmp {
-    /// Makes one that nobody else may enter.
+    /// Creates a folder that no other user can enter.
     ///
     /// # Errors
-    /// Kind `io`.
+    /// `io` if the folder cannot be created.
     pub fn make(base: &Path, prefix: &str) -> Result<Self> {
         let failed = |error: io::Error| {
             errors::cannot_make(&format!("a temporary folder in `{}`", base.display()), &error)
@@ -55,20 +55,20 @@ impl Tmp {
         Ok(tmp)
     }
 
-    /// Its path on this machine, without symbolic links.
+    /// Returns its path on this machine, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whose it is, as engines write it.
+    /// Returns its owner in the engine's format.
     pub fn owner(&self) -> String {
         format!("{}:{}", self.owner.0, self.owner.1)
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the folder with its content.
     ///
     /// # Errors
-    /// Kind `io`, when another user of the container left something that is not ours to remove.
+    /// `io` if another user of the container left files that jaato may not remove.
     pub fn close(self) -> Result<()> {
         self.folder.close().map_err(|error| {
             let text = format!("cannot remove `{}`: {error}", self.path.display());
@@ -77,8 +77,8 @@ impl Tmp {
     }
 }
 
-/// Removes the temporary folders in `base` whose host has ended; gives their paths. What cannot be
-/// read or removed is somebody else's and left alone.
+/// Removes the temporary folders in `base` whose host has ended, and returns their paths. Folders
+/// that cannot be read or removed belong to other users and are left alone.
 pub fn remove_left_behind(base: &Path) -> Vec<PathBuf> {
     let Some(me) = Owner::current() else { return Vec::new() };
     let Ok(entries) = fs::read_dir(base) else { return Vec::new() };
@@ -94,7 +94,7 @@ pub fn remove_left_behind(base: &Path) -> Vec<PathBuf> {
 
 fn owner_of(folder: &Path) -> Option<Owner> {
     let file = folder.join(OWNER_FILE);
-    // Nothing that would hold up who reads it.
+    // Skips files that could block the reader.
     file.symlink_metadata().ok().filter(|data| data.is_file() && data.len() < 1024)?;
     Owner::parse(&fs::read_to_string(file).ok()?)
 }
@@ -142,7 +142,7 @@ mod tests {
         let git = |words: &[&str]| {
             let mut command = std::process::Command::new("git");
             command.args(words).current_dir(workspace.path());
-            // Nothing of this machine's own settings counts.
+            // Ignores this machine's own settings.
             command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").output()
         };
         let Ok(made) = git(&["init", "--quiet"]) else { return skip("there is no `git`") };

@@ -1,5 +1,5 @@
-//! More folders of this machine in a container that is made: `mount_dir` in place of the workspace,
-//! and `mounts` beside it.
+//! Further folders of this machine in a container that jaato makes: `mount_dir` replaces the
+//! workspace, and `mounts` are additional.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,11 +8,11 @@ use jaato_plugin_sdk_environment::files::Access;
 
 use crate::paths::{Shared, Volume};
 
-/// Finds the folder that a container has as its workspace: `mount_dir`, or the session's own.
+/// Returns the folder that a container has as its workspace: `mount_dir`, or the session's own.
 /// Blocks.
 ///
 /// # Errors
-/// Kind `configuration` for a folder that is not there.
+/// `configuration` if the folder does not exist.
 pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     match mount_dir {
         Some(folder) => {
@@ -22,11 +22,11 @@ pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> 
     }
 }
 
-/// Reads `mounts`; a relative folder of this machine begins at the workspace, and none may appear
-/// where another does. `taken` are the container's folders that something else has. Blocks.
+/// Parses `mounts`. A relative folder of this machine starts at the workspace. Targets must differ
+/// from each other and from `taken`, which are other folders of the container. Blocks.
 ///
 /// # Errors
-/// Kind `configuration`, naming the mount.
+/// `configuration`, with the mount.
 pub fn read(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Result<Vec<Volume>> {
     let mut volumes: Vec<Volume> = Vec::new();
     for text in mounts {
@@ -35,7 +35,7 @@ pub fn read(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Result<Vec<
         let target = &volume.folder.container;
         let overlaps = |other: &&Path| target.starts_with(other) || other.starts_with(target);
         if let Some(other) = taken.iter().copied().chain(own).find(overlaps) {
-            let why = format!("overlaps `{}`, which the container has already", other.display());
+            let why = format!("overlaps `{}`, which the container already has", other.display());
             return Err(wrong(text, &format!("its folder `{}` {why}", target.display())));
         }
         volumes.push(volume);
@@ -58,13 +58,13 @@ fn one(text: &str, workspace: &Path) -> Result<Volume> {
     }
     let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
     if !container.components().all(is_plain) {
-        return Err(wrong(text, "its folder in the container holds `..`"));
+        return Err(wrong(text, "its folder in the container contains `..`"));
     }
     if container.parent().is_none() {
         return Err(wrong(text, "nothing can be mounted at the container's root"));
     }
     let host = found(&workspace.join(host), &format!("the mount `{text}`"))?;
-    // Without a slash at the end.
+    // Removes a trailing slash.
     let container = container.components().collect();
     Ok(Volume { folder: Shared { host, container }, access })
 }
@@ -75,14 +75,14 @@ fn found(folder: &Path, what: &str) -> Result<PathBuf> {
         Error::new(ErrorKind::Configuration, text)
     };
     let real = folder.canonicalize().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => bad("is not there"),
-        _ => bad(&format!("cannot be looked at: {error}")),
+        std::io::ErrorKind::NotFound => bad("does not exist"),
+        _ => bad(&format!("cannot be read: {error}")),
     })?;
     if !real.is_dir() {
-        return Err(bad("is no folder"));
+        return Err(bad("is not a folder"));
     }
     if real.parent().is_none() {
-        return Err(bad("is all of this machine"));
+        return Err(bad("is this machine's root folder"));
     }
     Ok(real)
 }
@@ -97,7 +97,7 @@ fn wrong(mount: &str, why: &str) -> Error {
 mod tests {
     use super::*;
 
-    /// Reads mounts over a workspace that holds the folder `data` and the file `file`.
+    /// Parses mounts for a workspace with the folder `data` and the file `file`.
     #[track_caller]
     fn check(mounts: &[&str], expected: &str) {
         let folder = tempfile::tempdir().unwrap();
@@ -141,11 +141,11 @@ mod tests {
         }
         no("$/data:data", "its folder in the container is not absolute");
         no("$/data:", "its folder in the container is not absolute");
-        no("$/data:/srv/../etc", "its folder in the container holds `..`");
+        no("$/data:/srv/../etc", "its folder in the container contains `..`");
         no("$/data:/", "nothing can be mounted at the container's root");
-        no("$/none:/data", "`$/none` is not there");
-        no("$/file:/data", "`$/file` is no folder");
-        no("/:/data", "`/` is all of this machine");
+        no("$/none:/data", "`$/none` does not exist");
+        no("$/file:/data", "`$/file` is not a folder");
+        no("/:/data", "`/` is this machine's root folder");
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let no = |mounts: &[&str], target: &str, other: &str| {
             let [.., last] = mounts else { panic!("none") };
             let why = format!(
-                "its folder `{target}` overlaps `{other}`, which the container has already"
+                "its folder `{target}` overlaps `{other}`, which the container already has"
             );
             check(mounts, &format!("the mount `{last}` cannot be used: {why}"));
         };
@@ -175,7 +175,9 @@ mod tests {
         assert_eq!(workspace(None, &root).unwrap(), root);
         assert_eq!(found("sub").unwrap(), root.join("sub"));
         assert_eq!(found(root.join("sub").to_str().unwrap()).unwrap(), root.join("sub"));
-        for (path, why) in [("none", "is not there"), ("file", "is no folder"), ("/", "machine")] {
+        for (path, why) in
+            [("none", "does not exist"), ("file", "is not a folder"), ("/", "machine")]
+        {
             let error = found(path).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Configuration);
             assert!(error.message.contains(why), "{}", error.message);

@@ -9,14 +9,14 @@ use tokio::sync::watch;
 
 use crate::engine::Engine;
 
-/// Tells whether and how a container has ended. A clone tells the same.
+/// Reports whether and how a container has ended. Clones report the same.
 #[derive(Debug, Clone)]
 pub struct Watch {
     how: watch::Receiver<Option<String>>,
 }
 
 impl Watch {
-    /// Begins to wait for the end of a container.
+    /// Starts waiting for the end of a container.
     pub fn begin(engine: Engine, container: String) -> Self {
         let (sender, how) = watch::channel(None);
         tokio::spawn(async move {
@@ -32,21 +32,22 @@ impl Watch {
         Self { how }
     }
 
-    /// How it has ended, if it has.
+    /// Returns how the container has ended, if it has.
     pub fn how(&self) -> Option<String> {
         self.how.borrow().clone()
     }
 
-    /// How it has ended, or will have within the given time.
+    /// Returns how the container has ended, or ends within the given time.
     pub async fn within(&self, time: Duration) -> Option<String> {
         let mut how = self.how.clone();
         let seen = tokio::time::timeout(time, how.wait_for(Option::is_some)).await;
-        // Late, or nobody watches any more.
+        // The container did not end in time, or the watcher is gone.
         seen.ok()?.ok()?.clone()
     }
 }
 
-/// Gives nothing when the connection broke: then nobody knows.
+/// Waits for the container's end. Returns `None` if the connection broke, because the state is then
+/// unknown.
 async fn wait(engine: &Engine, container: &str) -> Option<String> {
     let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
     let mut ends = Box::pin(engine.docker().wait_container(container, Some(options)));

@@ -1,18 +1,17 @@
-//! How a command is started, so that it can be ended: the engine starts commands and has no call to
-//! end one.
+//! Wraps a command so that it can be ended, because the engine has no call for that.
 //!
-//! Engines give each command a session of its own, and its first process leads it. A shell in its
-//! place tells that process's number, then becomes the command: from there on, that number names
-//! all that belongs to it.
+//! Engines run each command in its own session, which its first process leads. A shell as that
+//! process reports its process ID, then executes the command. The ID then identifies all processes
+//! of the command.
 
 use std::path::Path;
 
 use jaato_plugin_sdk::types::text::one_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-/// Goes to the folder `$1`, looks whether there is such a program, tells its number on standard
-/// error, becomes the rest. The shell itself may print before that (of a locale or a library that
-/// is not there), and not to a line's end.
+/// Changes to the folder `$1`, checks that the program exists, reports the shell's process ID on
+/// standard error, and executes the remaining words. The shell itself may print warnings before
+/// that (about a missing locale or library), possibly without a line end.
 const PLAIN: &str = r#"cd -- "$1" 2>/dev/null || { echo '
 jaato-wrapper !' >&2; exit 126; }
 shift
@@ -22,7 +21,7 @@ echo "
 jaato-wrapper $$" >&2
 exec "$@""#;
 
-/// The same on a terminal, and waits for a line: the size of the terminal is set in between.
+/// The same on a terminal. Also waits for a line, because the terminal's size is set in between.
 const TERMINAL: &str = r#"cd -- "$1" 2>/dev/null || { echo '
 jaato-wrapper !'; exit 126; }
 shift
@@ -33,18 +32,18 @@ jaato-wrapper $$"
 IFS= read -r _
 exec "$@""#;
 
-/// What the line begins with in which the shell tells its number.
+/// The beginning of the line with the process ID.
 const MARK: &[u8] = b"jaato-wrapper ";
 
-/// Most that a shell prints before that line; one that says more has something else to tell.
+/// The maximum number of bytes before that line. More output is an error message.
 const BEFORE_BYTES_MAX: usize = 16 * 1024;
 
-/// The words that start a command in a folder of the container.
+/// Returns the words that start a command in a folder of the container.
 pub fn plain(folder: &Path, words: &[String]) -> Vec<String> {
     wrap(PLAIN, folder, words)
 }
 
-/// The words that start a command on a terminal.
+/// Returns the words that start a command on a terminal.
 pub fn terminal(folder: &Path, words: &[String]) -> Vec<String> {
     wrap(TERMINAL, folder, words)
 }
@@ -55,22 +54,21 @@ fn wrap(script: &str, folder: &Path, words: &[String]) -> Vec<String> {
     head.into_iter().chain([folder]).chain(words.iter().cloned()).collect()
 }
 
-/// What the shell told.
+/// The report of the shell.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Its number; the command follows.
+    /// The shell's process ID, which is the session number. The command follows.
     Session(u32),
-    /// There is no such folder.
+    /// The folder does not exist.
     NoFolder,
-    /// There is no such program.
+    /// The program does not exist.
     NoProgram,
 }
 
-/// Takes the shell's line off, with what it printed before, and gives nothing as long as it is not
-/// whole.
+/// Removes the shell's line, and the output before it. Returns `None` until the line is complete.
 ///
 /// # Errors
-/// Kind `failed` where much came and no such line: it is what the engine or the shell said instead.
+/// `failed` if there is much output without such a line. The error contains that output.
 pub fn take_line(bytes: &mut Vec<u8>) -> Result<Option<Told>> {
     let Some((told, end)) = find_line(bytes) else {
         let is_too_much = bytes.len() > BEFORE_BYTES_MAX;
@@ -80,13 +78,13 @@ pub fn take_line(bytes: &mut Vec<u8>) -> Result<Option<Told>> {
     Ok(Some(told))
 }
 
-/// Finds the line, and where it ends.
+/// Finds the line and its end.
 fn find_line(bytes: &[u8]) -> Option<(Told, usize)> {
     let mut begin = 0;
     while let Some(length) = bytes[begin..].iter().position(|byte| *byte == b'\n') {
         let (line, end) = (&bytes[begin..begin + length], begin + length + 1);
         if let Some(word) = line.strip_prefix(MARK) {
-            // A terminal ends its lines in its own way.
+            // A terminal uses other line ends.
             match std::str::from_utf8(word).unwrap_or_default().trim_end() {
                 "!" => return Some((Told::NoFolder, end)),
                 "?" => return Some((Told::NoProgram, end)),
@@ -102,7 +100,8 @@ fn find_line(bytes: &[u8]) -> Option<(Told, usize)> {
     None
 }
 
-/// The error of a command that did not start, out of what came instead of its number.
+/// Returns the error for a command that did not start, from the output that came instead of the
+/// process ID.
 pub fn instead(bytes: &[u8]) -> Error {
     let said = one_line(&String::from_utf8_lossy(bytes));
     if said.contains("\"sh\"") {
@@ -113,13 +112,13 @@ pub fn instead(bytes: &[u8]) -> Error {
     Error::failed(format!("the command did not start in the container: {said}"))
 }
 
-/// The error for a folder that is not there.
+/// Returns the error for a missing folder.
 pub fn no_folder(folder: &Path) -> Error {
     let text = format!("no folder `{}` in the container", folder.display());
     Error::new(ErrorKind::NotFound, text)
 }
 
-/// The error for a program that is not there.
+/// Returns the error for a missing program.
 pub fn no_program(words: &[String]) -> Error {
     let program = words.first().map_or("", String::as_str);
     let text = format!("no program `{program}` in the container");

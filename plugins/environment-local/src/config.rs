@@ -1,11 +1,11 @@
-//! `[plugins.environment-local]`.
+//! The `[plugins.environment-local]` settings.
 
 use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::prelude::*;
 
-/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and
-/// still less than the session's own bound of 600 s, which would lose what the command printed.
+/// The default time limit of a command, in seconds. It leaves room for a build or a test suite, and
+/// is shorter than the session's own limit of 600 s, at which the command's output would be lost.
 const SHELL_TIMEOUT: f64 = 300.0;
 
 /// `[plugins.environment-local]`.
@@ -13,24 +13,23 @@ const SHELL_TIMEOUT: f64 = 300.0;
 #[derive(Debug)]
 #[serde(default)]
 pub struct Config {
-    /// Folders in which files may be touched; a relative one starts at the working directory. The
-    /// workspace (the nearest folder upwards with `.jaato` or `.git`) if there is none.
+    /// Folders whose files are accessible. A relative path starts at the working directory. The
+    /// default is the workspace (the nearest folder upwards with `.jaato` or `.git`).
     #[schemars(extend("x-jaato-path" = "home"))]
     pub allowed_paths: Vec<PathBuf>,
-    /// Where relative paths and commands begin, and always allowed; the working directory where
-    /// nothing is said.
+    /// Where relative paths and commands start; always accessible. The default is the working
+    /// directory.
     #[schemars(extend("x-jaato-path" = "home"))]
     pub default_path: Option<PathBuf>,
-    /// Seconds that a command may take which says nothing itself. Programs that outlive their call,
-    /// and terminals, have no such bound.
+    /// Time limit in seconds for a command that sets none itself. It does not apply to terminals
+    /// and to programs that outlive their call.
     #[schemars(range(min = 0.1, max = 86400.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
-    /// Whether there is a temporary folder, which goes with the session.
+    /// Whether to create a temporary folder, which is removed with the session.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub enable_tmp_dir: bool,
-    /// Where the temporary folder is made; the system's folder for such things where nothing is
-    /// said.
+    /// Where to create the temporary folder. The default is the system's temporary folder.
     #[schemars(extend("x-jaato-path" = "file"))]
     pub tmp_base_dir: Option<PathBuf>,
 }
@@ -48,13 +47,13 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns where relative paths and commands begin.
+    /// Returns the folder in which relative paths and commands start.
     pub fn default_path(&self, working: &Path) -> PathBuf {
         self.default_path.as_ref().map_or_else(|| working.to_owned(), |path| working.join(path))
     }
 
-    /// Returns the folders in which files may be touched: the default folder is one of them. `root`
-    /// is the root of the workspace around the working directory.
+    /// Returns the folders whose files tools may access, which include the default folder. `root`
+    /// is the root of the workspace that contains the working directory.
     pub fn allowed_paths(&self, working: &Path, root: &Path) -> Vec<PathBuf> {
         let named = self.allowed_paths.iter().map(|path| working.join(path));
         let mut allowed = vec![self.default_path(working)];
@@ -67,9 +66,9 @@ impl Config {
         allowed
     }
 
-    /// Returns how long a command may take which says nothing itself.
+    /// Returns the time limit of a command that sets none itself.
     pub fn shell_timeout_ms(&self) -> u64 {
-        // The schema keeps it within range.
+        // The schema keeps the value within range.
         (self.shell_timeout * 1000.0) as u64
     }
 }

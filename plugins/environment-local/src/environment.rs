@@ -1,4 +1,4 @@
-//! The environment: what it is made of, and what it says of itself.
+//! The environment plugin: its state, setup and description.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ impl State for Local {
     }
 }
 
-/// The environment, ready.
+/// The environment after setup.
 pub struct Ready {
     default_path: PathBuf,
     shell_timeout_ms: u64,
@@ -57,7 +57,7 @@ impl ExecutionEnvironment for Ready {
         let Local { home, config } = cx.state();
         let config: Config = settings(config, &setup.options)?;
         let workspace = Path::new(&setup.workspace);
-        // A host that does not say it knows only the working directory.
+        // A host that sends no root knows only the working directory.
         let root = if setup.root.is_empty() { workspace } else { Path::new(&setup.root) };
         let default_path = config.default_path(workspace);
         let base = config.tmp_base_dir.as_ref().map(|base| workspace.join(base));

@@ -1,8 +1,8 @@
-//! The execution environment `local`: this machine. Files are kept to the allowed folders, commands
-//! are not.
+//! The execution environment `local`, which runs on this machine. File access is limited to the
+//! allowed folders, but commands are not restricted.
 //!
-//! It starts nothing itself: the host's service `process` does, and ends what must end. Terminals
-//! are its own.
+//! The host's `process` service starts and ends all programs. The plugin creates only the
+//! terminals.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,4 +1,4 @@
-//! Commands on this machine, run by the host.
+//! Runs commands on this machine through the host.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use jaato_plugin_sdk_environment::Shell;
 /// Runs commands.
 pub struct LocalShell {
     home: Home,
-    /// Where a relative folder begins.
+    /// The folder to which relative folders resolve.
     default_path: PathBuf,
 }
 
 impl LocalShell {
-    /// Lets the instance, which outlives every call, run them.
+    /// Creates a shell whose commands the instance runs, because the instance outlives each call.
     pub fn new(home: Home, default_path: PathBuf) -> Self {
         Self { home, default_path }
     }
 
-    /// Sets where a program runs.
+    /// Sets the folder in which a program runs.
     fn prepared(&self, spawn: Spawn) -> Spawn {
         let directory = match &spawn.directory {
             Some(directory) => self.default_path.join(directory),

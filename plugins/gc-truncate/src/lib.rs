@@ -1,6 +1,6 @@
-//! `gc-truncate`: makes room in a full context by leaving out the oldest turns.
+//! `gc-truncate` frees space in a full context by removing the oldest turns.
 //!
-//! Needs no model and no network: what goes is decided from positions and sizes alone.
+//! It needs no model and no network, because it decides by position and size alone.
 #![forbid(unsafe_code)]
 
 mod plan;
@@ -11,7 +11,7 @@ use jaato_plugin_sdk::prelude::*;
 pub use plan::plan;
 pub use settings::Settings;
 
-/// The gc.
+/// The gc plugin.
 struct Truncate;
 
 impl Gc for Truncate {

@@ -1,7 +1,7 @@
-//! What goes: whole turns, the oldest first. Pure.
+//! Decides which turns to remove: whole turns, oldest first. Pure.
 //!
-//! Invariants: a turn goes whole or stays whole, so that calls keep their results; the last turn,
-//! which may still be open, and pinned turns stay.
+//! Invariants: a turn is removed or kept as a whole, so that tool calls keep their results. Pinned
+//! turns and the last turn, which may still be open, are kept.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
@@ -9,11 +9,11 @@ use jaato_plugin_sdk::types::GcReason;
 
 use crate::Settings;
 
-/// How much of the window, in percent, the recent turns may fill before the oldest of them go too.
-/// Above it there is no room for an answer, and a setting that no request fits helps nobody.
+/// How much of the window, in percent, recent turns may fill before the oldest of them are removed
+/// too. Above this limit there is no room for an answer.
 const FULL_PERCENT: u64 = 95;
 
-/// A turn's place among the messages.
+/// A turn's position among the messages.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     start: usize,
@@ -22,14 +22,14 @@ struct Turn {
     stays: bool,
 }
 
-/// Plans what to leave out.
+/// Plans which messages to remove.
 ///
-/// All finished turns go but the last `preserve_recent_turns` and the pinned ones. Of those recent
-/// ones the oldest go as well, down to `target_percent`, where the request would not fit otherwise:
-/// the provider has refused it, or what stays is estimated to fill the window. A person who asks
-/// gets room even so: where nothing is old, the older half of the recent turns goes, whatever the
-/// estimate is. Who asks may do so because a server refuses a context that nobody else takes for
-/// full.
+/// The plan removes all finished turns except the last `preserve_recent_turns` and the pinned ones.
+/// It also removes the oldest recent turns, down to `target_percent`, if the request would not fit
+/// otherwise: the provider has refused it, or the remaining turns are estimated to fill the window.
+/// If the user asks for a gc and no turn is old, the older half of the recent turns is removed,
+/// regardless of the estimate. The user may know that a server refuses a context that the estimate
+/// does not consider full.
 pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
     let mut turns = turns(&request.messages);
     let finished = turns.len().saturating_sub(usize::from(is_open(&request.messages)));
@@ -67,7 +67,7 @@ pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
     GcPlan { v: GcPlan::VERSION, drop, summary: None, note, ..GcPlan::default() }
 }
 
-/// Cuts a history into turns; what stands before the first prompt belongs to the first turn.
+/// Splits a history into turns. Messages before the first prompt belong to the first turn.
 fn turns(messages: &[Message]) -> Vec<Turn> {
     let is_start = |at: &usize| *at == 0 || messages[*at].is_prompt();
     let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
@@ -79,18 +79,19 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
     starts.iter().zip(ends).map(turn).collect()
 }
 
-/// Tells whether the last turn has no final answer yet.
+/// Returns true if the last turn has no final answer yet.
 fn is_open(messages: &[Message]) -> bool {
     let is_answer = |last: &Message| last.role == Role::Model && last.tool_calls().next().is_none();
     messages.last().is_some_and(|last| !is_answer(last))
 }
 
-/// A message that cannot be written counts as nothing: nothing is gained by leaving it out.
+/// Returns the size of a message as JSON. A message that cannot be serialized counts as 0, because
+/// removing it gains nothing.
 fn bytes_of(message: &Message) -> u64 {
     serde_json::to_string(message).map_or(0, |json| json.len() as u64)
 }
 
-/// Estimates the tokens of what goes: a quarter of its bytes.
+/// Estimates the tokens that the plan frees as a quarter of their bytes.
 fn tokens_freed(turns: &[Turn]) -> u64 {
     turns.iter().filter(|turn| !turn.stays).map(|turn| turn.bytes).sum::<u64>() / 4
 }

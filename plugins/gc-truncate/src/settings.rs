@@ -1,20 +1,20 @@
-//! The settings of `[gc]` that matter here.
+//! The settings of `[gc]` that this plugin uses.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json;
 
-/// What `[gc]` says. Keys that are not known belong to the session or to another gc.
+/// The values of `[gc]`. Unknown keys belong to the session or to another gc.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct Settings {
-    /// Finished turns that stay, counted from the last one back.
+    /// Number of finished turns to keep, counted back from the last one.
     pub preserve_recent_turns: usize,
-    /// Turns that always stay, counted from 0 among those of the request.
+    /// Turns that are always kept, counted from 0 among those of the request.
     pub pinned_turn_indices: Vec<usize>,
-    /// How full the context may be, in percent, once recent turns had to go.
+    /// How full the context may be, in percent, after recent turns had to be removed.
     pub target_percent: u64,
-    /// Whether the person is told what went.
+    /// Whether to notify the user about removed turns.
     pub notify_on_gc: bool,
 }
 
@@ -30,16 +30,16 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the settings of a request; without any, each has its default.
+    /// Reads the settings of a request. Missing settings have their defaults.
     ///
     /// # Errors
-    /// `configuration`, where a value is of the wrong type.
+    /// `configuration` if a value has the wrong type.
     pub fn read(settings: &Value) -> Result<Self> {
         if settings.is_null() {
             return Ok(Self::default());
         }
         serde_json::from_value(settings.clone()).map_err(|error| {
-            Error::new(ErrorKind::Configuration, format!("the settings of `[gc]`: {error}"))
+            Error::new(ErrorKind::Configuration, format!("invalid setting under `[gc]`: {error}"))
         })
     }
 }
@@ -59,6 +59,6 @@ mod tests {
     fn a_value_of_the_wrong_type_is_told() {
         let error = Settings::read(&json!({ "target_percent": "most" })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
-        assert!(error.message.starts_with("the settings of `[gc]`: "), "{error}");
+        assert!(error.message.starts_with("invalid setting under `[gc]`: "), "{error}");
     }
 }

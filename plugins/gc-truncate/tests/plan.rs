@@ -1,4 +1,4 @@
-//! What goes and what stays: examples, random histories, and the conformance suite.
+//! Tests which turns the plan removes: examples, random histories, and the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use gc_truncate::{Settings, plan};
@@ -8,7 +8,7 @@ use jaato_plugin_testkit::conformance::check_plan;
 
 jaato_plugin_testkit::conformance!(gc_truncate: gc);
 
-/// Numbers that look random and are the same in every run.
+/// A pseudo-random number generator with the same sequence in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -19,7 +19,8 @@ impl Dice {
     }
 }
 
-/// A turn of a prompt and an answer, with calls between them, each of so many bytes.
+/// Returns a turn with a prompt, an answer, and `calls` tool calls between them, each of this many
+/// bytes.
 fn turn(number: usize, calls: u64, bytes: usize) -> Vec<Message> {
     let filler = "x".repeat(bytes);
     let mut messages = vec![Message::user(format!("prompt {number} {filler}"))];
@@ -38,7 +39,7 @@ fn turn(number: usize, calls: u64, bytes: usize) -> Vec<Message> {
     messages
 }
 
-/// Finished turns without calls, and an open one where wanted.
+/// Returns finished turns without tool calls, followed by an open turn if `open` is set.
 fn history(finished: usize, open: bool) -> Vec<Message> {
     let mut messages: Vec<Message> = (0..finished).flat_map(|n| turn(n, 0, 40)).collect();
     messages.extend(open.then(|| Message::user("and now?")));
@@ -93,7 +94,7 @@ fn pinned_turns_stay() {
 
 #[test]
 fn recent_turns_go_only_where_the_request_would_not_fit() {
-    // Each turn is about a hundred tokens.
+    // Each turn has about a hundred tokens.
     let messages: Vec<Message> = (0..6).flat_map(|n| turn(n, 0, 300)).collect();
     let settings = Settings { pinned_turn_indices: vec![1], ..Settings::default() };
     let dropped = |reason, total_tokens| {
@@ -105,10 +106,12 @@ fn recent_turns_go_only_where_the_request_would_not_fit() {
     };
     assert_eq!(dropped(GcReason::Threshold, 900), [0]);
     assert_eq!(dropped(GcReason::TurnLimit, 100), [0]);
-    // Still full without the first: down to 60 %, and the pinned one stays.
+    // Still full without the first turn. Turns are removed down to 60 %, and the pinned one is
+    // kept.
     assert_eq!(dropped(GcReason::Threshold, 1_100), [0, 2, 3, 4]);
     assert_eq!(dropped(GcReason::ContextLimit, 900), [0, 2, 3]);
-    // Refused, though it seemed small: what the settings give away is enough.
+    // The provider refused a request that seemed small, so removing turns beyond the preserved ones
+    // is enough.
     assert_eq!(dropped(GcReason::ContextLimit, 600), [0]);
 }
 

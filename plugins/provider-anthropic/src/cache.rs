@@ -1,25 +1,24 @@
-//! Marks up to where the server is to remember a request. Pure.
+//! Sets the cache marks of a request. Pure.
 //!
-//! A mark writes one entry: all up to and with its block. The next request finds an entry at each
-//! of its own marks, and at up to twenty blocks before one. So the newest message is marked, which
-//! the next request goes on from, and the message that was the newest one request before, which is
-//! found however many blocks have come since. The tools and the system text are marked for other
-//! conversations that begin alike. Below the server's least size a mark does nothing and costs
-//! nothing.
+//! A mark makes the server cache everything up to and including its block. The next request hits
+//! the cache at each of its own marks, and up to twenty blocks before a mark. The plugin therefore
+//! marks the newest message, which the next request extends, and the message that was the newest
+//! one request earlier, which is found regardless of the number of blocks in between. The marks on
+//! the tools and the system text serve other conversations that start the same way. Below the
+//! server's minimum size, a mark has no effect and no cost.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 
 use crate::history::Turn;
 
-/// Marks the last of some blocks.
+/// Marks the last block.
 pub(crate) fn mark_last(blocks: &mut [Value]) {
     if let Some(last) = blocks.last_mut() {
         last["cache_control"] = json!({ "type": "ephemeral" });
     }
 }
 
-/// Marks the newest message and the one that was the newest before: the user's before the last
-/// answer.
+/// Marks the newest user message and the previous one, which precedes the last answer.
 pub(crate) fn mark_turns(turns: &mut [Turn]) {
     let users = turns.iter_mut().rev().filter_map(|turn| match turn {
         Turn::User { results, said, .. } => Some(if said.is_empty() { results } else { said }),

@@ -1,4 +1,4 @@
-//! What messages say and show, as blocks: words, images, files, calls and their results. Pure.
+//! Writes message parts as blocks: text, images, files, tool calls and their results. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,33 @@ use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, PDF, data_of, in_words};
 
 use crate::ids;
 
-/// The name before the slash in `anthropic/MODEL`.
+/// The provider name in `anthropic/MODEL`.
 pub const PROVIDER: &str = "anthropic";
 
-/// Largest image: the vendor takes 5 MiB of base64, which is a third longer.
+/// The largest image. The vendor accepts 5 MiB of base64, which is a third longer than the bytes.
 pub const IMAGE_BYTES_MAX: usize = 5 * 1024 * 1024 / 4 * 3;
 
-/// Largest file, so that a request of one fits.
+/// The largest file that fits into a request.
 pub const FILE_BYTES_MAX: usize = 22 * 1024 * 1024;
 
-/// Most pixels that a side of an image may have, and of one among more than [`IMAGES_MANY`]
+/// The maximum number of pixels that a side of an image may have. [`SIDE_MAX_OF_MANY`] applies if a
+/// request has more than [`IMAGES_MANY`] images
 /// (<https://platform.claude.com/docs/en/build-with-claude/vision>).
 const SIDE_MAX: u32 = 8_000;
 const IMAGES_MANY: u32 = 20;
 const SIDE_MAX_OF_MANY: u32 = 2_000;
 
-/// Stands for arguments that were no JSON object, which the vendor refuses for ever after.
+/// Replaces arguments that are not a JSON object, because the vendor would refuse them in every
+/// later request.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// Names the blobs whose bytes go into a request, and the most bytes of each.
+/// Returns the blobs whose bytes a request contains, with the size limit of each.
 pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
     let sized = |data| Some((Data::blob_id(data)?, bytes_max(data)?));
     data_of(request).filter_map(sized).collect()
 }
 
-/// How large images and files may be.
+/// Returns the size limits of images and files.
 pub(crate) fn limits() -> Vec<MediaLimit> {
     let images = MediaLimit {
         mime_type: "image/*".to_owned(),
@@ -58,12 +60,12 @@ fn bytes_max(data: &Data) -> Option<usize> {
     }
 }
 
-/// Writes words; nothing for blanks alone, which the vendor refuses.
+/// Writes a text block. Returns `None` for whitespace, which the vendor refuses.
 pub(crate) fn text(words: &str) -> Option<Value> {
     (!words.trim().is_empty()).then(|| json!({ "type": "text", "text": words }))
 }
 
-/// Writes data as what it is where its bytes are there, else in words.
+/// Writes data as an image or file if its bytes are available, otherwise as a text.
 pub(crate) fn data(data: &Data, blobs: &Blobs) -> Option<Value> {
     shown(data, blobs).or_else(|| text(&in_words(data)))
 }
@@ -82,7 +84,7 @@ fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
     Some(block)
 }
 
-/// Writes a result, with what the tool attached inside.
+/// Writes a tool result, including the tool's attachments.
 pub(crate) fn result(result: &ToolResult, blobs: &Blobs) -> Value {
     let words = Value::Object(result.content.clone()).to_string();
     let content = if result.attachments.is_empty() {
@@ -99,11 +101,11 @@ pub(crate) fn result(result: &ToolResult, blobs: &Blobs) -> Value {
     block
 }
 
-/// Writes a part of the model's own; nothing for what is not the vendor's.
+/// Writes a part of a model's message. Returns `None` for a part that the vendor cannot read.
 pub(crate) fn own(part: &Part, model: &str) -> Option<Value> {
     match part {
         Part::Text { text: words, .. } => text(words),
-        // Without a signature it is another maker's, or older than a cut.
+        // A thought without a signature comes from another provider, or from before a cut.
         Part::Thought { text, signature, .. } => {
             let signature = signature.as_deref()?;
             Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
@@ -124,8 +126,8 @@ fn call(call: &ToolCall) -> Value {
     json!({ "type": "tool_use", "id": id, "name": name, "input": input })
 }
 
-/// The block that the vendor sent, where it is one of this model. The host gives it to no other;
-/// whoever drives the plugin without one may.
+/// Returns the vendor's block if it belongs to this model. The host sends a block to no other
+/// model, but a caller without the host may.
 fn own_block<'a>(opaque: &'a Opaque, model: &str) -> Option<&'a Value> {
     let is_own = |has: &str, own: &str| has.is_empty() || has == own;
     let is_block = opaque.item["type"].is_string();

@@ -1,4 +1,4 @@
-//! Writes what `/v1/messages/count_tokens` takes, and reads its answer. Pure.
+//! Writes requests for `/v1/messages/count_tokens` and reads the answers. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
 use jaato_plugin_sdk::types::Request;
@@ -7,16 +7,17 @@ use jaato_plugin_sdk_provider::shown::Blobs;
 
 use crate::request::{self, Written};
 
-/// What of a request the endpoint takes: what is no part of the prompt it refuses.
+/// The request fields that the endpoint accepts. It refuses fields that are not part of the prompt.
 const COUNTED: [&str; 6] = ["messages", "model", "system", "thinking", "tool_choice", "tools"];
 
-/// Writes a request to be counted, as it would be sent.
+/// Writes a request for counting, with the same prompt as the real request.
 ///
 /// # Errors
-/// As [`request::write`].
+/// The errors of [`request::write`].
 pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
     let Written { body, betas } = request::write(request, blobs)?;
-    let bug = |error: serde_json::Error| Error::failed(format!("the request is no JSON: {error}"));
+    let bug =
+        |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));
     let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
     body.retain(|key, _| COUNTED.contains(&key.as_str()));
     Ok(Written { body: serde_json::to_vec(&body).map_err(bug)?, betas })
@@ -25,7 +26,7 @@ pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
 /// Reads a count.
 ///
 /// # Errors
-/// `provider` for what is none.
+/// `provider` if the answer contains no count.
 pub fn read(url: &str, body: &[u8]) -> Result<u64> {
     let count = serde_json::from_slice::<Value>(body).ok();
     let count = count.and_then(|count| count.get("input_tokens")?.as_u64());

@@ -1,13 +1,13 @@
-//! URLs below a base URL as people write it.
+//! Builds URLs from a base URL as users write it.
 
-/// The base URL where nobody names another.
+/// The default base URL.
 pub const VENDOR: &str = "https://api.anthropic.com";
 
-/// What some people write behind the server's root.
+/// Path endings that some users append to the server's root.
 const ENDS: [&str; 3] = ["/v1/messages", "/messages", "/v1"];
 
-/// Joins a base URL and a path of the API. Keeps a query, which some gateways want; forgives
-/// slashes at the end, `/v1` and a whole URL of messages.
+/// Joins a base URL and an API path. Keeps a query, which some gateways need, and tolerates
+/// trailing slashes, `/v1` and the full URL of the messages endpoint.
 pub fn below(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
@@ -16,7 +16,7 @@ pub fn below(base: &str, path: &str) -> String {
     format!("{}/v1/{path}{query}", root.trim_end_matches('/'))
 }
 
-/// Writes a text as a value of a query.
+/// Encodes a text as a query value.
 pub fn in_query(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let written = |byte: u8| {
@@ -25,7 +25,7 @@ pub fn in_query(text: &str) -> String {
     text.bytes().map(written).collect()
 }
 
-/// Tells whether a base URL is the vendor's own.
+/// Returns true if a base URL is the vendor's own.
 pub fn is_vendors(base: &str) -> bool {
     let rest = base.trim().strip_prefix(VENDOR);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,7 +1,8 @@
-//! Sends a request with the key or the token that the person has.
+//! Sends a request with the user's API key or token.
 //!
-//! The host does not tell what there is: it adds what a request names, or says that it is not
-//! there. So a request names the one, and where that is missing the other.
+//! The host does not say which credentials exist. It adds the one that a request names, or reports
+//! that it is missing. So the plugin sends the request with one credential and retries with the
+//! other if the first is missing.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse};
@@ -11,17 +12,17 @@ use crate::endpoint;
 use crate::refusal;
 use crate::state::{Anthropic, Credential};
 
-/// The version of the API, the only one since 2023.
+/// The API version, unchanged since 2023.
 const VERSION: &str = "2023-06-01";
 
-/// The header by which the vendor's own server takes a token of a person who signed in.
+/// The beta header with which the vendor's server accepts the token of a signed-in user.
 const TOKEN_BETA: &str = "oauth-2025-04-20";
 
-/// Sends what `make` makes, with the headers of the API. A server that may need no key is asked
-/// without one only if the user has none.
+/// Sends the request that `make` builds, with the API headers. A server that may need no key is
+/// asked without a key only if the user has no credential.
 ///
 /// # Errors
-/// What keeps an answer from coming; `not_found` where the person has neither.
+/// The errors of the exchange, or `not_found` if the user has no credential.
 pub(crate) async fn send(
     cx: &Cx<Anthropic>,
     base: &str,
@@ -60,7 +61,7 @@ fn with_headers(
     request
 }
 
-/// Reads what a server says about an answer that is no success, and what to do about it.
+/// Reads the body of an error answer and adds a hint.
 pub(crate) async fn refused(
     cx: &Cx<Anthropic>,
     base: &str,

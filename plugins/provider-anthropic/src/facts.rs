@@ -1,68 +1,68 @@
-//! What requests to a model may say, by its name. Pure.
+//! What a request to a model may contain, by the model's name. Pure.
 //!
-//! A Claude that is not listed is taken for the newest: vendors add models more often than they
-//! change the rules.
+//! An unlisted Claude model is treated as the newest, because the vendor adds models more often
+//! than it changes the rules.
 
-/// How a model is told to think.
+/// How a model's thinking is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// It does not.
+    /// The model never thinks.
     Never,
-    /// By a budget of tokens; it does not where nothing is said.
+    /// The model thinks within a token budget. Off by default.
     Budget,
-    /// As much as a question needs; it does not where nothing is said.
+    /// The model thinks as much as a question needs. Off by default.
     WhenAsked,
-    /// As much as a question needs, unless it is told not to.
+    /// The model thinks as much as a question needs. On by default.
     UnlessDisabled,
-    /// As a question needs; at the least between the calls of tools.
+    /// The model thinks as much as a question needs, and always at least between tool calls.
     AtLeastBetweenTools,
-    /// As much as a question needs, always.
+    /// The model always thinks as much as a question needs.
     Always,
 }
 
-/// What requests to a model may say.
+/// What a request to a model may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) thinking: Thinking,
-    /// Whether it thinks between calls only where a header asks for it.
+    /// Whether the model needs a header to think between tool calls.
     pub(crate) interleaves_by_header: bool,
-    /// Whether it takes a temperature.
+    /// Whether the model accepts a temperature.
     pub(crate) samples: bool,
-    /// Whether it can be made to call a tool.
+    /// Whether the model can be forced to call a tool.
     pub(crate) can_be_forced: bool,
-    /// Whether its thoughts are bound to all that came before them.
+    /// Whether the model's thoughts are valid only after an unchanged history.
     pub(crate) binds_thoughts: bool,
-    /// Whether tools may change in mid-conversation.
+    /// Whether the tools may change during a conversation.
     pub(crate) changes_tools: bool,
-    /// Most tokens of an answer.
+    /// The maximum number of tokens in an answer.
     pub(crate) output_tokens_max: u32,
-    /// Its window in tokens, where it is known.
+    /// The context window in tokens, if known.
     pub(crate) context_limit: Option<u64>,
-    /// Whether it looks at images and reads PDF, where it is known.
+    /// Whether the model accepts images and PDF files, if known.
     pub(crate) sees: Option<Sight>,
 }
 
 impl Facts {
-    /// Tells whether it is a model of the vendor's own.
+    /// Returns true if this is one of the vendor's own models.
     pub(crate) fn is_known(&self) -> bool {
         self.context_limit.is_some()
     }
 }
 
-/// What a model looks at.
+/// The media that a model accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
     Images,
     ImagesAndFiles,
 }
 
-/// The families of models.
+/// The model families.
 const FAMILIES: [&str; 6] = ["haiku", "sonnet", "opus", "fable", "mythos", "instant"];
 
-/// The models up to a version, of one family or of all: the first row that fits counts, and where
-/// none does it is one of the newest. From the vendor's pages on models, thinking, effort, prefix
-/// checks and mid-conversation tool changes, seen in November 2026. A version is
-/// `10 * major + minor`.
+/// Models up to a version, of one family or of all. The first matching row counts, and a model
+/// without a match is one of the newest. From the vendor's pages on models, thinking, effort,
+/// prefix checks and mid-conversation tool changes, as of November 2026. A version is `10 * major +
+/// minor`.
 const TABLE: [(Option<&str>, u32, Facts); 14] = [
     (None, 30, Facts { output_tokens_max: 4_096, sees: Some(Sight::Images), ..FIRST }),
     (None, 35, FIRST),
@@ -88,7 +88,7 @@ const TABLE: [(Option<&str>, u32, Facts); 14] = [
     (Some("sonnet"), 55, Facts { thinking: Thinking::AtLeastBetweenTools, ..NEWEST }),
 ];
 
-/// The models 3.5.
+/// The 3.5 models.
 const FIRST: Facts = Facts {
     thinking: Thinking::Never,
     interleaves_by_header: false,
@@ -117,18 +117,19 @@ const WHEN_ASKED: Facts = Facts {
     ..FIRST
 };
 
-/// The models 5.
+/// The 5.0 models.
 const FIFTH: Facts =
     Facts { thinking: Thinking::Always, samples: false, changes_tools: true, ..WHEN_ASKED };
 
-/// The models from 5.1 on.
+/// The models 5.1 and later.
 const NEWEST: Facts = Facts { can_be_forced: false, binds_thoughts: true, ..FIFTH };
 
-/// Models of other makers, behind servers that speak as Anthropic's: what all of them take.
+/// Models of other vendors behind servers with Anthropic's API: the features that all of them
+/// support.
 const OTHERS: Facts =
     Facts { thinking: Thinking::Budget, context_limit: None, sees: None, ..FIRST };
 
-/// Tells what requests to the model of a name may say.
+/// Returns what a request to the model with this name may contain.
 pub(crate) fn of(model: &str) -> Facts {
     let model = model.to_lowercase();
     let Some((_, name)) = model.split_once("claude") else { return OTHERS };

@@ -1,9 +1,9 @@
-//! The history, as the vendor takes it. Pure.
+//! Writes the history in the vendor's format. Pure.
 //!
-//! Invariants: the user's and the model's messages take turns, beginning with the user; all results
-//! of an answer stand first in one message; no message is empty; none of the model's ends with a
-//! thought. What is written of a message depends on nothing that comes after it, but for blanks at
-//! the end of an answer that is to go on.
+//! Invariants: user and model messages alternate, starting with the user. All results for an answer
+//! come first, in one message. No message is empty. No model message ends with a thought. The
+//! written form of a message does not depend on later messages, except that trailing whitespace is
+//! removed from an answer that the model must continue.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -13,15 +13,15 @@ use jaato_plugin_sdk_provider::shown::Blobs;
 use crate::content;
 use crate::tools::Told;
 
-/// Stands where a message must be and has nothing to say.
+/// The text of a message that must exist but has no content.
 const NOTHING: &str = "(nothing)";
 
-/// A message as it is sent.
+/// A message in the vendor's order.
 #[derive(Debug)]
 pub(crate) enum Turn {
-    /// The user's: results, then what else is said, then how the tools changed.
+    /// A user message: tool results, then other content, then changes to the tools.
     User { results: Vec<Value>, said: Vec<Value>, changes: Vec<Value> },
-    /// The model's.
+    /// A model message.
     Model(Vec<Value>),
 }
 
@@ -31,10 +31,10 @@ impl Turn {
     }
 }
 
-/// Lays the messages of a request out as turns.
+/// Groups the messages of a request into turns.
 ///
 /// # Errors
-/// `unknown_operation` for a message of a role from the future.
+/// `unknown_operation` if a message has an unknown role.
 pub(crate) fn turns<'a>(
     request: &'a Request,
     told: &mut Told<'a>,
@@ -54,7 +54,7 @@ pub(crate) fn turns<'a>(
             Turn::User { results, said, .. } if results.is_empty() && said.is_empty() => {
                 said.extend(content::text(NOTHING));
             }
-            // The vendor refuses blanks at the end of what is to go on.
+            // The vendor refuses trailing whitespace in an answer that the model must continue.
             Turn::Model(blocks) if number + 1 == count => trim_end(blocks),
             Turn::User { .. } | Turn::Model(_) => {}
         }
@@ -78,11 +78,11 @@ fn add_user<'a>(turns: &mut Vec<Turn>, message: &'a Message, told: &mut Told<'a>
     }
 }
 
-/// Adds an answer. One that has nothing left to say has no place: its neighbours are one message.
+/// Adds a model message. An empty one is left out, so that its neighbours become one message.
 fn add_model(turns: &mut Vec<Turn>, message: &Message, model: &str) {
     let mut blocks: Vec<Value> =
         message.parts.iter().filter_map(|part| content::own(part, model)).collect();
-    // An answer that was cut in its thoughts: the vendor refuses them where nothing follows.
+    // The answer was cut off inside its thoughts. The vendor refuses thoughts that nothing follows.
     while blocks.last().is_some_and(is_thought) {
         blocks.pop();
     }
@@ -99,8 +99,8 @@ fn is_thought(block: &Value) -> bool {
     matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
 }
 
-/// Tells whether the step that is to go on began without a thought: another maker's answer, or one
-/// whose thoughts went at a cut. Models that think by a budget refuse to think on then.
+/// Returns true if the open step began without a thought, because it comes from another provider or
+/// a cut removed its thoughts. Models with a thinking budget then cannot think in this step.
 pub(crate) fn began_without_thought(turns: &[Turn]) -> bool {
     let mut first = None;
     for turn in turns.iter().rev() {

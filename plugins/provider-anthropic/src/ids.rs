@@ -1,14 +1,15 @@
-//! Ids of calls and names of tools as the vendor takes them: letters, digits, `_` and `-`. Pure.
+//! Writes call ids and tool names with the characters that the vendor accepts: letters, digits, `_`
+//! and `-`. Pure.
 //!
-//! The same id is always written in the same way, and two different ones differently, because the
-//! history of a session must stay byte for byte.
+//! Equal ids are always written the same way, and different ids differently, because a session's
+//! history must stay identical byte for byte.
 
 use std::borrow::Cow;
 
-/// Longest id that goes as it is. Some vendors make ids of hundreds of characters.
+/// The longest id that is sent unchanged. Some vendors create ids of hundreds of characters.
 const CHARS_MAX: usize = 64;
 
-/// What of a longer or a strange id is kept, so that people recognise it.
+/// How many characters of a longer or unusual id are kept, so that users recognise it.
 const KEPT_CHARS: usize = 40;
 
 /// Writes an id or a name.
@@ -22,7 +23,8 @@ pub(crate) fn written(id: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}-{:016x}", hash(id)))
 }
 
-/// FNV-1a: the same on every machine and in every version, as std's hash need not be.
+/// Computes an FNV-1a hash. It is the same on every machine and in every version, unlike the hash
+/// of the standard library.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

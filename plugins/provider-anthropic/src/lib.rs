@@ -1,13 +1,14 @@
 //! Plugin `provider-anthropic`: Claude models over Anthropic's Messages API.
 //!
-//! Pure: `request` writes a request down (`settings` what is set, `thinking` how much a model
-//! thinks, `schema` what its answer must look like, `tools` the tools and how they change,
-//! `history` the messages, `content` their blocks, `ids` the ids of calls, `cache` what the server
-//! is to remember), `reply` reads what is streamed or comes at once (`usage` what it cost, `reason`
-//! why it ended), `refusal` says what to do about an error, `models` reads the list of models,
-//! `facts` knows what requests to a model may say, `endpoint` joins URLs.
-//! `plugin` stands between them and the host, which owns the connection and the key; `state` has
-//! its settings, `exchange` sends with the key that the person has.
+//! These modules are pure. `request` writes a request, with `settings` for the options, `thinking`
+//! for the amount of thinking, `schema` for the schema of the answer, `tools` for the tools and
+//! their changes, `history` for the messages, `content` for their blocks, `ids` for call ids, and
+//! `cache` for the cache marks. `reply` reads a streamed or a complete answer, with `usage` for the
+//! tokens and `reason` for the finish reason. `refusal` adds hints to errors, `models` reads the
+//! list of models, `facts` knows what a request to a model may contain, and `endpoint` joins URLs.
+//!
+//! `plugin` connects them to the host, which owns the connection and the key. `state` contains the
+//! settings, and `exchange` sends requests with the user's credential.
 #![forbid(unsafe_code)]
 
 mod cache;

@@ -1,4 +1,4 @@
-//! Reads the server's list of models, a page at a time. Pure.
+//! Reads the server's list of models, page by page. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ModelInfo;
@@ -9,28 +9,29 @@ use jaato_plugin_sdk_provider::shown::{IMAGES, PDF};
 use crate::facts::{self, Sight};
 use crate::refusal::CHECK_URL;
 
-/// Most models of a page: the most that the vendor gives.
+/// Models per page. The vendor allows no more.
 pub(crate) const PAGE_MODELS: usize = 1000;
 
-/// Most pages. The vendor has one; more is a server that does not stop.
+/// The maximum number of pages to read. The vendor has one, so a server with more pages than this
+/// may never stop.
 pub(crate) const PAGES_MAX: usize = 16;
 
 /// A page of the list.
 #[derive(Debug, Default, PartialEq)]
 pub struct Page {
-    /// The models, in the server's order: the newest first.
+    /// The models in the server's order, newest first.
     pub infos: Vec<ModelInfo>,
-    /// Behind which model the next page begins, where there is one.
+    /// The model after which the next page begins, if there is one.
     pub after: Option<String>,
 }
 
 /// Reads the body of `GET /v1/models`.
 ///
 /// # Errors
-/// `provider` when it is no such list.
+/// `provider` if the body is not a list of models.
 pub fn read(url: &str, body: &[u8]) -> Result<Page> {
     let wrong = || {
-        let text = format!("`{}` answered with what is no list of models", failure::shown_url(url));
+        let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
         Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
@@ -57,7 +58,7 @@ fn info(model: &Value) -> Option<ModelInfo> {
     })
 }
 
-/// What a model looks at: as the list tells it, else as it is known.
+/// Returns the media that a model accepts: from the list, or else from the known facts.
 fn accepts(told: &Value, known: Option<Sight>) -> Option<Vec<String>> {
     let tells = |key: &str| told[key]["supported"].as_bool();
     let images = tells("image_input").or(known.map(|_| true))?;
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(page(&json!({ "data": [], "has_more": true })), Page::default());
         for body in ["", "<html>", "[]", r#"{"data":1}"#, r#"{"data":[{"x":1}]}"#] {
             let error = read("http://u:p@h/v1/models?limit=9", body.as_bytes()).unwrap_err();
-            let text = "`http://…@h/v1/models?…` answered with what is no list of models";
+            let text = "`http://…@h/v1/models?…` did not answer with a list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }
     }

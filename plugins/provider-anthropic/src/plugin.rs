@@ -1,4 +1,4 @@
-//! The provider itself: between the host's services and the pure mapping.
+//! The provider, which connects the host's services to the pure mapping.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::reply::Reply;
 use crate::state::{Anthropic, Config};
 use crate::{content, count, endpoint, models, request, settings};
 
-/// Wait for a list of models, for which a person sits and waits.
+/// The time limit for a list of models, because a user waits for it.
 const LIST_WAIT: Duration = Duration::from_secs(10);
 
-/// Wait for a count, for which a plugin's call waits.
+/// The time limit for a count, because a plugin's call waits for it.
 const COUNT_WAIT: Duration = Duration::from_secs(10);
 
 /// The provider `anthropic`.
@@ -43,7 +43,7 @@ impl Provider for AnthropicProvider {
         let url = endpoint::below(&base, "messages");
         let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
         let wanted = Wanted::of(&request);
-        // A long history takes longer to write than the executor may be held up.
+        // Writing a long history would block the executor for too long.
         let written = cx.blocking(move |_| request::write(&request, &blobs)).await??;
         let make = || post(cx, &url, &wanted).body(written.body.as_slice());
         let sent = send(cx, &base, &written.betas, make).await;
@@ -91,7 +91,7 @@ impl Provider for AnthropicProvider {
     }
 }
 
-/// Asks for a page of the list of models.
+/// Requests a page of the list of models.
 async fn page(cx: &Cx<Anthropic>, base: &str, after: Option<&str>) -> Result<models::Page> {
     let mut url = endpoint::below(base, "models");
     url.push_str(if url.contains('?') { "&" } else { "?" });
@@ -101,7 +101,8 @@ async fn page(cx: &Cx<Anthropic>, base: &str, after: Option<&str>) -> Result<mod
     }
     let make = || cx.http("GET", url.as_str()).timeout(LIST_WAIT);
     let response = match send(cx, base, &[], make).await {
-        // Nobody has set it up, which the host tells only those who want to use it.
+        // The user has not set up this provider. The host reports that only to users who want to
+        // use it.
         Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
         sent => sent.map_err(failure::of_exchange)?,
     };

@@ -1,8 +1,8 @@
-//! Why a model stopped, in the vendor's words. Pure.
+//! Maps the vendor's stop reasons. Pure.
 
 use jaato_plugin_sdk::types::FinishReason;
 
-/// Reads the vendor's word. One that is not here goes to the session as it is.
+/// Maps a stop reason. The session gets an unknown reason unchanged.
 pub(crate) fn of_word(word: &str) -> FinishReason {
     match word {
         "end_turn" | "stop_sequence" => FinishReason::Stop,

@@ -1,4 +1,4 @@
-//! What an error of the server means, and what a person can do about it. Pure.
+//! Explains the server's errors and says what the user can do. Pure.
 
 use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -6,14 +6,14 @@ use jaato_plugin_sdk_provider::failure;
 
 use crate::state::{Credential, KEY, TOKEN};
 
-/// What to check where something answers that is no such server.
+/// The hint if the server does not answer as the API does.
 pub(crate) const CHECK_URL: &str =
     "check the base url: it is the server's root, such as `https://api.anthropic.com`";
 
 const LIST: &str = "`jaato model list` tells which models there are";
 
-/// Turns an error inside an answer that began well into an error: its type says what its status
-/// would have been.
+/// Converts an error that arrives inside a successful answer. The error's type gives the status
+/// that it would have had.
 pub(crate) fn of_report(url: &str, report: &Value) -> Error {
     let mut report = report.clone();
     if let Some(status) = status_of(report["error"]["type"].as_str().unwrap_or_default()) {
@@ -38,7 +38,7 @@ fn status_of(kind: &str) -> Option<u16> {
     })
 }
 
-/// What to do about an error, as far as its status and its body tell.
+/// Returns a hint for an error, based on its status and body.
 pub(crate) fn hint(status: u16, body: &[u8], key: Option<Credential>) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let says = |phrase: &str| words.contains(phrase);
@@ -51,10 +51,10 @@ pub(crate) fn hint(status: u16, body: &[u8], key: Option<Credential>) -> Option<
         404 if says("model") => LIST.to_owned(),
         404 | 405 => CHECK_URL.to_owned(),
         400 if says("credit balance") || says("usage limits") => {
-            "see to the plan and its limits at https://platform.claude.com".to_owned()
+            "check your plan and its limits at https://platform.claude.com".to_owned()
         }
         400 if says("anthropic-beta") => {
-            "the server in between does not know what this model needs: name the vendor's own"
+            "the gateway does not support this model's features: use the vendor's own server"
                 .to_owned()
         }
         400 => format!(
@@ -65,7 +65,7 @@ pub(crate) fn hint(status: u16, body: &[u8], key: Option<Credential>) -> Option<
     })
 }
 
-/// Settings by the names that the vendor calls them, and the options that they come from.
+/// The vendor's names of settings, with the options that set them.
 const SETTINGS: [(&str, &str); 6] = [
     ("temperature", "temperature"),
     ("tool_choice", "tool_choice"),
@@ -75,7 +75,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ("thinking.", "effort"),
 ];
 
-/// What the vendor says of a setting that a model does not take.
+/// Phrases with which the vendor refuses a setting that a model does not support.
 const UNSUPPORTED: [&str; 4] =
     ["not supported", "does not support", "deprecated", "extra inputs are not permitted"];
 
@@ -102,7 +102,7 @@ mod tests {
             (401, "invalid x-api-key", "check the key in `ANTHROPIC_API_KEY`"),
             (404, "model: claude-moon", "`jaato model list`"),
             (404, "Not Found", "check the base url"),
-            (400, "Your credit balance is too low to access the Anthropic API.", "see to the plan"),
+            (400, "Your credit balance is too low to access the Anthropic API.", "check your plan"),
             (400, "`temperature` is deprecated for this model.", "the option `temperature`"),
             (400, "output_config.effort: 'max' is not supported", "the option `effort`"),
             (400, "Unexpected value(s) `x` for the `anthropic-beta` header", "in between"),

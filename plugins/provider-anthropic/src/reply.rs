@@ -1,8 +1,8 @@
-//! Reads what the server streams: events in, deltas out, in the end the completion.
+//! Reads the server's stream: turns events into deltas, and finally into the completion.
 //!
-//! Pure. Lenient where gateways differ from the vendor, strict where silence would lose something:
-//! an answer that ends without a reason to stop was cut. A whole answer is read as the events that
-//! it would have been.
+//! Pure. Lenient where gateways differ from the vendor, but strict where leniency would lose
+//! content: an answer without a stop reason was cut off. A complete answer is read as the
+//! equivalent events.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +19,25 @@ use crate::reason;
 use crate::refusal::{self, CHECK_URL};
 use crate::usage::Counted;
 
-/// The name of events in which servers report an error.
+/// The event name with which servers report an error.
 const ERROR_EVENT: &str = "error";
 
-/// An answer on its way.
+/// An answer in progress.
 #[derive(Debug)]
 pub struct Reply {
     url: String,
     answer: Answer,
     calls: Fragments,
-    /// Blocks that have begun and not ended, by their numbers.
+    /// The open blocks by number.
     open: BTreeMap<u64, Block>,
     /// The number of the block that began last.
     newest: u64,
-    /// Bytes of blocks that only the vendor understands.
+    /// Total bytes of the blocks that only the vendor understands.
     other_bytes: usize,
     counted: Counted,
-    /// The vendor's word for why the model stopped.
+    /// The vendor's stop reason.
     stop: Option<String>,
-    /// What the vendor says of a refusal.
+    /// The vendor's explanation of a refusal.
     explanation: Option<String>,
     has_dropped_thoughts: bool,
     events: usize,
@@ -45,13 +45,13 @@ pub struct Reply {
     has_begun: bool,
 }
 
-/// A block on its way.
+/// A block in progress.
 #[derive(Debug)]
 enum Block {
     Text,
     Thought,
     Call,
-    /// What goes back as it came; its input comes in pieces.
+    /// A block that goes back to the vendor unchanged. Its input arrives in pieces.
     Other {
         item: Map<String, Value>,
         input: String,
@@ -59,7 +59,7 @@ enum Block {
 }
 
 impl Reply {
-    /// Begins an answer of this URL, which errors name.
+    /// Creates the reply for a request to this URL, which errors name.
     pub fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -78,11 +78,11 @@ impl Reply {
         }
     }
 
-    /// Takes one event that was read.
+    /// Reads one event.
     ///
     /// # Errors
-    /// What the server reports inside its answer; `limit_reached` beyond [`EVENTS_MAX`] and
-    /// [`PARTS_MAX`].
+    /// The error that the server reports inside its answer, or `limit_reached` beyond
+    /// [`EVENTS_MAX`] and [`PARTS_MAX`].
     pub fn read(&mut self, event: &Value) -> Result<Vec<Delta>> {
         self.has_begun = true;
         self.events += 1;
@@ -108,12 +108,12 @@ impl Reply {
             }
             Some(ERROR_EVENT) => Err(refusal::of_report(&self.url, event)),
             None if !event["error"].is_null() => Err(refusal::of_report(&self.url, event)),
-            // Signs of life, and events from the future.
+            // Keep-alives and unknown events.
             Some(_) | None => Ok(Vec::new()),
         }
     }
 
-    /// Takes what the server tells of the answer as a whole. Gateways tell it twice.
+    /// Reads the facts about the whole answer. Gateways send them twice.
     fn facts(&mut self, told: &Value) -> Result<Vec<Delta>> {
         self.counted.take(&told["usage"]);
         let changes = told["input_transformations"].as_array().map(Vec::as_slice);
@@ -122,7 +122,7 @@ impl Reply {
             return Ok(Vec::new());
         }
         self.has_dropped_thoughts = true;
-        let text = "the server left out earlier thoughts, as what stood before them changed";
+        let text = "the server dropped earlier thoughts because the history before them changed";
         Ok(vec![Delta::notice(text)])
     }
 
@@ -151,7 +151,8 @@ impl Reply {
                     let text = format!("`{}` sent a call without a name", shown(&self.url));
                     return Err(Error::new(ErrorKind::Provider, text).temporary());
                 }
-                // At its start it is empty, but where an answer comes at once.
+                // The input is empty at the start of a streamed block, but not in a complete
+                // answer.
                 let input = block["input"].as_object().filter(|input| !input.is_empty());
                 let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
                 self.fragment(Fragment {
@@ -189,7 +190,7 @@ impl Reply {
         let said = match delta["type"].as_str() {
             Some("text_delta") => self.answer.text(text("text")),
             Some("thinking_delta") => self.answer.thought(text("thinking"), None),
-            // A signature signs the thought that is open, and nothing else.
+            // A signature belongs only to the thought that is open.
             Some("signature_delta") if is_thought && is_newest => {
                 self.answer.sign(text("signature"));
                 None
@@ -197,7 +198,7 @@ impl Reply {
             Some("input_json_delta") => {
                 let arguments = text("partial_json");
                 self.fragment(Fragment { index: Some(index), arguments, ..Fragment::default() })?;
-                // Else the session would take long arguments for silence.
+                // Without this delta, the session would treat long arguments as silence.
                 (!arguments.is_empty()).then(|| Delta::text(""))
             }
             Some(_) | None => None,
@@ -243,7 +244,7 @@ impl Reply {
         }
     }
 
-    /// Reads a whole message as the events that it would have been.
+    /// Reads a complete message as the equivalent events.
     fn message(&mut self, message: &Value) -> Result<Vec<Delta>> {
         let mut deltas = self.read(&json!({ "type": "message_start", "message": message }))?;
         let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -258,7 +259,7 @@ impl Reply {
     }
 }
 
-/// Adds a piece to a block that only the vendor understands; gives its bytes.
+/// Adds a piece to a block that only the vendor understands. Returns the piece's bytes.
 fn add_to_other(item: &mut Map<String, Value>, input: &mut String, delta: &Value) -> usize {
     let mut bytes = 0;
     for (key, piece) in delta.as_object().into_iter().flatten() {
@@ -335,7 +336,7 @@ impl Reader for Reply {
     fn finish(mut self) -> Result<(Vec<Delta>, Completion)> {
         let word = match self.stop.take() {
             Some(word) => word,
-            // Some gateways give no reason, and yet say that this was all.
+            // Some gateways give no reason, but do mark the end of the answer.
             None if self.is_done => "end_turn".to_owned(),
             None => return Err(failure::of_cut(&self.url, self.has_begun)),
         };
@@ -344,7 +345,7 @@ impl Reader for Reply {
         self.answer.set_usage(self.counted.usage());
         let reason = reason::of_word(&word);
         let calls = match reason {
-            // What was declined may be half of what was meant.
+            // A refused answer may be incomplete.
             FinishReason::Refused => Vec::new(),
             FinishReason::MaxTokens | FinishReason::ContextExceeded => self.calls.finish_cut(),
             FinishReason::Stop

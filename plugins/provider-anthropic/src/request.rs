@@ -1,8 +1,8 @@
-//! Writes a request down as the JSON of the Messages API.
+//! Writes a request as JSON for the Messages API.
 //!
-//! Pure, and stable: tools, system text and messages of successive requests of a session share
-//! their beginning, so that the vendor's cache hits and its thoughts stay valid. The marks of the
-//! cache move; the vendor does not compare them.
+//! Pure and stable: the tools, system text and messages of successive requests in a session share a
+//! prefix, so that the vendor's cache hits and its thoughts stay valid. Only the cache marks move,
+//! and the vendor does not compare them.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
@@ -16,19 +16,19 @@ use crate::settings::Settings;
 use crate::tools::{CHANGES_BETA, Told};
 use crate::{cache, content, facts, history, tools};
 
-/// Largest body that the vendor takes.
+/// The largest body that the vendor accepts.
 pub const BODY_BYTES_MAX: usize = 32 * 1000 * 1000;
 
-/// A request as it is sent.
+/// A request ready to send.
 #[derive(Debug)]
 pub struct Written {
     /// The body.
     pub body: Vec<u8>,
-    /// What stands in the header `anthropic-beta`.
+    /// The values of the header `anthropic-beta`.
     pub betas: Vec<&'static str>,
 }
 
-/// The body; the order of the fields is what is sent.
+/// The body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Body<'a> {
@@ -43,12 +43,12 @@ struct Body<'a> {
     messages: Vec<Value>,
 }
 
-/// Writes a request. `blobs` are the bytes of those data parts that are to be seen; the others are
-/// told of in words.
+/// Writes a request. `blobs` contains the bytes of the data parts that the model sees. The request
+/// describes the other data parts in text.
 ///
 /// # Errors
-/// `configuration` for an option that the model does not take; `context_overflow` when the body is
-/// larger than what the vendor takes; `unknown_operation` for a message of a role from the future.
+/// `configuration` for an option that the model does not support, `context_overflow` if the body is
+/// larger than the vendor accepts, `unknown_operation` if a message has an unknown role.
 pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
     let facts = facts::of(&request.model);
     let mut told = Told::new(request, &facts);

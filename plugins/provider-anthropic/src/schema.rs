@@ -1,11 +1,11 @@
-//! Fits the schema of an answer to what the vendor holds an answer to. Pure.
+//! Adapts an answer's JSON Schema to the keywords that the vendor supports. Pure.
 //!
-//! What it does not take is said in the description instead, so that the model at least reads it;
-//! each answer that keeps to the fitted schema has the shape of the original.
+//! Unsupported keywords move into the description, so that the model at least reads them. Each
+//! answer that matches the adapted schema has the shape of the original.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-/// What the vendor refuses in a schema.
+/// Schema keywords that the vendor refuses.
 const REFUSED: [&str; 14] = [
     "exclusiveMaximum",
     "exclusiveMinimum",
@@ -23,16 +23,16 @@ const REFUSED: [&str; 14] = [
     "uniqueItems",
 ];
 
-/// Words that hold one schema.
+/// Keywords that contain one schema.
 const WITH_ONE: [&str; 1] = ["items"];
 
-/// Words that hold a list of schemas.
+/// Keywords that contain a list of schemas.
 const WITH_LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 
-/// Words that hold schemas by name.
+/// Keywords that contain schemas by name.
 const WITH_NAMES: [&str; 3] = ["$defs", "definitions", "properties"];
 
-/// Closes each object, and moves what is refused into the description.
+/// Closes each object and moves refused keywords into the description.
 pub(crate) fn fitted(schema: &Value) -> Value {
     let Value::Object(words) = schema else { return schema.clone() };
     let mut kept = Map::new();

@@ -1,7 +1,7 @@
-//! The settings of a request, in the vendor's words. Pure.
+//! The settings of a request, with the vendor's names. Pure.
 //!
-//! What a model does not take is refused before it is sent: left out in silence it would be a
-//! setting that does nothing.
+//! The plugin refuses an option that a model does not support. If it dropped the option silently,
+//! the setting would have no effect.
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -11,7 +11,7 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use crate::facts::{Facts, Thinking};
 use crate::{schema, thinking};
 
-/// What this provider honours of a request's options, by their names there.
+/// The request options that this provider supports.
 pub const NAMES: [&str; 11] = [
     "max_output_tokens",
     "temperature",
@@ -26,18 +26,18 @@ pub const NAMES: [&str; 11] = [
     TOOLS_CHANGED,
 ];
 
-/// Most tokens that are asked for where nobody says how many: enough for any answer, and less than
-/// what costs dearly where a model does not stop.
+/// The default output limit in tokens. It is enough for any answer, and limits the cost if a model
+/// does not stop.
 const TOKENS_BY_DEFAULT: u32 = 64_000;
 
-/// The same for an answer that comes at once. The vendor reckons an hour for 128,000 tokens, and
-/// connections that say nothing for longer than ten minutes break.
+/// The default limit for an answer that is not streamed. The vendor expects 128,000 tokens to take
+/// an hour, and connections without data for ten minutes break.
 const TOKENS_AT_ONCE: u32 = 21_333;
 
-/// The only temperature that is the same as none.
+/// The temperature that has the same effect as none.
 const NEUTRAL: f32 = 1.0;
 
-/// The settings of a body; the order of the fields is what is sent.
+/// The settings of a body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 pub(crate) struct Settings<'a> {
@@ -54,17 +54,17 @@ pub(crate) struct Settings<'a> {
     tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'a str>,
-    /// Headers that they need.
+    /// Beta headers that the settings need.
     #[serde(skip)]
     pub(crate) betas: Vec<&'static str>,
 }
 
 impl<'a> Settings<'a> {
-    /// Takes them from a request; `effort` is that of its options, or none where the model must not
-    /// think.
+    /// Reads the settings from a request. `effort` comes from the options, and is `Effort::None` if
+    /// the model must not think.
     ///
     /// # Errors
-    /// `configuration` for what the model does not take.
+    /// `configuration` for an option that the model does not support.
     pub(crate) fn new(request: &'a Request, facts: &Facts, effort: Option<Effort>) -> Result<Self> {
         let options = &request.options;
         let max_tokens = max_tokens(request, facts);
@@ -104,14 +104,14 @@ fn max_tokens(request: &Request, facts: &Facts) -> u32 {
     match request.options.max_output_tokens {
         None => by_default.min(facts.output_tokens_max),
         Some(asked) if facts.is_known() => asked.clamp(1, facts.output_tokens_max),
-        // What others can say at most their servers know.
+        // Only the server knows the limit of other vendors' models.
         Some(asked) => asked.max(1),
     }
 }
 
 fn temperature(request: &Request, facts: &Facts, thinks: bool) -> Result<Option<f32>> {
     match request.options.temperature {
-        // What the model does by itself.
+        // This is the model's default.
         Some(NEUTRAL) | None => Ok(None),
         Some(_) if !facts.samples => Err(not_taken(request, "temperature")),
         Some(_) if thinks => Err(not_beside_thinking(request, "temperature")),
@@ -123,14 +123,14 @@ fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
     let texts = request.options.stop.iter().map(String::as_str);
     let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     if texts.iter().any(|text| text.trim().is_empty()) {
-        let text = "the server takes no text to stop at that has nothing but blanks";
+        let text = "the server does not accept a stop sequence of only whitespace";
         return Err(Error::new(ErrorKind::Configuration, text));
     }
     Ok(texts)
 }
 
 fn tool_choice(request: &Request, facts: &Facts, thinks: bool) -> Result<Option<Value>> {
-    // Servers refuse a choice among no tools.
+    // Servers refuse a tool choice without tools.
     let choice = request.options.tool_choice.filter(|_| !request.tools.is_empty());
     let word = match choice {
         None | Some(ToolChoice::Unknown) => return Ok(None),

@@ -1,4 +1,4 @@
-//! The plugin's settings, and which of a person's keys a server takes.
+//! The plugin's settings, and which credential a server accepts.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::schemars::{self, JsonSchema};
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use crate::endpoint::VENDOR;
 
-/// The variable that holds a key.
+/// The variable that holds an API key.
 pub(crate) const KEY: &str = "ANTHROPIC_API_KEY";
 
-/// The variable that holds a token, of the vendor's or of a gateway's.
+/// The variable that holds a token of the vendor or a gateway.
 pub(crate) const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 
 /// The variable that names another server.
@@ -23,7 +23,7 @@ const BASE_URL: &str = "ANTHROPIC_BASE_URL";
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 pub struct Config {
-    /// Where the server is, without `/v1`. `ANTHROPIC_BASE_URL` wins.
+    /// The server's base URL, without `/v1`. `ANTHROPIC_BASE_URL` overrides it.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub base_url: String,
 }
@@ -34,18 +34,18 @@ impl Default for Config {
     }
 }
 
-/// How a person shows a server who they are.
+/// How a user authenticates with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Credential {
-    /// By a key, in a header of its own.
+    /// An API key in its own header.
     #[default]
     Key,
-    /// By a token, as a bearer.
+    /// A bearer token.
     Token,
 }
 
 impl Credential {
-    /// The variable that holds it.
+    /// Returns the variable that holds this credential.
     pub(crate) fn variable(self) -> &'static str {
         match self {
             Self::Key => KEY,
@@ -61,15 +61,15 @@ impl Credential {
     }
 }
 
-/// The plugin's state. Nothing of a conversation, because providers are stateless.
+/// The plugin's state. It contains nothing about conversations, because providers are stateless.
 #[derive(Default)]
 pub struct Anthropic {
-    /// What went with the last request that was not refused for want of it, and where.
+    /// The base URL of the last request whose credential existed, and that credential.
     credential: Mutex<(String, Credential)>,
 }
 
 impl Anthropic {
-    /// Tells what to show a server first.
+    /// Returns the credential to try first for a server.
     pub(crate) fn credential_for(&self, base: &str) -> Credential {
         let known = self.credential.lock();
         if known.0 == base { known.1 } else { Credential::default() }

@@ -1,33 +1,33 @@
-//! How much a model thinks, in the vendor's words. Pure.
+//! Configures how much a model thinks, with the vendor's names. Pure.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Effort;
 
 use crate::facts::{Facts, Thinking};
 
-/// The header by which thoughts may be dropped where what came before them changed.
+/// The beta header that allows dropping thoughts if the history before them changed.
 pub(crate) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
-/// The header by which older models think between calls.
+/// The beta header with which older models think between tool calls.
 pub(crate) const INTERLEAVED_BETA: &str = "interleaved-thinking-2025-05-14";
 
-/// Least tokens of a budget.
+/// The smallest token budget.
 const BUDGET_MIN: u32 = 1_024;
 
-/// What a request says of thinking.
+/// The thinking settings of a request.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Spoken {
     /// The field `thinking`.
     pub(crate) thinking: Option<Value>,
-    /// The word for the amount.
+    /// The value of the effort field.
     pub(crate) effort: Option<&'static str>,
     /// Whether the model may think.
     pub(crate) is_on: bool,
-    /// The headers that this needs.
+    /// Beta headers that these settings need.
     pub(crate) betas: Vec<&'static str>,
 }
 
-/// Says how much a model thinks; `max_tokens` are those of its thoughts and its answer together.
+/// Returns the thinking settings. `max_tokens` limits thoughts and answer together.
 pub(crate) fn of(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spoken {
     let effort = effort.filter(|effort| *effort != Effort::Unknown);
     match (facts.thinking, effort) {
@@ -46,12 +46,14 @@ pub(crate) fn of(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spok
     }
 }
 
-/// The vendor takes no other field beside this, and no more effort than `high`.
+/// Returns settings for a model that must not think. The vendor accepts no other field next to this
+/// one, and no effort above `high`.
 fn off(word: &str) -> Spoken {
     Spoken { thinking: Some(json!({ "type": word })), ..Spoken::default() }
 }
 
-/// Thoughts come with a summary: where they are left out a person sees nothing for minutes.
+/// Returns settings for adaptive thinking. They request a summary of the thoughts, because
+/// otherwise the user would see nothing for minutes.
 fn adaptive(facts: &Facts, effort: Option<Effort>) -> Spoken {
     let mut thinking = json!({ "type": "adaptive", "display": "summarized" });
     let mut betas = Vec::new();
@@ -65,7 +67,7 @@ fn adaptive(facts: &Facts, effort: Option<Effort>) -> Spoken {
 
 fn word(effort: Effort) -> Option<&'static str> {
     Some(match effort {
-        // A model that always thinks does so as little as it can.
+        // A model that always thinks gets the lowest effort.
         Effort::None | Effort::Minimal | Effort::Low => "low",
         Effort::Medium => "medium",
         Effort::High => "high",
@@ -83,7 +85,7 @@ fn by_budget(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spoken {
         Some(Effort::High) => 20_000,
         Some(Effort::Max) => 32_000,
     };
-    // The answer needs some of the tokens, and a smaller budget is refused.
+    // The answer needs some of the tokens, and the vendor refuses a smaller budget.
     let budget = wanted.min(max_tokens - max_tokens / 4);
     if budget < BUDGET_MIN {
         return Spoken::default();

@@ -1,8 +1,8 @@
-//! The tools of a request, and how they change on the way. Pure.
+//! Writes a request's tools and their changes during a conversation. Pure.
 //!
-//! Where a model takes changes in mid-conversation, the list stays as it was first sent and a
-//! change stands at its place in the history. For any other model what was added stands behind the
-//! list, and what was removed stays listed: the host answers a call of it with the reason.
+//! If a model supports changes during a conversation, the list stays as it was first sent, and each
+//! change appears at its position in the history. For other models, added tools follow the list,
+//! and removed tools stay listed. The host answers a call of a removed tool with the reason.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use jaato_plugin_sdk::types::{Part, Request, ToolSpec, ToolsChanged};
 
 use crate::facts::Facts;
 
-/// The header by which tools change in mid-conversation.
+/// The beta header for changing tools during a conversation.
 pub(crate) const CHANGES_BETA: &str = "inline-tools-2026-09-15";
 
 /// Writes the list of tools.
@@ -45,7 +45,7 @@ fn definition(spec: &ToolSpec) -> Value {
     json!({ "name": spec.name, "description": spec.description, "input_schema": schema })
 }
 
-/// The tools that a model was told of, so far in its history.
+/// The tools that the model knows at a point in its history.
 #[derive(Debug)]
 pub(crate) struct Told<'a> {
     names: BTreeSet<&'a str>,
@@ -53,20 +53,20 @@ pub(crate) struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// Begins with the list.
+    /// Starts with the request's list.
     pub(crate) fn new(request: &'a Request, facts: &Facts) -> Self {
         let names = request.tools.iter().map(|spec| spec.name.as_str()).collect();
         Self { names, takes_changes: facts.changes_tools }
     }
 
-    /// Writes the blocks of a change; none where the model takes none.
+    /// Writes the blocks of a change, or no blocks if the model does not support changes.
     pub(crate) fn change(&mut self, changed: &'a ToolsChanged) -> Vec<Value> {
         if !self.takes_changes {
             return Vec::new();
         }
         let mut blocks = Vec::new();
         for name in &changed.removed {
-            // The vendor refuses a name of which it was never told.
+            // The vendor refuses a name that it does not know.
             if self.names.contains(name.as_str()) {
                 let tool = json!({ "type": "tool_reference", "name": name });
                 blocks.push(json!({ "type": "tool_removal", "tool": tool }));

@@ -1,9 +1,9 @@
-//! What an answer cost. Pure.
+//! Counts the tokens of an answer. Pure.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Usage;
 
-/// What the server counted so far: later events repeat or correct it, and leave out what stayed.
+/// The counts so far. Later events repeat or correct them, and omit unchanged ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counted {
     input: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Takes what an event tells.
+    /// Reads the counts of an event.
     pub(crate) fn take(&mut self, usage: &Value) {
         let set = |place: &mut u64, path: &str| {
             if let Some(count) = usage.pointer(path).and_then(Value::as_u64) {
@@ -28,7 +28,8 @@ impl Counted {
         set(&mut self.thinking, "/output_tokens_details/thinking_tokens");
     }
 
-    /// The vendor's input is only what no cache gave or took.
+    /// Returns the usage. The vendor's input count excludes tokens read from or written to the
+    /// cache.
     pub(crate) fn usage(self) -> Usage {
         let cached = self.cache_read.saturating_add(self.cache_write);
         Usage {

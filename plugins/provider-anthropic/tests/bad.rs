@@ -1,4 +1,4 @@
-//! Servers that do not do as they should, on a fake host whose time is counted.
+//! Tests with misbehaving servers, on a fake host with a simulated clock.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn request() -> Request {
     Request::new("claude-opus-5-5", vec![Message::user("hi")])
 }
 
-/// Streams these pieces; leaves the connection open or ends it.
+/// Streams these pieces, then ends the connection or leaves it open.
 #[track_caller]
 fn streams(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, Duration) {
     let pieces = pieces.to_vec();

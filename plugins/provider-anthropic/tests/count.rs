@@ -1,4 +1,4 @@
-//! Tokens are counted by the vendor, of what would be sent and nothing else.
+//! Tests that the vendor counts exactly the prompt of the real request.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn request(model: &str, text: &str) -> Request {
         parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         ..ToolSpec::default()
     }];
-    // What is no part of the prompt must not be sent.
+    // Fields that are not part of the prompt must not be sent.
     request.options.max_output_tokens = Some(100);
     request.options.stop = vec!["end".to_owned()];
     request.options.effort = Some(Effort::Low);

@@ -1,4 +1,4 @@
-//! Which of a person's credentials goes with a request.
+//! Tests which of a user's credentials goes with a request.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
@@ -22,7 +22,8 @@ fn request() -> Request {
     Request::new("claude-haiku-4-5", vec![Message::user("hi")])
 }
 
-/// Asks twice; gives what each request named, and whether it asked for a token to be taken.
+/// Sends two requests and returns the credential that each named, with `+` if it had the token's
+/// beta header.
 #[track_caller]
 fn named(host: &FakeHost) -> Vec<String> {
     for _ in 0..2 {
@@ -52,7 +53,7 @@ fn a_key_counts_before_a_token_wherever_it_goes() {
 fn a_token_alone_is_found_and_remembered() {
     let vendor = host(VENDOR, &["ANTHROPIC_AUTH_TOKEN"]);
     assert_eq!(named(&vendor), ["API_KEY", "AUTH_TOKEN+", "AUTH_TOKEN+"]);
-    // A gateway knows nothing of people who sign in at the vendor's.
+    // A gateway does not know users who signed in at the vendor.
     let gateway = host(GATEWAY, &["ANTHROPIC_AUTH_TOKEN"]);
     assert_eq!(named(&gateway), ["API_KEY", "AUTH_TOKEN", "AUTH_TOKEN"]);
 }
@@ -63,7 +64,7 @@ fn who_has_neither_is_told_what_to_set() {
     let error = vendor.complete(&request()).result.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Configuration);
     assert!(error.message.contains("ANTHROPIC_API_KEY"), "{error}");
-    // Lists leave out what nobody has set up: the host knows it by the kind.
+    // Lists omit providers that the user has not set up. The host recognises them by this kind.
     assert_eq!(vendor.instance().unwrap().models().unwrap_err().kind, ErrorKind::NotFound);
     let error = host(GATEWAY, &[]).complete(&request()).result.unwrap_err();
     let hint =

@@ -1,4 +1,4 @@
-//! The history as it is sent.
+//! Tests the written history.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -12,7 +12,7 @@ fn blobs() -> Blobs {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
 }
 
-/// Checks the messages without the marks of the cache, one a line.
+/// Checks the messages without cache marks, one per line.
 #[track_caller]
 fn check(messages: Vec<Message>, expected: Expect) {
     let written = write(&Request::new("claude-opus-4-6", messages), &blobs()).unwrap();

@@ -1,4 +1,4 @@
-//! The plugin on a fake host: what it asks for, and what it makes of each answer.
+//! Tests the plugin on a fake host: its requests and its handling of each answer.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
@@ -34,14 +34,14 @@ fn request() -> Request {
     Request::new("claude-opus-5-5", vec![Message::user("hi")])
 }
 
-/// Answers with this status and body; gives the error.
+/// Answers with this status and body, and returns the error.
 #[track_caller]
 fn error_of(status: u16, body: &'static str) -> Error {
     let host = host(move || FakeHttpAnswer::status(status).header("retry-after", "3").body(body));
     host.complete(&request()).result.unwrap_err()
 }
 
-/// An error as the vendor writes it.
+/// Returns the error for an answer in the vendor's error format.
 #[track_caller]
 fn vendors_error(status: u16, kind: &str, message: &str) -> Error {
     let body = json!({ "type": "error", "error": { "type": kind, "message": message } });
@@ -83,13 +83,13 @@ fn what_is_no_message_is_an_error_with_what_to_look_at() {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
         });
         let error = host.complete(&request()).result.unwrap_err();
-        let text = "`http://localhost:1/v1/messages` answered with what is no completion";
+        let text = "`http://localhost:1/v1/messages` did not answer with a completion";
         assert!(error.message.starts_with(text), "{body}: {error}");
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
         assert!(error.hint.unwrap().starts_with("check the base url"));
     }
     let error = error_of(200, "{\"type\": \"mess");
-    assert!(error.message.contains("is no JSON"), "{error}");
+    assert!(error.message.contains("is not valid JSON"), "{error}");
     assert_eq!(error.retry, Retry::Temporary);
     assert_eq!(error_of(200, "").retry, Retry::Temporary);
 }
@@ -148,7 +148,7 @@ fn models_are_listed_page_by_page() {
                 "http://localhost:1/v1/models?limit=1000&after_id=a%20b" => {
                     json!({ "data": [{ "id": "c" }, { "id": "a b" }], "has_more": true, "last_id": "c" })
                 }
-                // The same again, for ever.
+                // The same page again, without end.
                 _ => json!({ "data": [{ "id": "c" }], "has_more": true, "last_id": "c" }),
             };
             Ok(FakeHttpAnswer::status(200).body(page.to_string()))
@@ -193,6 +193,6 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
     let kinds: Vec<_> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["image", "image", "text", "text", "image"]);
     assert_eq!(blocks[0]["source"]["data"], "AAAA");
-    // Each was asked for once.
+    // The plugin requested each blob once.
     assert_eq!(host.asked().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
 }

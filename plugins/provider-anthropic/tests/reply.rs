@@ -1,4 +1,5 @@
-//! Streams as the vendor sends them, and what is made of them; each is cut at every byte.
+//! Tests streams in the vendor's format and the completions that result. Each stream is split at
+//! every byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -9,7 +10,7 @@ use provider_anthropic::reply::Reply;
 
 use crate::made::{Words, cut_anywhere};
 
-/// How the results are written.
+/// How the results are printed.
 const WORDS: Words = Words {
     part,
     usage: |usage| {
@@ -46,7 +47,7 @@ fn check(stream: &str, expected: Expect) {
     expected.assert_eq(&read_cut_anywhere(stream));
 }
 
-/// Writes events as the vendor does.
+/// Writes events in the vendor's stream format.
 fn stream(events: &[Value]) -> String {
     let written = |event: &Value| {
         format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
@@ -96,7 +97,7 @@ fn call(index: u64, id: &str, pieces: &[&str]) -> Vec<Value> {
     [begin(index, block)].into_iter().chain(pieces).chain([stop(index)]).collect()
 }
 
-/// A message of these blocks.
+/// Returns the stream of a message with these blocks.
 fn message(blocks: &[&[Value]], reason: &str) -> String {
     stream(&[&[start()], blocks.concat().as_slice(), &end(reason)].concat())
 }
@@ -246,7 +247,7 @@ fn a_refusal_runs_no_call_and_is_explained() {
         notice the model declined: It may do harm.
         =  Refused 129+3 (100 cached, 20 written)"#]],
     );
-    // Nothing may have come at all.
+    // The answer may be empty.
     check(&message(&[], "refusal"), expect!["=  Refused 129+15 (100 cached, 20 written)"]);
 }
 
@@ -339,7 +340,7 @@ fn dropped_thoughts_are_told_once() {
     check(
         &stream(&events),
         expect![[r#"
-        notice the server left out earlier thoughts, as what stood before them changed
+        notice the server dropped earlier thoughts because the history before them changed
         text "a"
         = text:"a" Stop 129+15 (100 cached, 20 written)"#]],
     );
@@ -379,7 +380,7 @@ fn errors_inside_the_stream_end_it_with_what_they_are() {
 #[test]
 fn a_stream_that_is_cut_is_an_error_wherever_that_is() {
     let whole = message(&[&text(0, "a"), &call(1, "toolu_1", &["{}"])], "tool_use");
-    // Behind the reason to stop nothing is missing.
+    // After the stop reason, no content is missing.
     let told = whole.find("event: message_stop").unwrap();
     for cut in 0..=whole.len() {
         let read = read([&whole.as_bytes()[..cut]]);
@@ -414,7 +415,7 @@ fn shapes_that_nobody_expects_are_passed_over() {
     check(
         "data: {\"type\": oops\n\n",
         expect![[
-            r#"! Provider Temporary `http://h/v1/messages` sent an event that is no JSON (expected value at line 1 column 10): `{"type": oops`"#
+            r#"! Provider Temporary `http://h/v1/messages` sent an event that is not valid JSON (expected value at line 1 column 10): `{"type": oops`"#
         ]],
     );
 }
@@ -442,7 +443,7 @@ fn an_answer_in_endless_pieces_ends_at_a_limit() {
     assert!((0..8).any(|_| reply.read(&long).is_err()), "arguments have a limit");
 }
 
-/// A number of a sequence that looks like chance.
+/// Returns the next pseudo-random number.
 fn next(seed: &mut u64) -> usize {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;

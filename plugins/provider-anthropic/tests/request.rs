@@ -1,4 +1,4 @@
-//! Requests as they are sent, byte by byte.
+//! Tests the bytes of requests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;
@@ -38,7 +38,7 @@ fn value(request: &Request) -> Value {
     serde_json::from_slice(&written(request).body).unwrap()
 }
 
-/// A body without the marks of the cache, which move.
+/// Returns a body without the cache marks, which move.
 fn unmarked(request: &Request) -> String {
     text(request).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
@@ -87,10 +87,11 @@ fn successive_requests_share_their_beginning_byte_by_byte_but_for_the_marks() {
     for message in steps() {
         messages.push(message);
         let next = unmarked(&request("claude-opus-5-5", messages.clone()));
-        // All but the ends of the lists: a message of one's own may go on.
+        // Compare everything except the ends of the lists, because the model's last message may
+        // continue.
         let shared = before.strip_suffix("]}").unwrap();
         let shared = shared.strip_suffix("]}").unwrap_or(shared);
-        // Blanks at the end of what is to go on.
+        // Ignore whitespace at the end of an answer that the model continues.
         let shared = shared.strip_suffix("\"}").unwrap_or(shared);
         assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");
         before = next;
@@ -142,7 +143,7 @@ fn tools_that_change_on_the_way_stand_at_their_place_where_the_model_takes_it() 
     .assert_eq(&lines.join("\n"));
     assert_eq!(body["tools"].as_array().unwrap().len(), 2);
     assert!(written(&new).betas.contains(&"inline-tools-2026-09-15"));
-    // For any other they stand behind the list, and nothing is taken away.
+    // For other models, added tools follow the list, and removed tools stay.
     let old = request("claude-sonnet-5", messages);
     let body = value(&old);
     let names: Vec<_> = body["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();

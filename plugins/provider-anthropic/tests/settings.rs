@@ -1,4 +1,4 @@
-//! Settings as they are sent, model by model.
+//! Tests the settings that are sent, model by model.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -14,7 +14,7 @@ fn request(model: &str, options: Value) -> Request {
     request
 }
 
-/// What is sent beside model, tools and messages, and the headers that it needs.
+/// Returns the body except model, tools and messages, and the beta headers that it needs.
 fn sent(model: &str, options: Value) -> String {
     match write(&request(model, options), &Default::default()) {
         Err(error) => {
@@ -30,7 +30,7 @@ fn sent(model: &str, options: Value) -> String {
     }
 }
 
-/// Checks what is sent to each of these models, a line each.
+/// Checks what each of these models gets, one per line.
 #[track_caller]
 fn check(models: &[&str], options: Value, expected: Expect) {
     let lines: Vec<_> =
@@ -108,7 +108,7 @@ fn effort_is_a_word_or_a_budget() {
             claude-haiku-4-5 {"max_tokens":8000,"thinking":{"type":"enabled","budget_tokens":6000},"stream":true} interleaved-thinking-2025-05-14
             claude-opus-5-5 {"max_tokens":8000,"thinking":{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}},"output_config":{"effort":"max"},"stream":true} thinking-binding-controls-2026-08-01"#]],
     );
-    // A budget that has no place is none.
+    // A budget that does not fit is left out.
     check(
         &["claude-haiku-4-5"],
         json!({ "effort": "minimal", "max_output_tokens": 1365 }),
@@ -139,7 +139,7 @@ fn a_temperature_goes_to_models_that_take_one() {
             claude-opus-5-5 ! the model `claude-opus-5-5` does not take the option `temperature`
             kimi-k2 {"max_tokens":8192,"temperature":0.5,"stream":true}"#]],
     );
-    // What they do by themselves is the same everywhere.
+    // The default temperature is the same for all models.
     check(
         &["claude-opus-5-5", "claude-haiku-4-5"],
         json!({ "temperature": 1.0 }),
@@ -210,11 +210,10 @@ fn schemas_stops_and_most_tokens_have_their_places() {
     check(
         &["claude-haiku-4-5"],
         json!({ "stop": ["\n\n"] }),
-        expect![
-            "claude-haiku-4-5 ! the server takes no text to stop at that has nothing but blanks"
-        ],
+        expect!["claude-haiku-4-5 ! the server does not accept a stop sequence of only whitespace"],
     );
-    // More than a model can say is what it can say; of others nobody knows how much that is.
+    // A larger value is reduced to the model's limit. The limit of other vendors' models is
+    // unknown.
     check(
         &["claude-opus-4-1", "claude-opus-5-5", "kimi-k2"],
         json!({ "max_output_tokens": 1_000_000 }),

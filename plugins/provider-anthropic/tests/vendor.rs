@@ -1,4 +1,4 @@
-//! Conversations with a strict fake of the vendor, which refuses what the vendor refuses.
+//! Tests conversations with a strict fake, which refuses what the vendor refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;
@@ -19,7 +19,7 @@ pub const MODELS: [&str; 6] = [
     "claude-opus-5-5",
 ];
 
-/// Begins with a model that gives these answers.
+/// Starts a conversation with a model that gives these answers.
 pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<Anthropic> {
     talk_with(model, Anthropic::new(turns))
 }
@@ -49,7 +49,8 @@ pub fn call(input: Value) -> Said {
     Said::Call("look".to_owned(), input)
 }
 
-/// Three turns: thoughts between calls, hidden ones, several results at once.
+/// Returns three turns: thoughts between tool calls, redacted thoughts, and several results at
+/// once.
 fn turns() -> [Turn; 5] {
     [
         Turn::says([
@@ -108,13 +109,14 @@ fn thoughts_whose_beginning_changed_are_dropped_and_the_person_is_told() {
     let mut talk = talk_to("claude-opus-5-5", turns());
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
-    // No host does that: it cuts, and then no thought before the cut goes out.
+    // The host never does this. It makes a cut instead, and then sends no thought from before the
+    // cut.
     talk.request.system = "Be long.".to_owned();
     talk.request.messages.truncate(3);
     let finished = talk.host.complete(&talk.request);
     assert!(finished.result.is_ok(), "{:?}", finished.result);
     let is_told =
-        |delta: &&Delta| matches!(delta, Delta::Notice { text, .. } if text.contains("left out"));
+        |delta: &&Delta| matches!(delta, Delta::Notice { text, .. } if text.contains("dropped"));
     assert_eq!(finished.deltas.iter().filter(is_told).count(), 1, "{:?}", finished.deltas);
 }
 
@@ -124,7 +126,7 @@ fn a_step_that_lost_its_thoughts_at_a_cut_goes_on() {
         let mut talk = talk_to(model, turns());
         talk.request.options.effort = Some(Effort::High);
         let first = talk.ask(Message::user("look"));
-        // As the host leaves them out, the first step's and all before.
+        // The host omits the thoughts of the first step and of everything before it.
         for message in &mut talk.request.messages {
             let is_kept =
                 |part: &Part| part.signature().is_none() && !matches!(part, Part::Opaque(_));

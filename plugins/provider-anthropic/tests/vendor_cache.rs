@@ -1,4 +1,4 @@
-//! What the vendor's cache gives, request by request.
+//! Tests what the vendor's cache returns, request by request.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
@@ -7,7 +7,7 @@ use jaato_vendors::anthropic::{Anthropic, Turn};
 
 use crate::vendor::{call, talk_to, talk_with, text, thought, tool};
 
-/// Least size of an entry, in the fake's tokens of four bytes, and a text well above it.
+/// Returns a text well above the minimum size of a cache entry, in the fake's tokens of four bytes.
 fn long(model: &str) -> String {
     let tokens = if model == "claude-haiku-4-5" { 4_096 } else { 1_024 };
     "word ".repeat(tokens)
@@ -32,7 +32,7 @@ fn each_request_reads_all_that_the_one_before_wrote() {
         let last = talk.ask(Message::user("bye"));
         for pair in [&first, &second, &third, &last].windows(2) {
             let (before, after) = (&pair[0].usage, &pair[1].usage);
-            // All of the request before, to its last block.
+            // The whole previous request, up to its last block.
             assert_eq!(after.cached_tokens, before.prompt_tokens, "{model}");
             assert!(after.prompt_tokens > before.prompt_tokens, "{model}");
         }

@@ -1,4 +1,4 @@
-//! The same answer at once and in pieces is the same history.
+//! Tests that a streamed and a complete answer result in the same history.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The URL of completions: below an endpoint as people write it, with the organization to which
-//! requests are attributed.
+//! Finds the completions URL below an endpoint as users write it, with the organization that
+//! requests are attributed to.
 
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
@@ -8,20 +8,20 @@ use crate::Config;
 /// GitHub's own origin.
 pub(crate) const ORIGIN: &str = "https://models.github.ai";
 
-/// The origins that GitHub had. The second no longer resolves.
+/// The origins that GitHub used. The second no longer resolves.
 const RETIRED: [&str; 2] = [ORIGIN, "https://models.inference.ai.azure.com"];
 
-/// The path of models.
+/// The path of the inference API.
 const INFERENCE: &str = "/inference";
 
-/// The path of completions, which some people paste with the endpoint.
+/// The path of completions, which some users paste with the endpoint.
 const COMPLETIONS: &str = "/chat/completions";
 
 /// The URL of completions.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) url: String,
-    /// The configured organization has a place in it, or there is none.
+    /// True if the URL contains the configured organization, or if none is configured.
     pub(crate) is_attributed: bool,
 }
 
@@ -33,15 +33,15 @@ pub(crate) fn of_config(config: &Config) -> Result<Endpoint> {
     let organization = config.organization.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !organization.chars().all(is_plain) {
-        let text = format!("`{organization}` is no name of an organization of GitHub's");
+        let text = format!("`{organization}` is not a valid GitHub organization name");
         return Err(Error::new(ErrorKind::Configuration, text)
-            .with_hint("`JAATO_GITHUB_ORGANIZATION` is what stands behind `https://github.com/`"));
+            .with_hint("`JAATO_GITHUB_ORGANIZATION` is the name after `https://github.com/`"));
     }
     let base = config.base_url.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
     let base = base.trim_end_matches('/');
     let base = base.strip_suffix(COMPLETIONS).unwrap_or(base);
-    // An endpoint with a path of its own has no known place for an organization.
+    // The plugin does not know where to add an organization to an endpoint with a path of its own.
     let has_path = base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
     let root = base.strip_suffix(INFERENCE).or_else(|| (!has_path).then_some(base));
     let (base, is_attributed) = match root.filter(|root| !root.contains("/orgs/")) {

@@ -1,10 +1,10 @@
-//! Plugin `provider-github-models`: chat completions as GitHub Models had them.
+//! Plugin `provider-github-models`: chat completions in the API of GitHub Models.
 //!
-//! GitHub retired the service on 2026-07-30, and any request to it gets one line that says so. The
-//! plugin remains for a server that takes its place, which `JAATO_GITHUB_ENDPOINT` names.
+//! GitHub retired the service on 2026-07-30, and answers each request with one line that says so.
+//! The plugin remains for a replacement server, which `JAATO_GITHUB_ENDPOINT` names.
 //!
-//! The mapping is `jaato-plugin-sdk-provider`'s. `endpoint` finds the URL, `refusal` says what to
-//! do about an error; both are pure. The host owns the connection and the token.
+//! The mapping comes from `jaato-plugin-sdk-provider`. `endpoint` finds the URL, and `refusal` adds
+//! hints to errors. Both are pure. The host owns the connection and the token.
 #![forbid(unsafe_code)]
 
 mod endpoint;
@@ -34,13 +34,13 @@ const ENDPOINT: &str = "JAATO_GITHUB_ENDPOINT";
 /// The version of GitHub's API.
 const VERSION: &str = "2022-11-28";
 
-/// GitHub's own form, and those of any server.
+/// GitHub's own media type, and those of any server.
 const ACCEPT: &str = "application/vnd.github+json, application/json, text/event-stream";
 
-/// The options of chat completions that the servers do not understand.
+/// Options of chat completions that these servers do not support.
 const UNKNOWN_OPTIONS: [&str; 2] = ["session_key", "service_tier"];
 
-/// OpenAI's models that reason refuse `max_tokens`.
+/// OpenAI's reasoning models, which refuse `max_tokens`.
 const REASONING: [&str; 5] =
     ["openai/o1", "openai/o3", "openai/o4", "openai/gpt-5", "openai/gpt-6"];
 
@@ -61,16 +61,16 @@ const MISTRAL: Quirks = Quirks {
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 struct Config {
-    /// Where the server is, up to and with `/inference`. `JAATO_GITHUB_ENDPOINT` wins.
+    /// The server's base URL, including `/inference`. `JAATO_GITHUB_ENDPOINT` overrides it.
     #[schemars(extend("x-jaato-workspace" = true))]
     base_url: String,
-    /// The organization to which requests are attributed: it pays, and its policy counts.
+    /// The organization to which requests are attributed: it pays, and its policy applies.
     #[schemars(extend(
         "x-jaato-workspace" = true,
         "x-jaato-variables" = ["JAATO_GITHUB_ORGANIZATION"]
     ))]
     organization: String,
-    /// The enterprise of the organization, which errors name: its policy counts as well.
+    /// The enterprise of the organization, which errors name: its policy applies too.
     #[schemars(extend(
         "x-jaato-workspace" = true,
         "x-jaato-variables" = ["JAATO_GITHUB_ENTERPRISE"]
@@ -129,7 +129,8 @@ impl Provider for GitHubModels {
         let config = cx.config::<Config>().await?;
         let Endpoint { url, is_attributed } = endpoint::of_config(&config)?;
         if !is_attributed {
-            let text = "the endpoint has a path of its own: requests are not attributed to the organization";
+            let text = "the endpoint has its own path, so requests are not attributed to the \
+                        organization";
             cx.log(Level::Warn, text);
         }
         let quirks = quirks(&request.model);
@@ -137,7 +138,7 @@ impl Provider for GitHubModels {
         let asked = Arc::new((request, blobs));
         let mut habits = quirks.habits;
         loop {
-            // A long history takes longer to write than the executor may be held up.
+            // Writing a long history would block the executor for too long.
             let written = Arc::clone(&asked);
             let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
             let body = cx.blocking(write).await??;
@@ -162,7 +163,7 @@ impl Provider for GitHubModels {
     }
 }
 
-/// Returns what a model wants differently; its name is `publisher/name`.
+/// Returns the quirks of a model, whose name is `publisher/name`.
 fn quirks(model: &str) -> &'static Quirks {
     if REASONING.iter().any(|beginning| is_of_family(model, beginning)) {
         &OPENAI

@@ -1,4 +1,4 @@
-//! What an error of the server means, and what a user can do about it. Pure.
+//! Explains the server's errors and says what a user can do. Pure.
 
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::chat;
@@ -6,17 +6,17 @@ use jaato_plugin_sdk_provider::chat;
 use crate::endpoint::is_retired;
 use crate::{Config, ENDPOINT, TOKEN};
 
-/// What to check if something else than such a server answers.
+/// The hint if the endpoint does not answer as the API does.
 const CHECK_ENDPOINT: &str = "check `JAATO_GITHUB_ENDPOINT`: it ends in `/inference`, or is the whole path of another server";
 
-/// Longest wait that a server's header can ask for, in seconds: more is a mistake.
+/// The longest wait that a server's header can ask for, in seconds. A longer one is a mistake.
 const WAIT_S_MAX: u64 = 24 * 60 * 60;
 
 /// An answer that refuses a request.
 pub(crate) struct Refused<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
-    /// The token went with the request.
+    /// Whether the token went with the request.
     pub(crate) had_key: bool,
     pub(crate) error: Error,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Refused<'a> {
 /// which it ends.
 pub(crate) type Limit = (Option<String>, Option<u64>);
 
-/// Turns a failed exchange with the service that has ended into the error that says so.
+/// Replaces the error of a failed exchange with the retired service by one that says so.
 pub(crate) fn of_exchange(url: &str, error: Error) -> Error {
     let is_gone = is_retired(url) && error.kind == ErrorKind::Unavailable;
     if is_gone { retired(&error.message) } else { error }
@@ -34,12 +34,12 @@ pub(crate) fn of_exchange(url: &str, error: Error) -> Error {
 fn retired(reason: &str) -> Error {
     let text = format!("GitHub Models was retired on 2026-07-30: {reason}");
     Error::new(ErrorKind::Provider, text).with_hint(format!(
-        "set `{ENDPOINT}` to a server in its place, or use another provider, such as `openai`, \
+        "set `{ENDPOINT}` to a replacement server, or use another provider, such as `openai`, \
          `anthropic` or `google`"
     ))
 }
 
-/// Replaces the shared mapping's hint, which names a base URL.
+/// Replaces the hint of the shared mapping, which mentions a base URL.
 pub(crate) fn with_own_hint(error: Error) -> Error {
     let is_shared = error.hint.as_deref() == Some(chat::CHECK_URL);
     if is_shared { error.with_hint(CHECK_ENDPOINT) } else { error }
@@ -52,7 +52,8 @@ pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Limit {
     (kind, seconds)
 }
 
-/// Adds hints about this service to a refusal. The limit's time counts if `retry-after` gives none.
+/// Adds hints about this service to a refusal. The limit's time is used if there is no
+/// `retry-after`.
 pub(crate) fn explained(refused: Refused<'_>, (kind, ends): Limit, config: &Config) -> Error {
     let Refused { status, body, had_key, mut error } = refused;
     let names_model = String::from_utf8_lossy(body).to_lowercase().contains("model");
@@ -67,7 +68,7 @@ pub(crate) fn explained(refused: Refused<'_>, (kind, ends): Limit, config: &Conf
         401 => Some(format!("the server wants a token: set `{TOKEN}`")),
         403 => Some(forbidden(config)),
         404 | 405 if !names_model => Some(CHECK_ENDPOINT.to_owned()),
-        // There is no list.
+        // The service has no list of models.
         404 => Some("models are named `publisher/name`, such as `openai/gpt-4.1`".to_owned()),
         _ => chat::hint(status, body, had_key, TOKEN),
     };

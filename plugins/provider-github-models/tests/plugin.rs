@@ -1,4 +1,4 @@
-//! What the plugin asks for, and what it makes of each answer.
+//! Tests the plugin's requests and its handling of each answer.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn request() -> Request {
     request
 }
 
-/// Sends a request with this in its way; gives the error.
+/// Sends a request with this in its way, and returns the error.
 #[track_caller]
 fn error_behind(way: Way, config: Value) -> Error {
     let vendor = Arc::new(GitHub::new([]).behind([way]));

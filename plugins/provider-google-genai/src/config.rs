@@ -8,27 +8,27 @@ use jaato_plugin_sdk::serde::{self, Deserialize};
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 pub struct Config {
-    /// Where the server is, without version and path; Google's own where it is empty.
-    /// `GOOGLE_GEMINI_BASE_URL` wins.
+    /// The server's base URL, without version and path. The default is Google's server.
+    /// `GOOGLE_GEMINI_BASE_URL` overrides it.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub base_url: String,
-    /// The Google Cloud project for whose account models are asked for at Vertex AI.
+    /// The Google Cloud project that pays for requests to Vertex AI.
     #[schemars(extend(
         "x-jaato-workspace" = true,
         "x-jaato-variables" = ["JAATO_GOOGLE_PROJECT", "PROJECT_ID"]
     ))]
     pub project: String,
-    /// The project where Vertex AI is asked and `project` names none: a variable that many people
-    /// have for other programs is no wish to ask it.
+    /// The project for Vertex AI if `project` is not set. It does not select Vertex AI, because
+    /// many users set its variable for other programs.
     #[schemars(extend("x-jaato-workspace" = true, "x-jaato-variables" = ["GOOGLE_CLOUD_PROJECT"]))]
     pub default_project: String,
-    /// The location of Vertex AI; `global` where it is empty.
+    /// The location of Vertex AI. The default is `global`.
     #[schemars(extend(
         "x-jaato-workspace" = true,
         "x-jaato-variables" = ["JAATO_GOOGLE_LOCATION", "GOOGLE_CLOUD_LOCATION", "LOCATION"]
     ))]
     pub location: String,
-    /// Whether Vertex AI is asked and not AI Studio; where nothing is said, `project` decides.
+    /// Whether to use Vertex AI instead of AI Studio. If not set, `project` decides.
     #[schemars(extend(
         "x-jaato-workspace" = true,
         "x-jaato-variables" = [

@@ -1,4 +1,5 @@
-//! What messages say and show, as parts: words, images, files, calls and their results. Pure.
+//! Writes message parts in the vendor's format: text, images, files, tool calls and their results.
+//! Pure.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +13,23 @@ use crate::endpoint::Endpoint;
 use crate::facts::{Facts, Sight};
 use crate::names;
 
-/// The name before the slash in `google/MODEL`.
+/// The provider name in `google/MODEL`.
 pub const PROVIDER: &str = "google";
 
-/// Media types of images that Gemini models look at. GIF is none of them.
+/// Image media types that Gemini models accept. GIF is not supported.
 pub const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
 
-/// Media types that may stand inside a tool's result.
+/// Media types that a tool result may contain.
 const IN_RESULTS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", PDF];
 
-/// Largest image and file: as text it is a third longer, and all servers take requests of 20 MB.
+/// The largest image or file. Base64 makes it a third longer, and all servers accept requests of 20
+/// MB.
 pub const BLOB_BYTES_MAX: usize = 14 * 1024 * 1024;
 
-/// Stands for arguments that were no JSON object, which the vendor refuses.
+/// Replaces arguments that are not a JSON object, because the vendor refuses them.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// How parts are written.
+/// The settings for writing parts.
 pub(crate) struct Writing<'a> {
     pub(crate) model: &'a str,
     pub(crate) facts: Facts,
@@ -36,7 +38,8 @@ pub(crate) struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// Vertex AI refuses ids of calls, and older models have none: those pair by order.
+    /// Vertex AI refuses call ids, and older models do not use them. Both match results to calls by
+    /// order.
     pub(crate) fn new(
         request: &'a Request,
         endpoint: &Endpoint,
@@ -51,7 +54,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Writes data as what it is where its bytes are there, else in words.
+    /// Writes data as an image or file if its bytes are available, otherwise as text.
     pub(crate) fn data(&self, data: &Data) -> Option<Value> {
         self.shown(data).or_else(|| text(&in_words(data)))
     }
@@ -61,7 +64,7 @@ impl<'a> Writing<'a> {
         Some(json!({ "inlineData": { "mimeType": data.mime_type, "data": bytes } }))
     }
 
-    /// The bytes of data that the model looks at.
+    /// Returns the bytes of data if the model accepts its media type.
     fn bytes(&self, data: &Data) -> Option<&[u8]> {
         let bytes = self.blobs.get(data.blob_id()?)?;
         self.sees(data.mime_type.as_str()).then_some(bytes)
@@ -75,9 +78,10 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Writes a result, with what the tool attached inside, where the model takes it there.
+    /// Writes a tool result. It contains the tool's attachments that the model accepts there.
     pub(crate) fn result(&self, result: &ToolResult) -> Value {
-        // Under these two keys the vendor knows what it is; where it stands so, it stays.
+        // The vendor gives these two keys a meaning. A result that already has exactly this key
+        // stays as it is.
         let key = if result.is_error { "error" } else { "output" };
         let is_so = result.content.len() == 1 && result.content.contains_key(key);
         let content = if is_so { json!(result.content) } else { json!({ (key): result.content }) };
@@ -94,7 +98,7 @@ impl<'a> Writing<'a> {
         json!({ "functionResponse": response })
     }
 
-    /// Writes what a tool attached and what does not stand inside its result.
+    /// Writes the attachments that cannot be part of the tool result.
     pub(crate) fn beside(&self, result: &ToolResult) -> Vec<Value> {
         let outside = result.attachments.iter().filter(|data| !self.is_inside(data));
         let mut parts: Vec<Value> = outside.filter_map(|data| self.data(data)).collect();
@@ -110,13 +114,13 @@ impl<'a> Writing<'a> {
         self.facts.sees_in_results && is_taken && self.bytes(data).is_some()
     }
 
-    /// Writes a part of the model's own; nothing for what is not the vendor's.
+    /// Writes a part of a model's message. Returns `None` for a part that the vendor cannot read.
     pub(crate) fn own(&self, part: &Part) -> Option<Value> {
         let written = match part {
             Part::Text { text, signature, .. } if !text.is_empty() || signature.is_some() => {
                 json!({ "text": text })
             }
-            // The vendor wants back what it signed; the rest is a summary for people.
+            // The vendor wants signed thoughts back. The others are summaries for the user.
             Part::Thought { text, signature: Some(_), .. } => {
                 json!({ "text": text, "thought": true })
             }
@@ -141,8 +145,8 @@ impl<'a> Writing<'a> {
         json!({ "functionCall": written })
     }
 
-    /// The part that the vendor sent, where it is one of this model. The host gives it to no other;
-    /// a program that drives the plugin without one may.
+    /// Returns the vendor's part if it belongs to this model. The host sends a part to no other
+    /// model, but a caller without the host may.
     fn own_part<'b>(&self, opaque: &'b Opaque) -> Option<&'b Value> {
         let is_own = |has: &str, own: &str| has.is_empty() || has == own;
         let is_part = opaque.item.as_object().is_some_and(|item| !item.is_empty());
@@ -151,7 +155,7 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// Names the blobs whose bytes go into a request, and the most bytes of each.
+/// Returns the blobs whose bytes a request contains, with the size limit of each.
 pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
     let is_seen = |data: &&Data| {
         let name = data.mime_type.as_str();
@@ -161,12 +165,12 @@ pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
     shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
 }
 
-/// Writes words; nothing for none, which the vendor refuses.
+/// Writes a text part. Returns `None` for an empty text, which the vendor refuses.
 pub(crate) fn text(words: &str) -> Option<Value> {
     (!words.is_empty()).then(|| json!({ "text": words }))
 }
 
-/// Puts a signature on a part, and on no other.
+/// Puts a signature on a part.
 fn signed(mut part: Value, signature: Option<&str>) -> Value {
     if let Some(signature) = signature {
         part["thoughtSignature"] = json!(signature);

@@ -1,4 +1,4 @@
-//! Writes what `countTokens` takes, and reads its answer. Pure.
+//! Writes requests for `countTokens` and reads the answers. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::Request;
@@ -8,14 +8,14 @@ use jaato_plugin_sdk_provider::shown::Blobs;
 use crate::endpoint::Endpoint;
 use crate::request::{self, Habits};
 
-/// What of a request Vertex AI takes to count.
+/// The request fields that Vertex AI accepts for a count.
 const COUNTED: [&str; 4] = ["contents", "generationConfig", "systemInstruction", "tools"];
 
-/// Writes a request to be counted, as it would be sent: AI Studio takes it whole, inside a body of
-/// its own.
+/// Writes a request for counting, with the same prompt as the real request. AI Studio accepts the
+/// whole request, wrapped in another body.
 ///
 /// # Errors
-/// As [`request::body`].
+/// The errors of [`request::body`].
 pub fn body(
     request: &Request,
     endpoint: &Endpoint,
@@ -23,7 +23,8 @@ pub fn body(
     blobs: &Blobs,
 ) -> Result<Vec<u8>> {
     let body = request::body(request, endpoint, habits, blobs)?;
-    let bug = |error: serde_json::Error| Error::failed(format!("the request is no JSON: {error}"));
+    let bug =
+        |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));
     let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
     let body = if endpoint.is_vertex() {
         body.retain(|key, _| COUNTED.contains(&key.as_str()));
@@ -40,7 +41,7 @@ pub fn body(
 /// Reads a count.
 ///
 /// # Errors
-/// `provider` for what is none.
+/// `provider` if the answer contains no count.
 pub fn read(url: &str, body: &[u8]) -> Result<u64> {
     let count = serde_json::from_slice::<Value>(body).ok();
     let count = count.and_then(|count| count.get("totalTokens")?.as_u64());

@@ -1,23 +1,23 @@
-//! Which secrets a person may have, and which server takes which. Pure.
+//! Which credentials a user may have, and which server accepts which. Pure.
 //!
-//! The host adds them: the plugin knows their names alone.
+//! The host adds the credentials. The plugin knows only their names.
 
 use jaato_plugin_sdk::types::{CredentialSpec, TokenRecipe};
 
 use crate::endpoint::{Backend, STUDIO, VERTEX};
 
-/// The variables that may hold a key, in the order in which they count. The first two are those of
-/// Google's own libraries.
+/// The variables that may hold an API key, highest precedence first. Google's own libraries use the
+/// first two.
 const KEYS: [&str; 3] = ["GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_API_KEY"];
 
-/// The variable that names a file of credentials, from which the host mints tokens. Where it is not
-/// set, the host looks at what `gcloud` keeps, and asks the machine.
+/// The variable that names a credentials file, from which the host creates tokens. If it is not
+/// set, the host looks for `gcloud`'s credentials and asks the machine's metadata server.
 const FILE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
 
-/// The variables that lead to a token: one of a person's own counts before those that are minted.
+/// The variables that lead to a token. The user's own token takes precedence over created ones.
 const TOKENS: [&str; 2] = ["GOOGLE_OAUTH_ACCESS_TOKEN", FILE];
 
-/// Where Vertex AI is beside its global server: in regions, and in groups of them.
+/// Vertex AI's regional and multi-region servers, in addition to the global one.
 const VERTEX_OTHERS: [&str; 3] = [
     "https://*-aiplatform.googleapis.com",
     "https://aiplatform.eu.rep.googleapis.com",
@@ -35,7 +35,7 @@ pub(crate) fn variables(backend: &Backend) -> &'static [&'static str] {
     }
 }
 
-/// Returns that of them of which a person is told who has none.
+/// Returns the variable to name to a user who has no credential.
 pub(crate) fn told(backend: &Backend) -> &'static str {
     match backend {
         Backend::Studio | Backend::Express => KEYS[0],
@@ -43,7 +43,7 @@ pub(crate) fn told(backend: &Backend) -> &'static str {
     }
 }
 
-/// Says how the host makes a token out of the file.
+/// Describes how the host creates a token from the file.
 fn recipe() -> TokenRecipe {
     TokenRecipe {
         scope: "https://www.googleapis.com/auth/cloud-platform".to_owned(),
@@ -52,7 +52,7 @@ fn recipe() -> TokenRecipe {
     }
 }
 
-/// Declares them.
+/// Declares the credentials.
 pub(crate) fn specs() -> Vec<CredentialSpec> {
     let spec = |variable: &str, scheme: &str, origin: &str| CredentialSpec {
         variable: variable.to_owned(),

@@ -1,4 +1,4 @@
-//! Whom to ask, and under which URL. Pure.
+//! Chooses the server and builds URLs. Pure.
 
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
@@ -7,48 +7,48 @@ use crate::config::Config;
 /// AI Studio's server.
 pub const STUDIO: &str = "https://generativelanguage.googleapis.com";
 
-/// Vertex AI's server of the location `global`, and of requests without a project.
+/// Vertex AI's server for the location `global` and for requests without a project.
 pub const VERTEX: &str = "https://aiplatform.googleapis.com";
 
-/// Where a project's models are asked for when nobody names a location. Newer ones are there alone.
+/// The default location of a project's models. Newer models exist only there.
 pub const GLOBAL: &str = "global";
 
-/// Locations of several regions, whose servers have names of another form.
+/// Multi-region locations, whose servers have a different form of name.
 const MULTI_REGIONS: [&str; 2] = ["eu", "us"];
 
-/// What some people write behind the server's root.
+/// Path endings that some users append to the server's root.
 const ENDS: [&str; 3] = ["/v1beta1", "/v1beta", "/v1"];
 
-/// Whom to ask.
+/// The service to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
-    /// AI Studio, with a key.
+    /// AI Studio, with an API key.
     Studio,
-    /// Vertex AI, with a token, for the account of a project.
+    /// Vertex AI, with a token and a project's account.
     Vertex {
         /// The project's id.
         project: String,
-        /// Where its models are asked for.
+        /// The location in which to use models.
         location: String,
     },
-    /// Vertex AI with a key, which stands for the project too.
+    /// Vertex AI with an API key, which also identifies the project.
     Express,
 }
 
-/// A server, and how it is spoken to.
+/// A server and its service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Whom to ask.
+    /// The service to use.
     pub backend: Backend,
     /// The server's root.
     root: String,
 }
 
 impl Endpoint {
-    /// Chooses by the settings: Vertex AI where a project is named, unless they say otherwise.
+    /// Chooses the endpoint by the settings. If they name a project, the default is Vertex AI.
     ///
     /// # Errors
-    /// `configuration` for what can stand in no URL.
+    /// `configuration` for a setting that cannot be part of a URL.
     pub fn of(config: &Config) -> Result<Self> {
         let is_vertex = config.vertex.unwrap_or_else(|| !config.project.trim().is_empty());
         let project = first(&config.project, &config.default_project);
@@ -66,25 +66,25 @@ impl Endpoint {
         Ok(Self { backend, root })
     }
 
-    /// The URL by which a model generates, whole or piece by piece.
+    /// Returns the URL at which a model generates an answer, streamed or complete.
     ///
     /// # Errors
-    /// `configuration` for a model that can stand in no URL.
+    /// `configuration` for a model name that cannot be part of a URL.
     pub fn generate(&self, model: &str, streams: bool) -> Result<String> {
         let path = self.model_path(model)?;
         let method = if streams { "streamGenerateContent?alt=sse" } else { "generateContent" };
         Ok(format!("{}/{path}:{method}", self.versioned()))
     }
 
-    /// The URL by which the tokens of a request are counted.
+    /// Returns the URL that counts a request's tokens.
     ///
     /// # Errors
-    /// As [`Endpoint::generate`].
+    /// The errors of [`Endpoint::generate`].
     pub fn count(&self, model: &str) -> Result<String> {
         Ok(format!("{}/{}:countTokens", self.versioned(), self.model_path(model)?))
     }
 
-    /// The URL of a page of the list of models.
+    /// Returns the URL of a page of the list of models.
     pub fn models(&self, page: &str, page_models: usize) -> String {
         let path = match self.backend {
             Backend::Studio => "models",
@@ -97,7 +97,7 @@ impl Endpoint {
         url
     }
 
-    /// Tells whether it is Vertex AI, which takes no ids of calls.
+    /// Returns true for Vertex AI, which refuses call ids.
     pub fn is_vertex(&self) -> bool {
         self.backend != Backend::Studio
     }
@@ -107,13 +107,14 @@ impl Endpoint {
         format!("{}/{version}", self.root)
     }
 
-    /// A name without a slash is one of Google's own models; another says itself where it lies.
+    /// Returns the path of a model. A name without a slash is one of Google's own models, and any
+    /// other name contains its path.
     fn model_path(&self, model: &str) -> Result<String> {
         let model = model.trim_matches('/');
         let model = model.strip_prefix("models/").unwrap_or(model);
         let is_own = !model.contains('/');
         if !model.is_empty() && model.split('/').any(|name| matches!(name, "" | "." | "..")) {
-            let text = format!("the model `{model}` can stand in no url");
+            let text = format!("the model name `{model}` cannot be part of a URL");
             return Err(Error::new(ErrorKind::Configuration, text));
         }
         let name = model.split('/').map(in_url).collect::<Vec<_>>().join("/");
@@ -146,32 +147,32 @@ impl Backend {
     }
 }
 
-/// The first of two that says anything.
+/// Returns the first text that is not blank.
 fn first<'a>(one: &'a str, other: &'a str) -> &'a str {
     if one.trim().is_empty() { other.trim() } else { one.trim() }
 }
 
-/// The root of a base URL as people write it.
+/// Returns the root of a base URL as users write it.
 fn root_of(base: &str) -> String {
     let base = base.trim_end_matches('/');
     let root = ENDS.iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base);
     root.trim_end_matches('/').to_owned()
 }
 
-/// Checks what becomes a piece of a URL, in part of its host: else a setting could lead a
-/// conversation anywhere.
+/// Checks a setting that becomes part of a URL or its host. Otherwise a setting could send a
+/// conversation to any server.
 fn checked(key: &str, text: &str, marks: &str) -> Result<String> {
     let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     if begins_well && text.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c)) {
         return Ok(text.to_owned());
     }
-    let text = format!("`{text}` is no {key} of Google Cloud");
+    let text = format!("`{text}` is not a valid Google Cloud {key}");
     Err(Error::new(ErrorKind::Configuration, text).with_hint(
-        "`gcloud projects list` shows projects; a location is one such as `us-central1`",
+        "`gcloud projects list` shows your projects; a location looks like `us-central1`",
     ))
 }
 
-/// Writes a text as a piece of a URL.
+/// Encodes a text as a part of a URL.
 fn in_url(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte);
     let written = |byte: u8| {

@@ -1,7 +1,7 @@
-//! Sends a request with the credential that the person has.
+//! Sends a request with the user's credential.
 //!
-//! The host does not tell what there is: it adds what a request names, or says that it is not
-//! there. So a request names one variable, and where that is not set the next.
+//! The host does not say which credentials exist. It adds the one that a request names, or reports
+//! that it is missing. So the plugin tries one variable after the other.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse};
@@ -12,11 +12,11 @@ use crate::endpoint::Backend;
 use crate::refusal::{Answered, Wish};
 use crate::state::Google;
 
-/// Sends what `make` makes. A server that may need no key is asked without one only if the user has
-/// none.
+/// Sends the request that `make` builds. A server that may need no key is asked without a key only
+/// if the user has no credential.
 ///
 /// # Errors
-/// What keeps an answer from coming; `not_found` where the person has no credential.
+/// The errors of the exchange, or `not_found` if the user has no credential.
 pub(crate) async fn send(
     cx: &Cx<Google>,
     backend: &Backend,
@@ -34,14 +34,14 @@ pub(crate) async fn send(
     make().credential(credentials::told(backend)).send().await
 }
 
-/// An answer that is no success.
+/// An error answer.
 pub(crate) struct Refused {
     pub(crate) error: Error,
-    /// What the server wants differently.
+    /// The change that the server asks for.
     pub(crate) wish: Option<Wish>,
 }
 
-/// Reads what a server says about an answer that is no success, and what to do about it.
+/// Reads the body of an error answer and adds a hint.
 pub(crate) async fn refused(
     cx: &Cx<Google>,
     backend: &Backend,

@@ -1,34 +1,34 @@
-//! What requests to a model may say, by its name. Pure.
+//! What a request to a model may contain, by the model's name. Pure.
 //!
-//! Older families are known by name; a model that is not listed is taken for the newest, because
-//! the vendor adds models more often than it changes the rules.
+//! Older families are known by name. An unlisted model is treated as the newest, because the vendor
+//! adds models more often than it changes the rules.
 
-/// How a model is told to think.
+/// How a model's thinking is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// Nothing is said of it: the model does not think, or does as it likes.
+    /// The request does not mention thinking. The model does not think, or decides itself.
     Unsaid,
-    /// By a budget of tokens.
+    /// The model thinks within a token budget.
     Budget {
-        /// The least that it takes.
+        /// The smallest budget.
         min: u32,
-        /// The most.
+        /// The largest budget.
         max: u32,
-        /// Whether it can be told not to think.
+        /// Whether thinking can be switched off.
         can_be_off: bool,
-        /// Whether it thinks where nothing is said.
+        /// Whether the model thinks by default.
         by_default: bool,
     },
-    /// By a word.
+    /// The model thinks at a named level.
     Level {
-        /// Whether it knows `MINIMAL`.
+        /// Whether the model supports `MINIMAL`.
         has_minimal: bool,
-        /// Whether it knows `MEDIUM`.
+        /// Whether the model supports `MEDIUM`.
         has_medium: bool,
     },
 }
 
-/// What a model looks at beside text.
+/// The media that a model accepts in addition to text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
     Nothing,
@@ -36,34 +36,34 @@ pub(crate) enum Sight {
     ImagesAndFiles,
 }
 
-/// What requests to a model may say.
+/// What a request to a model may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) thinking: Thinking,
-    /// Whether it refuses a history whose calls are not signed.
+    /// Whether the model refuses a history with unsigned calls.
     pub(crate) checks_signatures: bool,
-    /// Whether it gives its calls ids, and wants them back with the results.
+    /// Whether the model gives its calls ids and wants them back with the results.
     pub(crate) gives_ids: bool,
-    /// Whether it takes a system text in its own place.
+    /// Whether the model accepts a separate system text.
     pub(crate) takes_system: bool,
-    /// Whether a tool's result may hold images.
+    /// Whether a tool result may contain images.
     pub(crate) sees_in_results: bool,
-    /// When its answer may be held to a schema.
+    /// When an answer can be constrained to a schema.
     pub(crate) schemas: Held,
     pub(crate) context_limit: Option<u64>,
     pub(crate) sees: Sight,
 }
 
-/// When an answer may be held to a schema.
+/// When an answer can be constrained to a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
     Never,
-    /// Where the request lists no tools.
+    /// Only if the request has no tools.
     WithoutTools,
     Always,
 }
 
-/// The window of all models since 1.5.
+/// The context window of most models since 1.5.
 const WINDOW: u64 = 1_048_576;
 
 const NEWEST: Facts = Facts {
@@ -77,7 +77,7 @@ const NEWEST: Facts = Facts {
     sees: Sight::ImagesAndFiles,
 };
 
-/// Models before the third generation.
+/// The models before the third generation.
 const OLDER: Facts = Facts {
     thinking: Thinking::Unsaid,
     checks_signatures: false,
@@ -87,7 +87,7 @@ const OLDER: Facts = Facts {
     ..NEWEST
 };
 
-/// Tells what is known of a model.
+/// Returns the facts about a model.
 pub(crate) fn of(model: &str) -> Facts {
     let name = model.rsplit('/').next().unwrap_or(model);
     if let Some(rest) = name.strip_prefix("gemma-") {
@@ -107,13 +107,13 @@ pub(crate) fn of(model: &str) -> Facts {
         Some((2, 5..)) => Facts { thinking: budget(is_flash, is("lite")), ..OLDER },
         Some((..3, _)) => OLDER,
         Some((3, minor)) => {
-            // Flash lost the one with 3.7; the first Pro did not yet have the other.
+            // Flash has no `MINIMAL` since 3.7, and the first Pro had no `MEDIUM`.
             let (has_minimal, has_medium) = (is_flash && minor < 7, is_flash || minor > 0);
             Facts { thinking: Thinking::Level { has_minimal, has_medium }, ..NEWEST }
         }
         Some(_) => NEWEST,
     };
-    // Those that draw or speak think as they like.
+    // The thinking of image and audio models cannot be configured.
     let speaks = ["image", "tts", "live", "audio"].into_iter().any(is);
     if speaks { Facts { thinking: Thinking::Unsaid, ..facts } } else { facts }
 }
@@ -132,7 +132,7 @@ fn budget(is_flash: bool, is_lite: bool) -> Thinking {
     }
 }
 
-/// The open models. The smallest of the third generation, and all before it, have no eyes.
+/// The open models. The first two generations and the smallest model of the third accept only text.
 fn of_gemma(rest: &str) -> Facts {
     let open = Facts { context_limit: None, sees: Sight::Images, ..OLDER };
     match version(rest) {
@@ -147,20 +147,20 @@ fn of_gemma(rest: &str) -> Facts {
     }
 }
 
-/// The version with which a name begins: `2.5-flash`, `3-pro`, `3n-e4b`.
+/// Reads the version at the start of a name: `2.5-flash`, `3-pro`, `3n-e4b`.
 fn version(rest: &str) -> Option<(u32, u32)> {
     let (major, rest) = number(rest)?;
     let minor = rest.strip_prefix('.').and_then(number).map_or(0, |(minor, _)| minor);
     Some((major, minor))
 }
 
-/// The number with which a text begins, and what stands behind it.
+/// Splits the number at the start of a text from the rest.
 fn number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// Tells whether a listed model is one to speak with, where the list does not say.
+/// Returns true if a model's name is that of a conversation model, for lists that do not say so.
 pub(crate) fn converses(name: &str) -> bool {
     let is = |word: &str| name.split('-').any(|one| one == word);
     (name.starts_with("gemini-") || name.starts_with("gemma-"))

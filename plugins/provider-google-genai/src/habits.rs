@@ -1,40 +1,40 @@
-//! What a server wants differently, and only says by a refusal. Pure.
+//! A server's requirements that only its refusals reveal. Pure.
 
 use jaato_plugin_sdk::types::Request;
 
 use crate::refusal::Wish;
 
-/// In which form schemas are sent.
+/// The form in which schemas are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Schemas {
-    /// As JSON Schema.
+    /// JSON Schema.
     #[default]
     Json,
-    /// As the subset of OpenAPI's, for models and gateways that know no other.
+    /// The OpenAPI subset, for models and gateways that support nothing else.
     Reduced,
 }
 
-/// Whether a request says anything of thinking by itself.
+/// Whether a request mentions thinking without being asked to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Thoughts {
-    /// It asks to be shown them.
+    /// The request asks for the thoughts.
     #[default]
     Shown,
-    /// It says nothing of them, for models that do not think.
+    /// The request does not mention thinking, because the model does not think.
     Unsaid,
 }
 
-/// How a server wants to be asked.
+/// A server's requirements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Habits {
-    /// In which form schemas are sent.
+    /// The form in which schemas are sent.
     pub schemas: Schemas,
-    /// Whether a request says anything of thinking by itself.
+    /// Whether a request mentions thinking without being asked to.
     pub thoughts: Thoughts,
 }
 
 impl Habits {
-    /// Follows a refusal; none where that would change nothing of the request.
+    /// Applies a refusal. Returns `None` if that would not change the request.
     pub(crate) fn follow(self, wish: Wish, request: &Request) -> Option<Self> {
         let other = match wish {
             Wish::ReducedSchemas => Self { schemas: Schemas::Reduced, ..self },
@@ -44,7 +44,7 @@ impl Habits {
             Wish::ReducedSchemas => {
                 !request.tools.is_empty() || request.options.output_schema.is_some()
             }
-            // What was asked for is refused aloud.
+            // If the user set the effort, the refusal is reported as an error.
             Wish::NoThoughts => request.options.effort.is_none(),
         };
         (may_help && other != self).then_some(other)

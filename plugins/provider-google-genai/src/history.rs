@@ -1,8 +1,8 @@
-//! The history, as the vendor takes it. Pure.
+//! Writes the history in the vendor's format. Pure.
 //!
-//! Invariants: the user's and the model's contents take turns, beginning with the user; all results
-//! of an answer stand first in one content, in the order of its calls; no content is empty. What is
-//! written of a message depends on nothing that comes after it.
+//! Invariants: user and model contents alternate, starting with the user. All results for an answer
+//! come first, in one content and in the order of the calls. No content is empty. The written form
+//! of a message does not depend on later messages.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -10,28 +10,28 @@ use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolResult};
 
 use crate::content::{Writing, text};
 
-/// Stands where a content must be and has nothing to say.
+/// The text of a content that must exist but is empty.
 const NOTHING: &str = "(nothing)";
 
-/// The signature of a call that has none, as one that another vendor's model made, for models that
-/// refuse such a history. The vendor's own word:
+/// The signature of a call without one, for example a call by another vendor's model. Some models
+/// refuse a history without signatures. The vendor documents this value:
 /// <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 pub const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// A content on its way.
+/// A content in progress.
 #[derive(Debug)]
 enum Turn {
-    /// The user's: results, then what else is said and shown.
+    /// A user content: tool results, then text and media.
     User { results: Vec<Value>, said: Vec<Value> },
-    /// The model's.
+    /// A model content.
     Model(Vec<Value>),
 }
 
-/// Lays the messages of a request out as contents. `first` is said before all else, where the model
-/// has no other place for it.
+/// Groups the messages of a request into contents. `first` precedes everything else, for a model
+/// without a separate system text.
 ///
 /// # Errors
-/// `unknown_operation` for a message of a role from the future.
+/// `unknown_operation` if a message has an unknown role.
 pub(crate) fn contents(
     request: &Request,
     first: &str,
@@ -58,7 +58,7 @@ fn add_user(turns: &mut Vec<Turn>, message: &Message, calls: &[&str], writing: &
         turns.push(Turn::User { results: Vec::new(), said: Vec::new() });
     }
     let Some(Turn::User { results, said }) = turns.last_mut() else { return };
-    // Without ids the vendor pairs them by their order.
+    // Without ids, the vendor matches results to calls by order.
     let mut ordered: Vec<&ToolResult> = message.tool_results().collect();
     let place = |result: &&ToolResult| calls.iter().position(|id| *id == result.call_id.as_str());
     ordered.sort_by_key(|result| place(result).unwrap_or(calls.len()));
@@ -75,7 +75,7 @@ fn add_user(turns: &mut Vec<Turn>, message: &Message, calls: &[&str], writing: &
     }
 }
 
-/// Adds an answer. One that has nothing left to say has no place: its neighbours are one content.
+/// Adds a model message. An empty one is left out, so that its neighbours become one content.
 fn add_model(turns: &mut Vec<Turn>, message: &Message, writing: &Writing<'_>) {
     let mut parts: Vec<Value> = message.parts.iter().filter_map(|part| writing.own(part)).collect();
     if parts.is_empty() {
@@ -90,7 +90,7 @@ fn add_model(turns: &mut Vec<Turn>, message: &Message, writing: &Writing<'_>) {
     }
 }
 
-/// Of several calls at once the vendor signs the first alone, and looks at no other.
+/// Signs the first of several calls. The vendor signs and checks no other.
 fn sign_first_call(parts: &mut [Value]) {
     let first = parts.iter_mut().find(|part| part.get("functionCall").is_some());
     if let Some(call) = first.filter(|call| call.get("thoughtSignature").is_none()) {

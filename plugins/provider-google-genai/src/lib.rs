@@ -1,14 +1,16 @@
-//! Plugin `provider-google-genai`: Gemini models over Google's generateContent.
+//! Plugin `provider-google-genai`: Gemini models over Google's generateContent API.
 //!
-//! Pure: `request` writes a request down (`settings` what is set, `thinking` how much a model
-//! thinks, `tools` the tools, `schema` and `reduced` their schemas in two forms, `history` the
-//! messages, `content` their parts, `names` what tools are called), `reply` reads what is streamed
-//! or comes at once (`usage` what it cost, `reason` why it ended), `refusal` says what to do about
-//! an error, `quota` when to come again, `models` reads the list of models, `facts` knows what
-//! requests to a model may say, `habits` what a server turned out to want, `endpoint` whom to ask:
-//! AI Studio or Vertex AI, `credentials` by what they know a person, `config` the settings.
-//! `plugin` stands between them and the host, which owns the connection, the keys and the tokens;
-//! `state` has what it remembers, `exchange` sends with the credential that the person has.
+//! These modules are pure. `request` writes a request, with `settings` for the options, `thinking`
+//! for the amount of thinking, `tools` for the tools, `schema` and `reduced` for the two forms of
+//! their schemas, `history` for the messages, `content` for their parts, and `names` for tool
+//! names. `reply` reads a streamed or a complete answer, with `usage` for the tokens and `reason`
+//! for the finish reason. `refusal` adds hints to errors, and `quota` reads when to retry. `models`
+//! reads the list of models, `facts` knows what a request to a model may contain, and `habits`
+//! contains requirements that a server revealed. `endpoint` chooses between AI Studio and Vertex
+//! AI, `credentials` lists their credentials, and `config` contains the settings.
+//!
+//! `plugin` connects them to the host, which owns the connection, the keys and the tokens. `state`
+//! contains what the plugin remembers, and `exchange` sends requests with the user's credential.
 #![forbid(unsafe_code)]
 
 pub mod config;

@@ -1,4 +1,4 @@
-//! Reads the server's list of models, a page at a time. Pure.
+//! Reads the server's list of models, page by page. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ModelInfo;
@@ -10,31 +10,32 @@ use crate::content::IMAGES;
 use crate::facts::{self, Sight};
 use crate::refusal::CHECK_URL;
 
-/// Most models of a page: the most that the vendor gives.
+/// Models per page. The vendor allows no more.
 pub(crate) const PAGE_MODELS: usize = 1000;
 
-/// Most pages. The vendor has one or two; more is a server that does not stop.
+/// The maximum number of pages to read. The vendor has one or two, so a server with more pages than
+/// this may never stop.
 pub(crate) const PAGES_MAX: usize = 16;
 
-/// The method by which a model answers.
+/// The method with which a model answers.
 const GENERATES: &str = "generateContent";
 
 /// A page of the list.
 #[derive(Debug, Default, PartialEq)]
 pub struct Page {
-    /// The models that one can speak with, in the server's order.
+    /// The models for conversations, in the server's order.
     pub infos: Vec<ModelInfo>,
-    /// The next page's name, where there is one.
+    /// The name of the next page, if there is one.
     pub next: Option<String>,
 }
 
 /// Reads the body of a list: AI Studio's `models`, or Vertex AI's `publisherModels`.
 ///
 /// # Errors
-/// `provider` when it is no such list.
+/// `provider` if the body is not a list of models.
 pub fn read(url: &str, body: &[u8]) -> Result<Page> {
     let wrong = || {
-        let text = format!("`{}` answered with what is no list of models", failure::shown_url(url));
+        let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
         Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
@@ -42,7 +43,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<Page> {
     let models = match lists.into_iter().flatten().next() {
         Some(Value::Array(models)) => models.as_slice(),
         Some(_) => return Err(wrong()),
-        // The vendor leaves out what is empty.
+        // The vendor omits empty fields.
         None if list.as_object().is_some_and(|list| list.is_empty()) => &[],
         None if list["nextPageToken"].is_string() => &[],
         None => return Err(wrong()),
@@ -55,7 +56,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<Page> {
     Ok(Page { infos, next: next.map(str::to_owned) })
 }
 
-/// Reads a model; none for one that does something else than answer.
+/// Reads a model. Returns `None` for a model that is not for conversations.
 fn info(model: &Value) -> Option<ModelInfo> {
     let path = model["name"].as_str()?;
     let place = ["models/", "publishers/google/models/"];
@@ -78,7 +79,7 @@ fn info(model: &Value) -> Option<ModelInfo> {
     })
 }
 
-/// What a model looks at, which the list does not tell.
+/// Returns the media that a model accepts, which the list does not contain.
 pub(crate) fn accepts(sight: Sight) -> Vec<String> {
     let images = IMAGES.into_iter().filter(|_| sight != Sight::Nothing);
     let files = [PDF].into_iter().filter(|_| sight == Sight::ImagesAndFiles);
@@ -143,7 +144,7 @@ mod tests {
         for body in ["", "<html>", "[]", r#"{"models":1}"#, r#"{"models":[{"x":1}]}"#, r#"{"a":1}"#]
         {
             let error = read("http://u:p@h/v1beta/models?x=9", body.as_bytes()).unwrap_err();
-            let text = "`http://…@h/v1beta/models?…` answered with what is no list of models";
+            let text = "`http://…@h/v1beta/models?…` did not answer with a list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }
     }

@@ -1,11 +1,11 @@
-//! What tools are called: the vendor wants a letter or `_` first. Pure.
+//! Adapts tool names. The vendor requires a letter or `_` at the start. Pure.
 
 use std::borrow::Cow;
 
 use jaato_plugin_sdk::types::ToolSpec;
 
-/// Writes a tool's name. One that the vendor takes stays as it is, and so do nearly all: a host's
-/// names have letters, digits, `_` and `-`.
+/// Writes a tool's name. A valid name stays as it is. Nearly all are valid, because a host's names
+/// contain only letters, digits, `_` and `-`.
 pub(crate) fn written(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -17,25 +17,25 @@ pub(crate) fn written(name: &str) -> Cow<'_, str> {
     Cow::Owned(mark.chars().chain(rest).collect())
 }
 
-/// What Gemini models at times put before a name: the module in which they were shown functions.
+/// The module in which Gemini models were shown functions. They sometimes prefix a name with it.
 const MODULE: &str = "default_api";
 
 /// The names of a request's tools.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// As written, and as they are.
+    /// Written names with the original names.
     names: Vec<(String, String)>,
 }
 
 impl Names {
-    /// Takes the tools of a request.
+    /// Reads the tools of a request.
     pub(crate) fn of(tools: &[ToolSpec]) -> Self {
         let names = tools.iter().map(|tool| tool.name.as_str());
         let both = names.map(|name| (written(name).into_owned(), name.to_owned()));
         Self { names: both.collect() }
     }
 
-    /// Returns the name of the tool that a model means; an unknown name stays as it is.
+    /// Returns the name of the tool that a model means. An unknown name is returned unchanged.
     pub(crate) fn own<'a>(&'a self, called: &'a str) -> &'a str {
         let find = |called: &str| self.names.iter().find(|(written, _)| written == called);
         let inside = || find(called.strip_prefix(MODULE)?.strip_prefix(['.', ':'])?);

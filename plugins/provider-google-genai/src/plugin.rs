@@ -1,4 +1,4 @@
-//! The provider itself: between the host's services and the pure mapping.
+//! The provider, which connects the host's services to the pure mapping.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::reply::Reply;
 use crate::state::Google;
 use crate::{content, count, models, request, settings};
 
-/// Wait for a list of models, for which a person sits and waits.
+/// The time limit for a list of models, because a user waits for it.
 const LIST_WAIT: Duration = Duration::from_secs(10);
 
-/// Wait for a count, for which a plugin's call waits.
+/// The time limit for a count, because a plugin's call waits for it.
 const COUNT_WAIT: Duration = Duration::from_secs(10);
 
 /// The provider `google`.
@@ -51,7 +51,7 @@ impl Provider for GoogleProvider {
         let (request, endpoint, _) = &*asked;
         let mut habits = cx.state().habits_of(&url);
         loop {
-            // A long history takes longer to write than the executor may be held up.
+            // Writing a long history would block the executor for too long.
             let written = Arc::clone(&asked);
             let write =
                 move |_: &Reporter| request::body(&written.0, &written.1, habits, &written.2);
@@ -65,7 +65,7 @@ impl Provider for GoogleProvider {
             let refused = refused(cx, &endpoint.backend, &url, response).await;
             let other = refused.wish.and_then(|wish| habits.follow(wish, request));
             habits = other.ok_or(refused.error)?;
-            // The same words in another way: no second attempt, as nothing was attempted yet.
+            // The server has not processed the request yet, so this is not a retry.
             cx.state().remember(&url, habits);
         }
     }
@@ -100,7 +100,7 @@ impl Provider for GoogleProvider {
             let before = infos.len();
             infos.extend(page.infos.into_iter().filter(|info| known.insert(info.name.clone())));
             let has_new = infos.len() > before;
-            // A page may hold nothing that one can speak with, and still have a next one.
+            // A page may contain no models for conversations and still have a successor.
             match page.next.filter(|other| has_new || *other != next) {
                 Some(other) => next = other,
                 None => break,
@@ -110,12 +110,13 @@ impl Provider for GoogleProvider {
     }
 }
 
-/// Asks for a page of the list of models.
+/// Requests a page of the list of models.
 async fn page(cx: &Cx<Google>, endpoint: &Endpoint, next: &str) -> Result<models::Page> {
     let url = endpoint.models(next, PAGE_MODELS);
     let make = || cx.http("GET", url.as_str()).timeout(LIST_WAIT);
     let response = match send(cx, &endpoint.backend, make).await {
-        // Nobody has set it up, which the host tells only those who want to use it.
+        // The user has not set up this provider. The host reports that only to users who want to
+        // use it.
         Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
         sent => sent.map_err(failure::of_exchange)?,
     };

@@ -1,23 +1,23 @@
-//! When to come again, in the details of an error. Pure.
+//! Reads from an error's details when to retry. Pure.
 
 use jaato_plugin_sdk::serde_json::Value;
 
-/// Longest wait that an error can ask for; more is a mistake.
+/// The longest wait that an error can ask for. A longer one is a mistake.
 const WAIT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
-/// What the ids of limits by the day hold.
+/// A part of the ids of daily limits.
 const BY_THE_DAY: &str = "PerDay";
 
-/// Reads how long to wait, which the vendor writes into the body and into no header.
+/// Reads the time to wait. The vendor writes it into the body, not into a header.
 pub(crate) fn wait_ms(report: &Value) -> Option<u64> {
     let told = details(report).find_map(|detail| detail["retryDelay"].as_str())?;
     let seconds: f64 = told.strip_suffix('s')?.parse().ok()?;
-    // A cast of a float saturates.
+    // A cast from a float saturates.
     (seconds >= 0.0).then(|| ((seconds * 1000.0).ceil() as u64).min(WAIT_MS_MAX))
 }
 
-/// Tells whether a limit was reached that does not pass soon, whatever the wait says: one by the
-/// day, or one of none at all.
+/// Returns true if the limit that was reached does not pass soon, regardless of the wait: a daily
+/// limit, or a limit of zero.
 pub(crate) fn is_used_up(report: &Value) -> bool {
     let violations = details(report).filter_map(|detail| detail["violations"].as_array()).flatten();
     let is_lasting = |violation: &Value| {
@@ -27,12 +27,12 @@ pub(crate) fn is_used_up(report: &Value) -> bool {
     violations.into_iter().any(is_lasting)
 }
 
-/// Finds a word that says more than the status: `API_KEY_INVALID`.
+/// Finds a reason that is more specific than the status: `API_KEY_INVALID`.
 pub(crate) fn reason(report: &Value) -> Option<&str> {
     details(report).find_map(|detail| detail["reason"].as_str())
 }
 
-/// Finds the page on which a service is switched on.
+/// Finds the page on which the user can activate a service.
 pub(crate) fn activation_url(report: &Value) -> Option<&str> {
     details(report).find_map(|detail| detail["metadata"]["activationUrl"].as_str())
 }

@@ -1,19 +1,19 @@
-//! Why a model stopped, in the vendor's words. Pure.
+//! Maps the vendor's finish reasons. Pure.
 
 use jaato_plugin_sdk::types::FinishReason;
 
-/// What a word means.
+/// The meaning of a finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// The answer is one, whole or stopped.
+    /// The answer is usable, complete or stopped.
     For(FinishReason),
-    /// The model wrote what cannot be read; the next attempt may be better.
+    /// The model's output cannot be read. The next attempt may be better.
     Broken,
-    /// The request is at fault, or what led to it: asked again it ends alike.
+    /// The request or its history is at fault, so a retry has the same result.
     Refused,
 }
 
-/// Reads the vendor's word. One that is not here goes to the session as it is.
+/// Maps a finish reason. The session gets an unknown reason unchanged.
 pub(crate) fn of_word(word: &str) -> Ended {
     Ended::For(match word {
         "STOP" => FinishReason::Stop,
@@ -36,7 +36,7 @@ pub(crate) fn of_word(word: &str) -> Ended {
     })
 }
 
-/// Reads the word for why a prompt was not even answered.
+/// Maps the reason for which a prompt was blocked.
 pub(crate) fn of_block(word: &str) -> FinishReason {
     match word {
         "SAFETY" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "IMAGE_SAFETY" | "MODEL_ARMOR"
@@ -45,7 +45,7 @@ pub(crate) fn of_block(word: &str) -> FinishReason {
     }
 }
 
-/// Tells whether a word says that something has ended, or was blocked.
+/// Returns true if the value gives a reason.
 pub(crate) fn is_given(word: &str) -> bool {
     !word.is_empty() && !word.ends_with("_UNSPECIFIED")
 }

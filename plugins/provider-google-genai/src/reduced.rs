@@ -1,17 +1,17 @@
-//! Writes a fitted schema in the subset of OpenAPI's that older models and gateways take. Pure.
+//! Writes an adapted schema in the OpenAPI subset that older models and gateways accept. Pure.
 //!
-//! References are followed, and a schema that goes on for ever becomes an object of any kind.
+//! References are resolved, and an endless schema becomes an object of any kind.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-/// How deep a schema may be. The vendor takes no more of it, and one that holds itself has no end.
+/// The depth limit of a schema. The vendor accepts no more, and a recursive schema has no end.
 const DEPTH_MAX: usize = 12;
 
-/// Words that mean the same in both.
+/// Keywords with the same meaning in both forms.
 const SAME: [&str; 7] =
     ["description", "maxItems", "maximum", "minItems", "minimum", "propertyOrdering", "title"];
 
-/// Writes a schema that [`fitted`](crate::schema::fitted) has fitted.
+/// Writes a schema that [`fitted`](crate::schema::fitted) has adapted.
 pub(crate) fn reduced(schema: &Value) -> Value {
     Reducer { root: schema }.reduce(schema, DEPTH_MAX)
 }
@@ -133,7 +133,7 @@ impl Reducer<'_> {
     }
 }
 
-/// The type of a schema that names none: each must have one.
+/// Infers the type of a schema that names none, because each schema needs one.
 fn told_by(schema: &Value) -> &'static str {
     if schema.get("properties").is_some() || schema.get("additionalProperties").is_some() {
         "object"

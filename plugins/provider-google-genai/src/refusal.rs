@@ -1,4 +1,4 @@
-//! What an error of the server means, and what a person can do about it. Pure.
+//! Explains the server's errors and says what the user can do. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::Retry;
@@ -9,35 +9,35 @@ use crate::credentials::told;
 use crate::endpoint::{Backend, GLOBAL};
 use crate::quota;
 
-/// What to check where something answers that is no such server.
+/// The hint if the server does not answer as the API does.
 pub(crate) const CHECK_URL: &str = "check the base url: it is the server's root, such as `https://generativelanguage.googleapis.com`";
 
 const LIST: &str = "`jaato model list` tells which models there are";
 
-/// What the vendor says of a request that is too long, beside what all servers say.
+/// The vendor's own phrases for a request that is too long.
 const TOO_LONG: [&str; 2] = ["but model only supports up to", "request payload size exceeds"];
 
-/// What a server wants differently.
+/// A change that a server asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Schemas in the older form.
     ReducedSchemas,
-    /// Nothing said of thinking.
+    /// No mention of thinking.
     NoThoughts,
 }
 
-/// An answer that is no success, as it came.
+/// An error answer.
 pub(crate) struct Answered<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
     pub(crate) had_key: bool,
     pub(crate) backend: &'a Backend,
-    /// The variable of the credential that went with the request.
+    /// The variable of the request's credential.
     pub(crate) variable: &'a str,
 }
 
 impl Answered<'_> {
-    /// Completes an error by what its body says: when to come again, and what to do.
+    /// Completes an error with the details in the body: the retry time and a hint.
     pub(crate) fn explain(&self, error: Error) -> Error {
         let report = self.report();
         let error = completed(error, &report);
@@ -47,7 +47,7 @@ impl Answered<'_> {
         }
     }
 
-    /// Reads what the server wants differently.
+    /// Reads the change that the server asks for.
     pub(crate) fn wish(&self) -> Option<Wish> {
         let words = self.words();
         let has_one = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
@@ -58,7 +58,7 @@ impl Answered<'_> {
             return Some(Wish::ReducedSchemas);
         }
         let is_about_thinking = has_one(&["thinking", "include_thoughts", "includethoughts"]);
-        // A budget or a level is what somebody asked for.
+        // Any other error about thinking concerns a budget or a level that the user set.
         let is_refused = has_one(&["not enabled", "not supported", "only enabled", "unknown name"]);
         (is_about_thinking && is_refused).then_some(Wish::NoThoughts)
     }
@@ -79,17 +79,17 @@ impl Answered<'_> {
         Some(match (self.status, quota::reason(report)) {
             (_, Some("API_KEY_INVALID")) => format!("check the key in `{}`", self.variable),
             (_, Some("SERVICE_DISABLED")) => match quota::activation_url(report) {
-                Some(url) => format!("switch the service on at {}", failure::shown_word(url)),
-                None => "switch the service on for the project".to_owned(),
+                Some(url) => format!("enable the service at {}", failure::shown_word(url)),
+                None => "enable the service for the project".to_owned(),
             },
             (_, Some("CONSUMER_INVALID")) => {
                 "check `project`: it is the project's id, not its name".to_owned()
             }
-            (_, Some("BILLING_DISABLED")) => "switch billing on for the project".to_owned(),
+            (_, Some("BILLING_DISABLED")) => "enable billing for the project".to_owned(),
             (401 | 403, _) if !self.had_key => self.wants(variable),
-            (401, _) if is_vertex => "the token ended, or is none of Google's, or this machine's \
-                                      clock is wrong: see `GOOGLE_OAUTH_ACCESS_TOKEN`, or run \
-                                      `gcloud auth application-default login`"
+            (401, _) if is_vertex => "the token is expired or invalid, or this machine's clock is \
+                                      wrong: check `GOOGLE_OAUTH_ACCESS_TOKEN`, or run `gcloud \
+                                      auth application-default login`"
                 .to_owned(),
             (401, _) => format!("check the key in `{}`", self.variable),
             (403, _) if says("aiplatform.endpoints.predict") => {
@@ -100,7 +100,8 @@ impl Answered<'_> {
             (404, _) => self.not_found(&words),
             (405, _) => CHECK_URL.to_owned(),
             (400, _) if says("user location is not supported") => {
-                "AI Studio does not serve this country; Vertex AI may: set `project`".to_owned()
+                "AI Studio is not available in this country; to use Vertex AI, set `project`"
+                    .to_owned()
             }
             (400, _) if says("function calling is not enabled") => {
                 "choose a model that can use tools, or run without them: `--tools none`".to_owned()
@@ -110,7 +111,8 @@ impl Answered<'_> {
                 option(&words)?
             ),
             (429, _) if quota::is_used_up(report) => {
-                "the quota is used up for today, or is none: see to the plan, or use another model"
+                "the daily quota is used up, or there is no quota for this model: check your \
+                 plan, or use another model"
                     .to_owned()
             }
             _ => return None,
@@ -131,12 +133,13 @@ impl Answered<'_> {
         }
     }
 
-    /// Vertex AI lists models in regions that do not serve them.
+    /// Returns the hint for a missing model. Vertex AI also lists models in regions that do not
+    /// serve them.
     fn not_found(&self, words: &str) -> String {
         match self.backend {
             Backend::Vertex { location, .. } if location != GLOBAL => format!(
-                "newer models are in the location `{GLOBAL}` alone: set `location` to it, or look \
-                 whether `{location}` has this one"
+                "newer models exist only in the location `{GLOBAL}`: set `location` to it, or \
+                 check if `{location}` has this model"
             ),
             _ if words.contains("model") => LIST.to_owned(),
             _ => CHECK_URL.to_owned(),
@@ -144,13 +147,13 @@ impl Answered<'_> {
     }
 }
 
-/// Tells whether a value reports an error.
+/// Returns true if a value reports an error.
 pub(crate) fn is_report(value: &Value) -> bool {
     value.get("error").is_some_and(|error| !error.is_null())
 }
 
-/// Turns an error inside an answer that began well into an error. Where it names no code, its word
-/// says what its status would have been.
+/// Converts an error that arrives inside a successful answer. If it has no code, its status name
+/// gives the status.
 pub(crate) fn of_report(url: &str, report: &Value) -> Error {
     let mut report = report.clone();
     let error = &report["error"];
@@ -161,7 +164,7 @@ pub(crate) fn of_report(url: &str, report: &Value) -> Error {
     completed(failure::of_report(url, &report), &report)
 }
 
-/// Adds what the details say: a wait, a quota that does not come back soon, a request too long.
+/// Adds the details: a wait, an exhausted quota, a request that is too long.
 fn completed(mut error: Error, report: &Value) -> Error {
     let words = error.message.to_lowercase();
     if error.kind == ErrorKind::Provider && TOO_LONG.iter().any(|phrase| words.contains(phrase)) {
@@ -179,7 +182,7 @@ fn completed(mut error: Error, report: &Value) -> Error {
     error
 }
 
-/// An error may stand in a list of one.
+/// Unwraps an error in a list with one entry.
 pub(crate) fn unlisted(value: Value) -> Value {
     match value {
         Value::Array(mut list) if list.len() == 1 => list.remove(0),
@@ -202,7 +205,7 @@ fn status_of(word: &str) -> Option<u16> {
     })
 }
 
-/// Settings by the names that the vendor calls them, and the options that they come from.
+/// The vendor's names of settings, with the options that set them.
 const SETTINGS: [(&str, &str); 12] = [
     ("temperature", "temperature"),
     ("maxoutputtokens", "max_output_tokens"),
@@ -218,7 +221,7 @@ const SETTINGS: [(&str, &str); 12] = [
     ("seed", "seed"),
 ];
 
-/// What the vendor says of a setting that a model does not take.
+/// Phrases with which the vendor refuses a setting that a model does not support.
 const UNSUPPORTED: [&str; 7] = [
     "unsupported",
     "not supported",

@@ -1,8 +1,7 @@
-//! Reads what the server streams: chunks in, deltas out, in the end the completion.
+//! Reads the server's stream: turns chunks into deltas, and finally into the completion.
 //!
-//! Pure. A signature stays on the very part that it came with, and what is signed is never joined
-//! with what is not. An answer that ends without a reason to stop was cut. A whole answer is one
-//! chunk.
+//! Pure. A signature stays on its part, and signed and unsigned content are never joined. An answer
+//! without a finish reason was cut off. A complete answer is one chunk.
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, ToolCall, ToolSpec};
@@ -18,30 +17,30 @@ use crate::reason::{self, Ended};
 use crate::refusal::{self, CHECK_URL};
 use crate::usage::Counted;
 
-/// The name of events in which a server reports an error.
+/// The event name with which a server reports an error.
 const ERROR_EVENT: &str = "error";
 
-/// The data of the last event of some gateways. The vendor has none.
+/// The data of the last event of some gateways. The vendor does not send it.
 const DONE: &str = "[DONE]";
 
-/// The fields of a part that holds nothing but a signature.
+/// The fields of a part that contains only a signature.
 const MARKS: [&str; 2] = ["thought", "thoughtSignature"];
 
-/// An answer on its way.
+/// An answer in progress.
 #[derive(Debug)]
 pub struct Reply {
     url: String,
     names: Names,
     answer: Answer,
-    /// They are given at the end: what a filter stops is not run.
+    /// The calls. They are returned at the end, because calls in a filtered answer must not run.
     calls: Vec<ToolCall>,
-    /// Bytes of calls and of what only the vendor understands.
+    /// Total bytes of calls and of parts that only the vendor understands.
     bytes: usize,
     counted: Counted,
-    /// The vendor's word for why the model stopped, and what it says of that.
+    /// The vendor's finish reason and explanation.
     finish: Option<String>,
     explanation: Option<String>,
-    /// The vendor's word for why the prompt was not answered.
+    /// The vendor's reason for blocking the prompt.
     block: Option<String>,
     chunks: usize,
     is_done: bool,
@@ -49,7 +48,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Begins an answer of this URL, which errors name, to a request with these tools.
+    /// Creates the reply for a request to this URL, which errors name, with these tools.
     pub fn new(url: &str, tools: &[ToolSpec]) -> Self {
         Self {
             url: url.to_owned(),
@@ -67,11 +66,11 @@ impl Reply {
         }
     }
 
-    /// Takes one chunk.
+    /// Reads one chunk.
     ///
     /// # Errors
-    /// What the server reports inside its answer; `limit_reached` beyond [`EVENTS_MAX`],
-    /// [`PARTS_MAX`], [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
+    /// The error that the server reports inside its answer, or `limit_reached` beyond
+    /// [`EVENTS_MAX`], [`PARTS_MAX`], [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
     pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
         if refusal::is_report(chunk) {
             return Err(refusal::of_report(&self.url, chunk));
@@ -118,7 +117,7 @@ impl Reply {
             if let Some(media_type) = part["inlineData"]["mimeType"].as_str() {
                 let media_type = failure::shown_word(media_type);
                 deltas.push(Delta::notice(format!(
-                    "the model made `{media_type}`, which is kept and not shown"
+                    "the model produced `{media_type}`, which is kept but not shown"
                 )));
             }
         }
@@ -128,7 +127,7 @@ impl Reply {
         Ok(())
     }
 
-    /// Takes a text or a thought. One that is signed is a part of its own, an empty one too.
+    /// Adds a text or a thought. A signed one is a separate part, even if it is empty.
     fn text(&mut self, text: &str, is_thought: bool, signature: Option<&str>) -> Option<Delta> {
         if signature.is_some() {
             match is_thought {
@@ -147,7 +146,7 @@ impl Reply {
         delta
     }
 
-    /// Takes a call, which comes whole. Until the end an empty text says that the answer goes on.
+    /// Adds a call, which arrives complete. The empty text delta shows that the answer continues.
     fn call(
         &mut self,
         call: &Value,
@@ -175,7 +174,8 @@ impl Reply {
         Ok(())
     }
 
-    /// The call's id, or one that is unique in this answer: older models and Vertex AI give none.
+    /// Returns the call's id, or one that is unique in this answer. Older models and Vertex AI give
+    /// none.
     fn id_of(&self, call: &Value) -> String {
         let is_taken = |id: &str| self.calls.iter().any(|call| call.id.as_str() == id);
         let given = call["id"].as_str().unwrap_or_default();
@@ -204,7 +204,7 @@ impl Reply {
         }
     }
 
-    /// Makes the error of an answer that the vendor itself calls none.
+    /// Returns the error for an answer that the vendor marks as broken.
     fn broken(&self, word: &str) -> Error {
         let url = failure::shown_url(&self.url);
         let said = self.explanation.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
@@ -215,7 +215,7 @@ impl Reply {
     fn completion(mut self, reason: FinishReason, word: &str) -> (Vec<Delta>, Completion) {
         self.answer.set_usage(self.counted.usage());
         let calls = match reason {
-            // What was stopped from outside may be half of what was meant.
+            // A blocked answer may be incomplete.
             FinishReason::Safety | FinishReason::Refused | FinishReason::Error => Vec::new(),
             FinishReason::Stop
             | FinishReason::MaxTokens
@@ -236,7 +236,7 @@ impl Reply {
         (deltas, completion)
     }
 
-    /// Tells the person the vendor's own word: a session has few of them.
+    /// Shows the user the vendor's own reason, because a session has only a few reasons.
     fn notice(&self, word: &str) -> Option<Delta> {
         let word = failure::shown_word(word);
         let text = match (&self.block, &self.explanation) {
@@ -249,7 +249,7 @@ impl Reply {
     }
 }
 
-/// The candidate that counts: there is one, as no more is asked for.
+/// Returns the first candidate. Requests never ask for more than one.
 fn candidate_of(chunk: &Value) -> Option<&Value> {
     let candidates = chunk["candidates"].as_array()?;
     candidates.iter().find(|candidate| candidate["index"].as_u64().unwrap_or(0) == 0)
@@ -259,7 +259,7 @@ fn given(word: &Value) -> Option<&str> {
     word.as_str().map(str::trim).filter(|word| reason::is_given(word))
 }
 
-/// Tells whether a value is a piece of an answer.
+/// Returns true if a value is a chunk of an answer.
 fn is_chunk(value: &Value) -> bool {
     ["candidates", "promptFeedback", "usageMetadata"].iter().any(|key| value.get(*key).is_some())
         || refusal::is_report(value)
@@ -300,7 +300,7 @@ impl Reader for Reply {
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
         let value: Value =
             serde_json::from_slice(body).map_err(|error| failure::of_no_json(url, &error))?;
-        // A stream that nobody asked to be one of events is a list of its chunks.
+        // A stream that was not requested as an event stream is a list of chunks.
         let chunks = match value {
             Value::Array(chunks) => chunks,
             chunk => vec![chunk],

@@ -1,8 +1,7 @@
-//! Writes a request down as the JSON of generateContent.
+//! Writes a request as JSON for generateContent.
 //!
-//! Pure, and stable: what does not change from request to request comes first, the history last
-//! and in order, so that successive requests of a session share their beginning and the vendor's
-//! implicit cache hits.
+//! Pure and stable: constant content comes first, and the history last and in order. Successive
+//! requests in a session therefore share a prefix, and the vendor's implicit cache hits.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
@@ -19,11 +18,11 @@ pub use crate::history::UNSIGNED;
 use crate::settings::{Settings, holds_answer, tool_config};
 use crate::{facts, history, tools};
 
-/// What stands before a schema that the vendor does not hold the answer to.
+/// Introduces a schema that the vendor does not enforce.
 const IN_WORDS: &str =
     "Answer with one JSON value that matches this JSON Schema, and nothing else:";
 
-/// The body; the order of the fields is what is sent.
+/// The body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "camelCase")]
 struct Body<'a> {
@@ -38,12 +37,12 @@ struct Body<'a> {
     contents: Vec<Value>,
 }
 
-/// Writes the body of a request. `blobs` are the bytes of those data parts that are to be seen; the
-/// others are told of in words.
+/// Writes the body of a request. `blobs` contains the bytes of the data parts that the model sees.
+/// The request describes the other data parts in text.
 ///
 /// # Errors
-/// `configuration` for an option that the model does not take; `context_overflow` when it is larger
-/// than any body that the host sends; `unknown_operation` for a message of a role from the future.
+/// `configuration` for an option that the model does not support, `context_overflow` if the body is
+/// larger than the host sends, `unknown_operation` if a message has an unknown role.
 pub fn body(
     request: &Request,
     endpoint: &Endpoint,
@@ -66,7 +65,7 @@ pub fn body(
     exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
-/// The system text, with the answer's schema where the vendor does not hold the answer to it.
+/// Returns the system text, with the answer's schema if the vendor does not enforce it.
 fn system(request: &Request, tells_schema: bool) -> String {
     match request.options.output_schema.as_ref().filter(|_| tells_schema) {
         None => request.system.clone(),

@@ -1,10 +1,10 @@
-//! Fits a JSON Schema to what the vendor takes as one. Pure.
+//! Adapts a JSON Schema to the keywords that the vendor supports. Pure.
 //!
-//! What it does not take is said in the description instead, so that the model at least reads it.
+//! Unsupported keywords move into the description, so that the model at least reads them.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-/// The words that the vendor takes, apart from those that hold schemas.
+/// The supported keywords, except those that contain schemas.
 const PLAIN: [&str; 14] = [
     "$anchor",
     "$id",
@@ -22,16 +22,16 @@ const PLAIN: [&str; 14] = [
     "type",
 ];
 
-/// Words that hold a list of schemas.
+/// Keywords that contain a list of schemas.
 const WITH_LIST: [&str; 3] = ["anyOf", "oneOf", "prefixItems"];
 
-/// Words that hold schemas by name.
+/// Keywords that contain schemas by name.
 const WITH_NAMES: [&str; 2] = ["$defs", "properties"];
 
-/// Formats that the vendor knows.
+/// The supported formats.
 const FORMATS: [&str; 7] = ["date", "date-time", "double", "float", "int32", "int64", "time"];
 
-/// Words that say nothing of what a value may be.
+/// Keywords that do not constrain a value.
 const SILENT: [&str; 9] = [
     "$comment",
     "$schema",
@@ -47,7 +47,7 @@ const SILENT: [&str; 9] = [
 /// The older name of `$defs`.
 const DEFINITIONS: &str = "definitions";
 
-/// Fits a schema, and all that it holds.
+/// Adapts a schema and its inner schemas.
 pub(crate) fn fitted(schema: &Value) -> Value {
     let Value::Object(words) = schema else { return json!({}) };
     let mut fitted = Fitted::default();
@@ -57,11 +57,11 @@ pub(crate) fn fitted(schema: &Value) -> Value {
     fitted.finish()
 }
 
-/// A schema as it grows.
+/// A schema in progress.
 #[derive(Default)]
 struct Fitted {
     kept: Map<String, Value>,
-    /// What goes into the description.
+    /// Keywords that go into the description.
     said: Map<String, Value>,
 }
 
@@ -96,14 +96,14 @@ impl Fitted {
         }
     }
 
-    /// Keeps the texts and numbers that a value may be; the vendor takes no others.
+    /// Keeps the texts and numbers of an enum. The vendor accepts no other values.
     fn take_enum(&mut self, values: &[Value]) {
         let is_plain = |value: &&Value| value.is_string() || value.is_number();
         let plain: Vec<Value> = values.iter().filter(is_plain).cloned().collect();
         if plain.len() < values.len() {
             self.said.insert("enum".to_owned(), json!(values));
         }
-        // A list from which more than null was left out would say something else.
+        // A list from which more than null was removed would have a different meaning.
         if plain.len() == values.iter().filter(|value| !value.is_null()).count()
             && !plain.is_empty()
         {
@@ -111,7 +111,8 @@ impl Fitted {
         }
     }
 
-    /// Writes a bound of whole numbers as one that belongs to them; any other in words.
+    /// Writes an exclusive bound of whole numbers as an inclusive one, and any other into the
+    /// description.
     fn take_bound(&mut self, word: &str, inclusive: &str, value: &Value, step: i64) {
         match value.as_i64().and_then(|bound| bound.checked_add(step)) {
             Some(bound) => self.keep(inclusive, json!(bound)),
@@ -121,8 +122,8 @@ impl Fitted {
         }
     }
 
-    /// Adds one of several schemas that all hold: properties come together, and of what is said
-    /// twice the first counts.
+    /// Adds one of several schemas that all apply. Properties are merged, and for a repeated
+    /// keyword the first value counts.
     fn add(&mut self, schema: &Value) {
         let Value::Object(words) = fitted(schema) else { return };
         for (word, value) in words {
@@ -158,7 +159,7 @@ impl Fitted {
             };
             self.kept.insert("description".to_owned(), json!(text));
         }
-        // Beside a reference the vendor takes nothing but words that begin with `$`.
+        // Next to a reference, the vendor accepts only keywords that begin with `$`.
         let has_more = self.kept.keys().any(|word| !word.starts_with('$'));
         if has_more && !self.kept.contains_key("anyOf") {
             if let Some(target) = self.kept.shift_remove("$ref") {
@@ -171,7 +172,7 @@ impl Fitted {
     }
 }
 
-/// Tells whether a schema is of an object that has no properties, and may have none.
+/// Returns true if a schema describes an object that has no properties and may have none.
 pub(crate) fn takes_nothing(schema: &Value) -> bool {
     let is_empty = |word: &str| match &schema[word] {
         Value::Null | Value::Bool(false) => true,

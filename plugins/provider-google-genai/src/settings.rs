@@ -1,7 +1,7 @@
-//! The settings of a request, in the vendor's words. Pure.
+//! The settings of a request, with the vendor's names. Pure.
 //!
-//! What a model does not take is refused here: the person asked for it, and the vendor's own words
-//! say less.
+//! The plugin refuses an option that a model does not support, because the user set it, and the
+//! vendor's own error is less clear.
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::facts::{Facts, Held, Thinking};
 use crate::habits::{Habits, Schemas};
 use crate::{reduced, schema, thinking};
 
-/// What this provider honours of a request's options, by their names there.
+/// The request options that this provider supports.
 pub const NAMES: [&str; 10] = [
     "max_output_tokens",
     "temperature",
@@ -26,13 +26,13 @@ pub const NAMES: [&str; 10] = [
     "extra_headers",
 ];
 
-/// Most texts at which an answer stops.
+/// The maximum number of stop sequences.
 const STOPS_MAX: usize = 5;
 
-/// The media type of an answer that is held to a schema.
+/// The media type of an answer with a schema.
 const JSON: &str = "application/json";
 
-/// The field `generationConfig`; the order of the fields is what is sent.
+/// The field `generationConfig`. The field order is the order in the JSON.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "camelCase")]
 pub(crate) struct Settings<'a> {
@@ -55,10 +55,10 @@ pub(crate) struct Settings<'a> {
 }
 
 impl<'a> Settings<'a> {
-    /// Takes them from a request.
+    /// Reads the settings from a request.
     ///
     /// # Errors
-    /// `configuration` for what the model does not take.
+    /// `configuration` for an option that the model does not support.
     pub(crate) fn new(request: &'a Request, facts: &Facts, habits: Habits) -> Result<Self> {
         let options = &request.options;
         if facts.thinking == Thinking::Unsaid && options.effort.is_some_and(thinks) {
@@ -75,7 +75,7 @@ impl<'a> Settings<'a> {
             temperature: options.temperature,
             max_output_tokens: options.max_output_tokens,
             stop_sequences: stop_sequences(request)?,
-            // The vendor keeps it as a signed number of 32 bits.
+            // The vendor stores the seed as a signed 32-bit number.
             seed: options.seed.map(|seed| seed & u64::from(u32::MAX >> 1)),
             thinking_config: thinking::config(facts, options.effort, habits.thoughts),
             response_mime_type: held.is_some().then_some(JSON),
@@ -84,13 +84,14 @@ impl<'a> Settings<'a> {
         })
     }
 
-    /// Tells whether nothing is set.
+    /// Returns true if no setting is set.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Tells whether the vendor holds the answer to its schema; else the model is asked to in words.
+/// Returns true if the vendor enforces the answer's schema. Otherwise the prompt asks the model to
+/// follow it.
 pub(crate) fn holds_answer(request: &Request, facts: &Facts) -> bool {
     match facts.schemas {
         Held::Never => false,
@@ -107,13 +108,16 @@ fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
     let texts = request.options.stop.iter().map(String::as_str);
     let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     if texts.len() > STOPS_MAX {
-        let text = format!("an answer stops at {STOPS_MAX} texts at most, not at {}", texts.len());
+        let text = format!(
+            "too many stop sequences: the model accepts {STOPS_MAX}, found {}",
+            texts.len()
+        );
         return Err(Error::new(ErrorKind::Configuration, text));
     }
     Ok(texts)
 }
 
-/// Writes the field `toolConfig`. The vendor refuses a choice among no tools.
+/// Writes the field `toolConfig`. The vendor refuses a tool choice without tools.
 pub(crate) fn tool_config(request: &Request) -> Option<Value> {
     let choice = request.options.tool_choice.filter(|_| !request.tools.is_empty())?;
     let mode = match choice {

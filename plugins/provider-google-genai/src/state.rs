@@ -1,4 +1,4 @@
-//! What the plugin remembers of servers, and what it tells of itself.
+//! The plugin's state and description.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use crate::credentials::{self, variables};
 use crate::endpoint::Backend;
 use crate::habits::Habits;
 
-/// Most models of which it is remembered how they want to be asked. Nobody speaks with more at
+/// The maximum number of servers and models whose requirements are remembered. No one uses more at
 /// once.
 const REMEMBERED_MAX: usize = 64;
 
-/// The plugin's state: what servers refused once, so that they need not refuse it again. Nothing of
-/// a conversation, because providers are stateless.
+/// The plugin's state. It remembers refusals, so that a server refuses each request only once. It
+/// contains nothing about conversations, because providers are stateless.
 #[derive(Default)]
 pub struct Google {
-    /// By URL, where they are not as most.
+    /// Unusual requirements, by URL.
     habits: Mutex<HashMap<String, Habits>>,
-    /// Which variable had a credential, by the kind of it.
+    /// The variable that last had a credential, by kind of credential.
     variables: Mutex<HashMap<&'static str, usize>>,
 }
 
@@ -37,7 +37,8 @@ impl Google {
         }
     }
 
-    /// Lists the variables of credentials that a server takes, the one that was there last first.
+    /// Lists the variables of credentials that a server accepts, starting with the one that last
+    /// existed.
     pub(crate) fn variables_for(&self, backend: &Backend) -> Vec<&'static str> {
         let mut all = variables(backend).to_vec();
         if let Some(last) = self.variables.lock().get(all[0]) {

@@ -1,4 +1,4 @@
-//! How much a model thinks, in the vendor's words. Pure.
+//! Configures how much a model thinks, with the vendor's names. Pure.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Effort;
@@ -6,8 +6,8 @@ use jaato_plugin_sdk::types::Effort;
 use crate::facts::{Facts, Thinking};
 use crate::habits::Thoughts;
 
-/// Writes the field `thinkingConfig`: how much a model thinks, and that its thoughts are shown,
-/// without which a person sees nothing for minutes.
+/// Writes the field `thinkingConfig`: the amount of thinking, and the request for thoughts, without
+/// which the user would see nothing for minutes.
 pub(crate) fn config(facts: &Facts, effort: Option<Effort>, thoughts: Thoughts) -> Option<Value> {
     let effort = effort.filter(|effort| *effort != Effort::Unknown);
     if effort.is_none() && thoughts == Thoughts::Unsaid {
@@ -31,7 +31,8 @@ fn shown() -> Value {
     json!({ "includeThoughts": true })
 }
 
-/// A budget of none goes alone: where a model does not think, there is nothing to show.
+/// Writes a budget. A budget of 0 needs no other field, because a model that does not think has no
+/// thoughts to show.
 fn by_budget(tokens: u32, min: u32, can_be_off: bool) -> Value {
     if tokens == 0 && can_be_off {
         return json!({ "thinkingBudget": 0 });
@@ -41,7 +42,7 @@ fn by_budget(tokens: u32, min: u32, can_be_off: bool) -> Value {
     config
 }
 
-/// The vendor's own numbers for these words.
+/// Returns the vendor's own numbers for these efforts.
 fn tokens(effort: Effort, max: u32) -> u32 {
     match effort {
         Effort::None => 0,
@@ -53,8 +54,8 @@ fn tokens(effort: Effort, max: u32) -> u32 {
     }
 }
 
-/// A model that always thinks does so as little as it can; where a word is missing, the next
-/// larger one counts.
+/// Returns the level for an effort. A model that always thinks gets its lowest level, and a missing
+/// level is replaced by the next higher one.
 fn word(effort: Effort, has_minimal: bool, has_medium: bool) -> &'static str {
     match effort {
         Effort::None | Effort::Minimal if has_minimal => "MINIMAL",

@@ -1,4 +1,4 @@
-//! The tools of a request. Pure.
+//! Writes the tools of a request. Pure.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Request, ToolSpec};
@@ -6,14 +6,16 @@ use jaato_plugin_sdk::types::{Request, ToolSpec};
 use crate::habits::Schemas;
 use crate::{names, reduced, schema};
 
-/// Writes the list of tools; none where there are none, as the vendor refuses an empty list.
+/// Writes the list of tools. Returns `None` if there are none, because the vendor refuses an empty
+/// list.
 pub(crate) fn list(request: &Request, schemas: Schemas) -> Option<Value> {
     let declared: Vec<Value> =
         request.tools.iter().map(|spec| declaration(spec, schemas)).collect();
     (!declared.is_empty()).then(|| json!([{ "functionDeclarations": declared }]))
 }
 
-/// A tool without arguments has no schema: the vendor refuses an object without properties.
+/// Declares a tool. A tool without arguments gets no schema, because the vendor refuses an object
+/// without properties.
 fn declaration(spec: &ToolSpec, schemas: Schemas) -> Value {
     let name = names::written(spec.name.as_str());
     let mut declared = json!({ "name": name, "description": spec.description });

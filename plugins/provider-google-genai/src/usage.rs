@@ -1,9 +1,9 @@
-//! What an answer cost. Pure.
+//! Counts the tokens of an answer. Pure.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Usage;
 
-/// What the server counted so far: each chunk says it anew, and early ones leave things out.
+/// The counts so far. Each chunk repeats them, and early chunks omit some.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counted {
     prompt: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Takes what a chunk tells.
+    /// Reads the counts of a chunk.
     pub(crate) fn take(&mut self, usage: &Value) {
         let set = |place: &mut u64, key: &str| {
             if let Some(count) = usage[key].as_u64() {
@@ -28,8 +28,8 @@ impl Counted {
         set(&mut self.thoughts, "thoughtsTokenCount");
     }
 
-    /// The vendor's prompt includes what was cached, and not what its own tools read; its answer
-    /// does not include thoughts.
+    /// Returns the usage. The vendor's prompt count includes cached tokens but not those that its
+    /// own tools read, and its answer count excludes thoughts.
     pub(crate) fn usage(self) -> Usage {
         Usage {
             prompt_tokens: self.prompt.saturating_add(self.tool_use),

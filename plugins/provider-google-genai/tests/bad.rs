@@ -1,4 +1,4 @@
-//! What servers refuse, and what is no answer: kinds, retry classes, and what to do.
+//! Tests refusals and unusable answers: error kinds, retry classes and hints.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -8,7 +8,7 @@ use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
 use crate::plugin::{ANSWER, host, request};
 
-/// An error as the vendor writes it.
+/// Returns an error in the vendor's format.
 fn report(code: u16, status: &str, message: &str, details: Value) -> String {
     let mut error = json!({ "code": code, "message": message, "status": status });
     if !details.is_null() {
@@ -83,7 +83,7 @@ fn when_to_come_again_stands_in_the_body() {
     let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
     let (retry, wait, hint) = wait(json!([day, info]));
     assert_eq!((retry, wait), (Retry::Permanent, None));
-    assert!(hint.unwrap().starts_with("the quota is used up"));
+    assert!(hint.unwrap().starts_with("the daily quota is used up"));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_server_of_older_words_is_asked_again_in_those_and_so_from_then_on() {
         assert!(instance.complete(&asked).result.is_ok());
         assert_eq!(host.http_requests().len(), requests);
     }
-    // Without schemas there is nothing to say otherwise.
+    // Without schemas, the request cannot be changed.
     let body = report(400, "INVALID_ARGUMENT", "parameters_json_schema", Value::Null);
     let host = crate::plugin::host(move || FakeHttpAnswer::status(400).body(body.clone()));
     assert!(host.complete(&request()).result.is_err());
@@ -180,7 +180,7 @@ fn a_model_that_does_not_think_is_asked_again_without_it() {
     let instance = host.instance().unwrap();
     assert!(instance.complete(&request()).result.is_ok());
     assert_eq!(host.http_requests().len(), 2);
-    // What a person asked for is refused aloud.
+    // If the user set the effort, the refusal is an error.
     let mut asked = request();
     asked.options.effort = Some(Effort::High);
     let error = instance.complete(&asked).result.unwrap_err();
@@ -194,7 +194,7 @@ fn what_is_no_answer_is_an_error_with_what_to_look_at() {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
         });
         let error = error_at(&host);
-        assert!(error.message.contains("answered with what is no completion"), "{body}: {error}");
+        assert!(error.message.contains("did not answer with a completion"), "{body}: {error}");
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
         assert!(error.hint.unwrap().starts_with("check the base url"));
     }

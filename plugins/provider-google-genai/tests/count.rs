@@ -1,4 +1,4 @@
-//! Tokens are counted by the vendor, of what would be sent and nothing else.
+//! Tests that the vendor counts exactly the prompt of the real request.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;

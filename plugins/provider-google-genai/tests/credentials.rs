@@ -1,4 +1,4 @@
-//! Which variable a credential is taken from.
+//! Tests which variable provides the credential.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -7,7 +7,7 @@ use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
 use crate::plugin::{ANSWER, request};
 
-/// A host on which a person has this variable, and asks the vendor.
+/// Returns a host on which the user has this variable and uses the vendor's server.
 fn host(config: Value, has: &'static str) -> FakeHost {
     FakeHost::new(provider_google_genai::__jaato::MODULE).with_config(config).with_http(
         move |request| {
@@ -61,7 +61,7 @@ fn without_any_the_first_is_told() {
     let error = host.complete(&request()).result.unwrap_err();
     let expected = (ErrorKind::Configuration, "`GOOGLE_API_KEY` is not set");
     assert_eq!((error.kind, error.message.as_str()), expected);
-    // A list that nobody has set up is not there.
+    // The list of a provider that the user has not set up does not exist.
     assert_eq!(host.instance().unwrap().models().unwrap_err().kind, ErrorKind::NotFound);
 }
 

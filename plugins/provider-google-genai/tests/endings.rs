@@ -1,5 +1,5 @@
-//! How answers end, well and badly, and what servers send that is none; streams are cut at every
-//! byte.
+//! Tests how answers end, well and badly, and what servers send in place of an answer. Streams are
+//! split at every byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;
@@ -99,10 +99,10 @@ fn a_stream_that_just_ends_is_cut() {
             "! Provider Temporary `http://h/v1beta/models/m:streamGenerateContent?…` answered with nothing"
         ],
     );
-    // Cut within the last event, which then is none.
+    // Cut within the last event, which is then incomplete.
     let half = &text[..text.len() - 20];
     assert!(read([half.as_bytes()]).ends_with("ended in the middle"));
-    // Only the blank line behind the last event is missing.
+    // Only the blank line after the last event is missing.
     assert!(read([text.trim_end().as_bytes()]).contains("= text:\"a\" Stop"));
 }
 
@@ -189,7 +189,9 @@ fn odd_values_are_no_panic() {
     }
     let nameless = json!({ "candidates": [{ "content": { "parts": [{ "functionCall": {} }] } }] });
     assert!(read([format!("data: {nameless}\n\n").as_bytes()]).contains("a call without a name"));
-    assert!(read([&b"data: {\"candidates\n\n"[..]]).contains("sent an event that is no JSON"));
+    assert!(
+        read([&b"data: {\"candidates\n\n"[..]]).contains("sent an event that is not valid JSON")
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Histories as they are sent.
+//! Tests the written history.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -30,7 +30,7 @@ fn result(id: &str) -> ToolResult {
     ToolResult::new(id, "look", Map::from_iter([("seen".to_owned(), json!(id))]))
 }
 
-/// Checks the contents, one a line.
+/// Checks the contents, one per line.
 #[track_caller]
 fn check_at(endpoint: &Endpoint, model: &str, messages: Vec<Message>, expected: Expect) {
     let body = body(&Request::new(model, messages), endpoint, Habits::default(), &blobs()).unwrap();
@@ -90,7 +90,7 @@ fn a_history_that_another_model_made_says_so_to_models_that_look() {
             {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"3"},"id":"3"},"thoughtSignature":"skip_thought_signature_validator"}]}
             {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"3"}},"id":"3"}}]}"#]],
     );
-    // Models that do not look are told nothing; Vertex AI takes no ids.
+    // Models that do not check signatures get none, and Vertex AI gets no call ids.
     check_at(
         &vertex(),
         OLD,

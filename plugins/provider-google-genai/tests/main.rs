@@ -1,5 +1,5 @@
-//! The mapping as it stands, and the plugin on a fake host: against answers of a test, and against
-//! a strict fake of the vendor.
+//! Tests the mapping alone, and the plugin on a fake host: with scripted answers and with a strict
+//! fake of the vendor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bad;

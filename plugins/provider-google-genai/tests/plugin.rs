@@ -1,4 +1,4 @@
-//! The plugin on a fake host: what it asks for, and what it makes of each answer.
+//! Tests the plugin on a fake host: its requests and its handling of each answer.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
@@ -76,11 +76,11 @@ fn models_are_listed_page_by_page() {
                 "http://localhost:1/v1beta/models?pageSize=1000" => {
                     json!({ "models": [of("gemini-a")], "nextPageToken": "x y" })
                 }
-                // One can speak with nothing on it, and another page follows.
+                // A page without models for conversations, followed by another page.
                 "http://localhost:1/v1beta/models?pageSize=1000&pageToken=x%20y" => {
                     json!({ "models": [of("gemini-embedding-1")], "nextPageToken": "z" })
                 }
-                // The same again, for ever.
+                // The same page again, without end.
                 _ => json!({ "models": [of("gemini-b"), of("gemini-a")], "nextPageToken": "z" }),
             };
             Ok(FakeHttpAnswer::status(200).body(page.to_string()))
@@ -140,6 +140,6 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
     let kinds: Vec<_> = parts.iter().map(|part| part.get("inlineData").is_some()).collect();
     assert_eq!(kinds, [true, true, false, false, true]);
     assert_eq!(parts[0]["inlineData"]["data"], "AAAA");
-    // Each was asked for once.
+    // The plugin requested each blob once.
     assert_eq!(host.asked().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
 }

@@ -1,4 +1,5 @@
-//! Streams as the vendor sends them, and what is made of them; each is cut at every byte.
+//! Tests streams in the vendor's format and the completions that result. Each stream is split at
+//! every byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -14,7 +15,7 @@ pub fn reply() -> Reply {
     Reply::new(URL, &[tool("look"), tool("7up")])
 }
 
-/// How the results are written.
+/// How the results are printed.
 pub const WORDS: Words = Words {
     part,
     usage: |usage| {
@@ -40,13 +41,13 @@ fn part(part: &Part) -> String {
     }
 }
 
-/// The deltas of a stream that is cut anywhere are the same: events end at blank lines.
+/// Checks that a stream has the same deltas wherever it is split. Events end at blank lines.
 #[track_caller]
 pub fn check(stream: &str, expected: Expect) {
     expected.assert_eq(&cut_anywhere(stream, |pieces| read(pieces)));
 }
 
-/// Makes a stream of these parts, a chunk each, ended for a reason.
+/// Returns a stream with one chunk per part and this finish reason.
 pub fn parts(parts: &[&str], reason: &str) -> String {
     let chunk = |part: &&str| {
         format!(
@@ -202,7 +203,7 @@ fn what_only_the_vendor_understands_is_kept_as_it_came() {
             "STOP",
         ),
         expect![[r#"
-            notice the model made `image/png`, which is kept and not shown
+            notice the model produced `image/png`, which is kept but not shown
             text "2"
             = opaque:{"executableCode":{"language":"PYTHON","code":"1+1"},"thoughtSignature":"s"} opaque:{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"2"}} opaque:{"inlineData":{"mimeType":"image/png","data":"AAAA"}} text:"2" opaque:{"futureData":{"a":1}} Stop 0+0 (0 cached, 0 thought)"#]],
     );

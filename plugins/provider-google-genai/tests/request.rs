@@ -1,4 +1,4 @@
-//! Requests as they are sent, byte by byte.
+//! Tests the bytes of requests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};

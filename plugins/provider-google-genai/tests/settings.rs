@@ -1,4 +1,4 @@
-//! Settings as they are sent, and those that a model does not take.
+//! Tests the settings that are sent, and those that a model does not support.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -98,5 +98,5 @@ fn what_a_model_does_not_take_is_refused_by_name() {
     }
     let stops = |count: usize| json!({ "stop": vec!["x"; count] });
     assert!(written(&request("m", stops(5))).is_ok());
-    assert_eq!(refused("m", stops(6)), "an answer stops at 5 texts at most, not at 6");
+    assert_eq!(refused("m", stops(6)), "too many stop sequences: the model accepts 5, found 6");
 }

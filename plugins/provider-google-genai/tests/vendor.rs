@@ -1,4 +1,4 @@
-//! Conversations with a strict fake of the vendor, which refuses what the vendor refuses.
+//! Tests conversations with a strict fake, which refuses what the vendor refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role};
 use jaato_vendors::google::{Google, Said, Turn};
 use jaato_vendors::{Talk, results, strange_history};
 
-/// Models that think, the newest first.
+/// Models that think, newest first.
 pub const MODELS: [&str; 8] = [
     "gemini-4-argon",
     "gemini-3.8-flash",
@@ -18,7 +18,7 @@ pub const MODELS: [&str; 8] = [
     "gemini-2.5-flash-lite",
 ];
 
-/// Begins with a model of AI Studio that gives these answers.
+/// Starts a conversation with a model of AI Studio that gives these answers.
 pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<Google> {
     talk_with(model, json!({}), Google::new(turns))
 }
@@ -55,7 +55,8 @@ pub fn call(input: Value) -> Said {
     Said::Call("look".to_owned(), input)
 }
 
-/// Three turns: thoughts before calls, several calls at once, a text that ends with a signature.
+/// Returns three turns: thoughts before calls, several calls at once, and a text that ends with a
+/// signature.
 pub fn turns() -> [Turn; 5] {
     [
         Turn::says([
@@ -88,7 +89,7 @@ fn thoughts_and_calls_of_several_turns_are_taken_back() {
                 talk.ask(Message::user("bye"));
                 let sent = talk.vendor.accepted();
                 assert_eq!(sent.len(), 5, "{model} {effort:?}");
-                // Nothing stands for a signature where there was one.
+                // Real signatures are never replaced.
                 assert!(!sent[4].to_string().contains("skip_thought"), "{model} {effort:?}");
             }
         }
@@ -139,7 +140,7 @@ fn a_history_whose_signatures_the_host_took_out_is_taken() {
     for model in MODELS {
         let mut talk = talk_to(model, turns());
         let first = talk.ask(Message::user("look"));
-        // As at a cut in the middle of a turn.
+        // As after a cut in the middle of a turn.
         for part in &mut talk.request.messages[1].parts {
             if let Some(place) = part.signature_mut() {
                 *place = None;

@@ -1,4 +1,4 @@
-//! What the strict fake of the vendor refuses, breaks off or blocks.
+//! Tests answers that the strict fake refuses, breaks off or blocks.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;
@@ -25,7 +25,7 @@ fn an_error_in_mid_stream_has_its_retry_class() {
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
         assert!(error.message.ends_with("reports an error: The model is overloaded"), "{error}");
     }
-    // Before anything else, and in an answer that comes at once.
+    // Before any content, and in a complete answer.
     for stream in [None, Some(false)] {
         let mut talk = talk_to(MODEL, [Turn::says([]).cut_after(0).failing_barely(overloaded())]);
         talk.request.options.stream = stream;

@@ -1,4 +1,4 @@
-//! Conversations with the strict fake as Vertex AI.
+//! Tests conversations with the strict fake as Vertex AI.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;

@@ -1,4 +1,4 @@
-//! Answers that come at once: the same parts make the same history as where they are streamed.
+//! Tests that a complete answer results in the same history as a streamed one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -73,7 +73,7 @@ fn the_end_of_the_json_is_the_end_of_the_answer() {
             text "a"
             = text:"a" Stop 0+0 (0 cached, 0 thought)"#]],
     );
-    // A stream that is no event stream is a list.
+    // A stream that is not an event stream is a list.
     check(
         json!([{ "candidates": [text] }, { "candidates": [{ "content": { "parts": [{ "text": "b" }] }, "finishReason": "MAX_TOKENS" }] }]),
         expect![[r#"
@@ -109,7 +109,7 @@ fn what_is_no_answer_is_told_as_such() {
         check(
             body,
             expect![
-                "! Provider Permanent `http://h/v1beta/models/m:generateContent` answered with what is no completion (`application/json`)"
+                "! Provider Permanent `http://h/v1beta/models/m:generateContent` did not answer with a completion (`application/json`)"
             ],
         );
     }

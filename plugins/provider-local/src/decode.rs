@@ -1,8 +1,10 @@
-//! Lets the model answer: token by token, as text or as a call, streamed and cancellable.
+//! Produces the model's answer token by token, as text or as a tool call. The answer is streamed
+//! and can be cancelled.
 //!
-//! The model is free until it begins a call; from there the grammar leads. What may be the
-//! beginning of a call is held back, so that no raw JSON of a call is ever shown as text. Where the
-//! answer has a schema, the grammar leads from the start: to a call, or to JSON that matches.
+//! The model writes freely until it begins a call, and then follows the grammar. Output that may be
+//! the start of a call is held back, so that the user never sees a call's raw JSON as text. If the
+//! answer has a schema, the model follows the grammar from the start and writes either a call or
+//! matching JSON.
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, FinishReason, Result};
 use serde_json::{Map, Value};
@@ -14,60 +16,62 @@ use crate::sampler::Sampler;
 use crate::stop::StopTexts;
 use crate::tokenizer::Tokenizer;
 
-/// Behind other text this much must be written before it counts as a call: an answer may show JSON.
+/// How much of a call must be written after other text before it counts as a call, because an
+/// answer may contain JSON.
 const SURE_BEHIND_TEXT: usize = "```json\n{\"name\"".len();
 
-/// Whether the model may make a call.
+/// Whether the model may make a tool call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Calls {
-    /// It may; the number is added to the logits of tokens that begin a call.
+    /// A call is allowed. The number is added to the logits of tokens that begin a call.
     Allowed(f32),
-    /// It must say something: nothing with which a call could begin may begin the answer.
+    /// A call is not allowed. The answer cannot begin with anything that could start a call.
     Barred,
-    /// It must make one.
+    /// The model must make a call.
     Wanted,
 }
 
-/// What decoding needs and does not change.
+/// The constant inputs of decoding.
 pub struct Decoding<'a> {
     /// The vocabulary.
     pub tokenizer: &'a Tokenizer,
-    /// The model's grammars.
+    /// The model's compiled grammar.
     pub grammar: &'a CallGrammar,
-    /// The tools that may be called.
+    /// The tools that the model may call.
     pub format: &'a CallFormat,
-    /// Most tokens that may be produced.
+    /// The maximum number of tokens to produce.
     pub tokens_max: usize,
-    /// Whether the model may make a call at all.
+    /// Whether the model may make a call.
     pub calls: Calls,
-    /// Texts before which the answer stops; arguments of calls may hold them.
+    /// Texts before which the answer stops. Arguments of calls may contain them.
     pub stops: &'a StopTexts,
-    /// The schema of an answer that is JSON.
+    /// The schema of a JSON answer.
     pub schema: Option<&'a Value>,
-    /// Ends the decoding early.
+    /// Cancels the decoding.
     pub cancel: &'a CancelFlag,
 }
 
-/// What the model answered.
+/// The model's answer.
 #[derive(Debug, PartialEq)]
 pub struct Answer {
-    /// What it said, without the call.
+    /// The text without the call.
     pub text: String,
-    /// Name and arguments of the call, when it made one.
+    /// The call's name and arguments, if there is a call.
     pub call: Option<(String, Map<String, Value>)>,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub finish_reason: FinishReason,
-    /// Tokens that it produced, in order.
+    /// The produced tokens in order.
     pub tokens: Vec<u32>,
-    /// How many of those the engine's cache holds.
+    /// How many of the produced tokens are in the engine's cache.
     pub fed: usize,
 }
 
-/// Lets the model answer after `logits`; gives each piece of text to `sink` as soon as it is sure.
+/// Produces the answer after `logits`. Passes each piece of text to `sink` as soon as it cannot be
+/// part of a call.
 ///
 /// # Errors
-/// Kind `cancelled`; `provider` when the engine or the grammar fails. A sink that answers false
-/// (nobody listens any more) counts as cancelled.
+/// Kind `cancelled`, or `provider` if the engine or the grammar fails. A sink that returns false
+/// has no receiver, which counts as cancelled.
 pub fn decode(
     engine: &mut dyn Engine,
     logits: Vec<f32>,
@@ -101,11 +105,11 @@ struct Run<'a> {
     /// Bytes produced so far.
     output: Vec<u8>,
     tokens: Vec<u32>,
-    /// Tokens produced and not yet given to the engine.
+    /// Tokens that were produced but not given to the engine yet.
     unfed: Vec<u32>,
-    /// Bytes of the output that the sink has.
+    /// Number of output bytes that the sink has received.
     sent: usize,
-    /// Where in the output the call begins.
+    /// The start of the call in the output.
     call_start: Option<usize>,
     matcher: Option<CallMatcher>,
 }
@@ -158,10 +162,10 @@ impl Run<'_> {
         self.unfed.push(token);
     }
 
-    /// Picks the next token among those that may come next.
+    /// Picks the next token among the allowed ones.
     fn pick(&mut self, logits: &mut [f32]) -> Result<Option<u32>> {
         let tokenizer = self.decoding.tokenizer;
-        // A call ends with its grammar; a value may also end where the model says so.
+        // A call ends with its grammar. A JSON answer may also end where the model ends it.
         let may_end = self.matcher.is_none() || self.is_json();
         for token in tokenizer.control_tokens() {
             let may_end = may_end && tokenizer.is_end(token);
@@ -183,13 +187,13 @@ impl Run<'_> {
                 }
             }
         }
-        // Padding behind the vocabulary is no token at all.
+        // Logits after the vocabulary are padding.
         let len = logits.len().min(tokenizer.vocabulary_len());
         let logits = &mut logits[..len];
         let Some(matcher) = &mut self.matcher else { return Ok(self.sampler.pick(logits)) };
         if self.sampler.is_greedy() {
-            // The likeliest token is nearly always allowed; to ask for it alone is a hundred times
-            // cheaper than a mask of the whole vocabulary, and the outcome is the same.
+            // The most likely token is nearly always allowed. Checking it alone is a hundred times
+            // faster than a mask over the whole vocabulary, with the same result.
             if let Some(token) = self.sampler.pick(logits)
                 && matcher.allows(token)?
             {
@@ -199,11 +203,12 @@ impl Run<'_> {
         matcher.mask(logits)?;
         match self.sampler.pick(logits) {
             Some(token) => Ok(Some(token)),
-            None => Err(Error::new(ErrorKind::Provider, "the grammar allows no token at all")),
+            None => Err(Error::new(ErrorKind::Provider, "the grammar allows no token")),
         }
     }
 
-    /// Sends what is surely text; begins to follow the grammar once a call is surely begun.
+    /// Sends output that is certainly text. Starts to follow the grammar when a call has certainly
+    /// begun.
     fn watch_for_a_call(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
         let begun = self.decoding.format.begun(&self.output);
         let start = self.output.len() - begun;
@@ -222,13 +227,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells whether the answer is JSON and not a call, as far as it has come.
+    /// Returns true if the answer so far is JSON and not a call.
     fn is_json(&self) -> bool {
         self.decoding.schema.is_some() && !self.output.starts_with(&FENCE.as_bytes()[..1])
     }
 
-    /// Sends what is surely part of an answer that is JSON, or notices that it is a call; tells
-    /// whether the answer stops here.
+    /// Sends output that certainly belongs to a JSON answer, or detects a call. Returns true if the
+    /// answer stops here.
     fn watch_json(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<bool> {
         if !self.is_json() {
             self.call_start = Some(0);
@@ -242,16 +247,16 @@ impl Run<'_> {
         Ok(false)
     }
 
-    /// Tells whether a text has come before which the answer stops, and takes it away.
+    /// Removes a stop text from the output. Returns true if there was one.
     fn stop(&mut self) -> bool {
-        // What was sent is no part of one.
+        // Sent output is not part of a stop text.
         let from = self.sent.max(self.blank_len());
         let found = self.decoding.stops.find(&self.output[from..]);
         self.output.truncate(found.map_or(self.output.len(), |at| from + at));
         found.is_some()
     }
 
-    /// Appends what the grammar leaves no choice about; tells whether the call is complete.
+    /// Appends the tokens that the grammar forces. Returns true if the call is complete.
     fn take_forced(&mut self) -> Result<bool> {
         let Some(matcher) = &mut self.matcher else { return Ok(false) };
         let forced = matcher.take_forced()?;
@@ -262,9 +267,9 @@ impl Run<'_> {
         Ok(is_done)
     }
 
-    /// Gives the sink the text before `end`, up to the last whole character.
+    /// Sends the text before `end` to the sink, up to the last complete character.
     fn send_up_to(&mut self, end: usize, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
-        // An answer does not begin with blank lines, and blank lines before a call are no answer.
+        // An answer does not begin with whitespace, and whitespace before a call is not an answer.
         let start = self.sent.max(self.blank_len()).min(end);
         let text = whole_characters(&self.output[start..end]);
         if text.is_empty() {
@@ -274,7 +279,7 @@ impl Run<'_> {
         if sink(&String::from_utf8_lossy(text)) { Ok(()) } else { Err(Error::cancelled()) }
     }
 
-    /// Length of the blanks with which the output begins.
+    /// Returns the length of the output's leading whitespace.
     fn blank_len(&self) -> usize {
         self.output.len() - self.output.trim_ascii_start().len()
     }
@@ -294,7 +299,7 @@ impl Run<'_> {
         let text = String::from_utf8_lossy(&self.output[text_start..text_end]).into_owned();
         let call = match (self.call_start, finish_reason) {
             (Some(start), FinishReason::ToolUse) => Some(parse_call(&self.output[start..])?),
-            // A call cut short is no call.
+            // An incomplete call is discarded.
             (_, _) => None,
         };
         let fed = self.tokens.len() - self.unfed.len();
@@ -303,11 +308,11 @@ impl Run<'_> {
     }
 }
 
-/// Cuts off a character of which not all bytes are there yet.
+/// Removes an incomplete character at the end.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Ok(_) => bytes,
-        // Bytes that can never be a character are passed on, to be shown as such.
+        // Invalid bytes are passed on and shown as such.
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
         Err(_) => {
             let tail = bytes.len().saturating_sub(3);
@@ -334,9 +339,8 @@ fn parse_call(text: &[u8]) -> Result<(String, Map<String, Value>)> {
             _ => None,
         }
     });
-    parts.ok_or_else(|| {
-        Error::new(ErrorKind::Provider, "the grammar let something pass that is no call")
-    })
+    parts
+        .ok_or_else(|| Error::new(ErrorKind::Provider, "the grammar accepted an invalid tool call"))
 }
 
 #[cfg(test)]

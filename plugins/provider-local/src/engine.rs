@@ -1,7 +1,8 @@
-//! What computes: tokens in, logits out, over a cache that can be cut, written out and read back.
+//! The inference engine: takes tokens and returns logits, with a cache that can be truncated, saved
+//! and loaded.
 //!
-//! A seam, so that another runtime can stand behind the same prompt, grammar and decoding.
-//! No text, no tools, no files here.
+//! The trait allows another runtime to work with the same prompt, grammar and decoding. It knows
+//! nothing about text, tools or files.
 
 use jaato_plugin_sdk::types::Result;
 
@@ -9,39 +10,39 @@ use crate::cancel::CancelFlag;
 
 /// A loaded model with the cache of one sequence.
 pub trait Engine: Send {
-    /// Most tokens that the cache can hold.
+    /// Returns the maximum number of tokens in the cache.
     fn context_limit(&self) -> usize;
 
-    /// Tokens that the cache holds.
+    /// Returns the number of tokens in the cache.
     fn len(&self) -> usize;
 
-    /// Tells whether the cache holds no token.
+    /// Returns true if the cache is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends tokens and returns the logits after the last. Looks at `cancel` at least every 100
-    /// ms; what was computed before stays in the cache.
+    /// Appends tokens and returns the logits after the last one. Checks `cancel` at least every 100
+    /// ms, and keeps the tokens computed so far in the cache.
     ///
     /// # Errors
-    /// Kind `cancelled`; `context_overflow` past the limit; `provider` when the runtime fails.
+    /// Kind `cancelled`, `context_overflow` beyond the limit, or `provider` if the runtime fails.
     fn forward(&mut self, tokens: &[u32], cancel: &CancelFlag) -> Result<Vec<f32>>;
 
-    /// Forgets all tokens from `len` on.
+    /// Removes all tokens from position `len`.
     fn truncate(&mut self, len: usize);
 
-    /// Bytes that [`Engine::save`] writes for one token.
+    /// Returns the bytes per token that [`Engine::save`] writes.
     fn state_bytes_per_token(&self) -> usize;
 
     /// Returns the state of the first `len` tokens.
     ///
     /// # Errors
-    /// Kind `provider` when the runtime fails or the cache holds fewer.
+    /// Kind `provider` if the runtime fails or the cache has fewer tokens.
     fn save(&self, len: usize) -> Result<Vec<u8>>;
 
-    /// Replaces the cache by the first `len` of the `stored` tokens whose state `bytes` holds.
+    /// Replaces the cache with the first `len` of the `stored` tokens whose state is in `bytes`.
     ///
     /// # Errors
-    /// Kind `provider` when the bytes are not such a state; the cache is empty then.
+    /// Kind `provider` if the bytes are not a valid state. The cache is then empty.
     fn load(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()>;
 }

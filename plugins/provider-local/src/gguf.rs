@@ -1,4 +1,4 @@
-//! Reads the header of a GGUF file and refuses, in one line, what cannot be run.
+//! Reads the header of a GGUF file, and refuses files that cannot run with an error of one line.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -8,33 +8,33 @@ use candle_core::quantized::gguf_file::{Content, Value};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use std::fmt::Display;
 
-/// The one architecture that the forward pass knows.
+/// The only supported architecture.
 pub const ARCHITECTURE: &str = "qwen2";
 
-/// Bounds of what a header may ask for: a crafted file must not make us allocate without end.
+/// Limits of a header, so that a crafted file cannot cause huge allocations.
 const LAYERS_MAX: usize = 256;
 const WIDTH_MAX: usize = 1 << 16;
 const CONTEXT_MAX: usize = 1 << 20;
 
-/// A GGUF file whose header is read and whose tensors are all there.
+/// A GGUF file with a parsed header and complete tensors.
 pub struct Gguf {
     path: PathBuf,
-    /// Metadata and places of the tensors.
+    /// The metadata and the positions of the tensors.
     pub content: Content,
     /// Size of the file in bytes.
     pub file_bytes: u64,
 }
 
-/// Shape of the model, out of the header.
+/// The shape of the model, from the header.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
     /// Number of transformer layers.
     pub layers: usize,
     /// Width of the residual stream.
     pub hidden: usize,
-    /// Heads of the queries.
+    /// Number of query heads.
     pub heads: usize,
-    /// Heads of keys and values; divides `heads`.
+    /// Number of key and value heads, which divides `heads`.
     pub kv_heads: usize,
     /// Width of one head.
     pub head_width: usize,
@@ -42,16 +42,16 @@ pub struct Shape {
     pub context_limit: usize,
     /// Epsilon of the norms.
     pub norm_epsilon: f64,
-    /// Base of the rotary positions.
+    /// Base of the rotary position embedding.
     pub rope_base: f64,
 }
 
 impl Gguf {
-    /// Reads the header and checks that every tensor lies within the file.
+    /// Reads the header and checks that the file contains every tensor.
     ///
     /// # Errors
-    /// Kind `io` when the file cannot be read, `configuration` when it is no GGUF, is cut short or
-    /// is of another architecture.
+    /// Kind `io` if the file cannot be read, or `configuration` if it is not a GGUF file, is
+    /// truncated or has another architecture.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|error| {
             Error::new(
@@ -76,7 +76,7 @@ impl Gguf {
     /// Returns the shape of the model.
     ///
     /// # Errors
-    /// Kind `configuration` when a key is missing or makes no sense.
+    /// Kind `configuration` if a key is missing or invalid.
     pub fn shape(&self) -> Result<Shape> {
         let heads = self.number("attention.head_count", WIDTH_MAX)?;
         let hidden = self.number("embedding_length", WIDTH_MAX)?;
@@ -108,7 +108,7 @@ impl Gguf {
     /// Returns a metadata value, or an error that names the key.
     ///
     /// # Errors
-    /// Kind `configuration` when the key is missing.
+    /// Kind `configuration` if the key is missing.
     pub fn value(&self, key: &str) -> Result<&Value> {
         self.content
             .metadata
@@ -154,7 +154,7 @@ impl Gguf {
 
     fn check_tensors(&self) -> Result<()> {
         for (name, info) in &self.content.tensor_infos {
-            // Not `elem_count`, which overflows on what a damaged header says.
+            // Not `elem_count`, which overflows on a damaged header.
             let sizes = info.shape.dims().iter();
             let elements = sizes.fold(1_u64, |all, &size| all.saturating_mul(size as u64));
             let blocks = elements.div_ceil(info.ggml_dtype.block_size() as u64);
@@ -172,7 +172,7 @@ impl Gguf {
     }
 }
 
-/// Makes the error of a file that is no usable GGUF.
+/// Returns the error for a file that is not a usable GGUF file.
 pub fn broken(path: &Path, why: &str) -> Error {
     Error::new(
         ErrorKind::Configuration,
@@ -181,7 +181,7 @@ pub fn broken(path: &Path, why: &str) -> Error {
     .with_hint("remove the file and fetch it again with `jaato model pull`")
 }
 
-/// Returns the first line of a runtime's error; the rest is a backtrace.
+/// Returns the first line of a runtime's error. The other lines are a backtrace.
 pub fn first_line(error: &impl Display) -> String {
     error.to_string().lines().next().unwrap_or("unknown error").to_owned()
 }

@@ -1,10 +1,11 @@
-//! Plugin `provider-local`: a language model that runs inside the plugin, without a key or a
+//! Plugin `provider-local`: a language model that runs inside the plugin, without an API key or a
 //! server.
 //!
-//! Bottom up: `gguf` reads the weights' header, `qwen2` computes (behind the seam `engine`),
-//! `tokenizer` and `grammar` know text and calls, `prompt` writes a request down, `decode` lets the
-//! model answer, `state` keeps the start of prompts across processes, `local` puts them together,
-//! `worker` runs that on a thread of its own, `plugin` stands between it and the host.
+//! The modules from the bottom up: `gguf` reads the header of the weights, and `qwen2` computes
+//! behind the trait in `engine`. `tokenizer` and `grammar` know text and calls, `prompt` writes a
+//! request, and `decode` produces the answer. `state` keeps the start of prompts across processes.
+//! `local` combines these modules, `worker` runs them on a separate thread, and `plugin` connects
+//! the worker to the host.
 #![forbid(unsafe_code)]
 
 pub mod cancel;
@@ -33,7 +34,7 @@ jaato_plugin_sdk::export_plugin! {
     provider: LocalProvider,
     scope: host,
     isolation: worker,
-    // With AMX the runtime keeps a third copy of the weights. Without it the default model stays
-    // below 2.75 GiB; the plainer kernels are there on every processor that has the others.
+    // With AMX, the runtime keeps a third copy of the weights. Without it, the default model needs
+    // less than 2.75 GiB. Every processor with AMX also supports the simpler kernels.
     variables: ["MISTRALRS_FORCE_AVX2=1 if memory < 6 GiB", "MISTRALRS_FORCE_AVXVNNI", "RAYON_NUM_THREADS"]
 }

@@ -1,4 +1,4 @@
-//! A loaded model that answers requests: prompt, cache, saved states and decoding put together.
+//! A loaded model that answers requests. It combines prompt, cache, saved states and decoding.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,66 +22,66 @@ use crate::stop::StopTexts;
 use crate::tokenizer::Tokenizer;
 use crate::turn::{call_weight, failures, is_repeated};
 
-/// Tokens of an answer when the request does not say: two minutes on two cores.
+/// The default output limit in tokens, which takes two minutes on two cores.
 pub const OUTPUT_TOKENS_DEFAULT: usize = 1024;
 
-/// A saved state is worth reading when it spares at least so many tokens.
+/// The fewest tokens that a saved state must spare to be worth reading.
 const GAIN_TOKENS_MIN: usize = 16;
 
-/// From so many tokens on, reading the prompt takes long enough to say so.
+/// From this number of tokens, reading the prompt takes long enough for a notice.
 const NOTICE_TOKENS_MIN: usize = 200;
 
-/// Most tokens of the prompt that are read between two words about it.
+/// The maximum number of prompt tokens to read between two progress reports.
 const FED_TOKENS: usize = 128;
 
-/// Where a completion's pieces go while it is made.
+/// Receives the pieces of a completion in progress.
 pub trait Sink {
-    /// Takes a piece of text; false when nobody listens any more.
+    /// Receives a piece of text. Returns false if no one listens any longer.
     fn text(&mut self, text: &str) -> bool;
-    /// Takes a call, once it is complete.
+    /// Receives a complete call.
     fn call(&mut self, _call: &ToolCall) {}
-    /// Hears that the prompt is read and the first token of the answer is there.
+    /// Called when the prompt is read and the first token of the answer is there.
     fn first_token(&mut self) {}
-    /// Shows a person what is going on.
+    /// Shows the user a notice.
     fn notice(&mut self, text: String);
-    /// Hears how many of how many tokens of the prompt are read.
+    /// Receives the progress of reading the prompt, in tokens.
     fn progress(&mut self, _read: usize, _of: usize) {}
     /// Writes a line to the log.
     fn log(&mut self, text: String);
 }
 
-/// Counts the tokens of requests by a model's vocabulary.
+/// Counts the tokens of requests with a model's vocabulary.
 #[derive(Clone)]
 pub struct TokenCounter(Arc<Tokenizer>);
 
 impl TokenCounter {
-    /// Counts what the model would be sent.
+    /// Counts the tokens of a request's prompt.
     ///
     /// # Errors
-    /// Kind `provider` when the tokenizer fails.
+    /// Kind `provider` if the tokenizer fails.
     pub fn count(&self, request: &Request) -> Result<u64> {
         let prompt = prompt_of(request, &self.0)?;
         Ok(u64::try_from(prompt.tokens.len()).unwrap_or(u64::MAX))
     }
 }
 
-/// A loaded model and what its cache holds.
+/// A loaded model and the contents of its cache.
 pub struct LocalModel {
     engine: Box<dyn Engine>,
     tokenizer: Arc<Tokenizer>,
     grammar: CallGrammar,
     store: Option<Store>,
-    /// Tokens whose state the engine's cache holds.
+    /// The tokens in the engine's cache.
     cached: Vec<u32>,
-    /// A start of the cached tokens that is worth saving.
+    /// The length of a prefix of the cached tokens that is worth saving.
     unsaved: Option<usize>,
 }
 
 impl LocalModel {
-    /// Loads weights, vocabulary and grammar, side by side.
+    /// Loads weights, vocabulary and grammar in parallel.
     ///
     /// # Errors
-    /// Kind `configuration` when the file is no such model.
+    /// Kind `configuration` if the file is not a supported model.
     pub fn load(path: &Path, context_tokens_max: usize) -> Result<Self> {
         let gguf = Gguf::open(path)?;
         let (engine, language) = std::thread::scope(|scope| {
@@ -98,35 +98,35 @@ impl LocalModel {
         Ok(Self::new(Box::new(engine?), tokenizer, grammar))
     }
 
-    /// Puts a model together; its cache must be empty.
+    /// Creates a model from its components. The engine's cache must be empty.
     pub fn new(engine: Box<dyn Engine>, tokenizer: Arc<Tokenizer>, grammar: CallGrammar) -> Self {
         Self { engine, tokenizer, grammar, store: None, cached: Vec::new(), unsaved: None }
     }
 
-    /// Bytes of saved state for one token.
+    /// Returns the bytes of saved state per token.
     pub fn state_bytes_per_token(&self) -> usize {
         self.engine.state_bytes_per_token()
     }
 
-    /// Most tokens of prompt and answer together.
+    /// Returns the maximum number of tokens in prompt and answer together.
     pub fn context_limit(&self) -> usize {
         self.engine.context_limit()
     }
 
-    /// Lets states be saved and found.
+    /// Sets the store in which the model saves and finds states.
     pub fn set_store(&mut self, store: Store) {
         self.store = Some(store);
     }
 
-    /// Counts the tokens of the prompt's start: system text, tools, examples.
+    /// Counts the tokens of the prompt's start: system text, tools and examples.
     ///
     /// # Errors
-    /// Kind `provider` when the tokenizer fails.
+    /// Kind `provider` if the tokenizer fails.
     pub fn prefix_tokens(&self, request: &Request) -> Result<usize> {
         Ok(prompt_of(request, &self.tokenizer)?.prefix_len)
     }
 
-    /// Returns what counts tokens, also while the model computes.
+    /// Returns a token counter, which also works while the model computes.
     pub fn counter(&self) -> TokenCounter {
         TokenCounter(Arc::clone(&self.tokenizer))
     }
@@ -134,7 +134,7 @@ impl LocalModel {
     /// Answers a request.
     ///
     /// # Errors
-    /// Kind `context_overflow` when the prompt leaves no room for an answer, `cancelled`,
+    /// Kind `context_overflow` if the prompt leaves no room for an answer, `cancelled`, or
     /// `provider`.
     pub fn complete(
         &mut self,
@@ -142,7 +142,8 @@ impl LocalModel {
         cancel: &CancelFlag,
         sink: &mut dyn Sink,
     ) -> Result<Completion> {
-        // What is marked belongs to the last prompt: kept longer, it would save words of this one.
+        // The marked prefix belongs to the previous prompt. Keeping it could save parts of this
+        // conversation.
         self.unsaved = None;
         let shown = shown_tools(request);
         let tools: Vec<&ToolSpec> = shown.iter().collect();
@@ -175,8 +176,11 @@ impl LocalModel {
         };
         let mut answer = self.answer(logits, sampler.clone(), &calls, sink)?;
         if calls.is_copied(&answer) {
-            sink.log("the model repeated an example; it has to answer without them".to_owned());
-            // What the cache holds of the examples is saved first: it is about to be cut off.
+            sink.log(
+                "the model repeated an example, so it answers again without the examples"
+                    .to_owned(),
+            );
+            // Save the cached examples first, because the next prompt removes them from the cache.
             self.save_prefix()?;
             prompt = render(request, &tools, Examples::Hidden, &self.tokenizer)?;
             let (logits, found) = self.read(&prompt, cancel, sink)?;
@@ -185,8 +189,11 @@ impl LocalModel {
                 self.answer(logits, sampler.clone(), &Answering { copied: &[], ..calls }, sink)?;
         }
         if let Some(name) = repeated(request, &answer) {
-            sink.log(format!("the model repeated a call of `{name}`; it has to do something else"));
-            // What failed in one way is tried in another: with a command, if that is another.
+            sink.log(format!(
+                "the model repeated a call of `{name}`, so it must do something else"
+            ));
+            // After a failure, the model must try something else: a shell command, if the failed
+            // call was not one.
             let others = || tools.iter().copied().filter(|tool| tool.name.as_str() != name);
             let mut ways: Vec<&ToolSpec> =
                 others().filter(|tool| tool.name.as_str() == SHELL).collect();
@@ -215,7 +222,8 @@ impl LocalModel {
         Ok(completion)
     }
 
-    /// Reads a prompt; returns the logits of its end and how many tokens need not be computed.
+    /// Reads a prompt. Returns the logits after its end and the number of tokens that were not
+    /// computed again.
     fn read(
         &mut self,
         prompt: &Prompt,
@@ -265,7 +273,7 @@ impl LocalModel {
         Ok(answer)
     }
 
-    /// Puts something in the place of a repeated call: the words before it, if there are some.
+    /// Replaces a repeated call with the text before it, or with another attempt.
     fn answer_instead(
         &mut self,
         repeated: Answer,
@@ -283,10 +291,10 @@ impl LocalModel {
         self.answer(logits, sampler, instead, sink)
     }
 
-    /// Saves the start of the last prompt, where it is new. Called when nobody waits.
+    /// Saves the start of the last prompt if it is new. Called when no request waits.
     ///
     /// # Errors
-    /// Kind `io` when the file cannot be written, `provider` when the engine fails.
+    /// Kind `io` if the file cannot be written, or `provider` if the engine fails.
     pub fn save_prefix(&mut self) -> Result<()> {
         let (Some(store), Some(len)) = (&self.store, self.unsaved.take()) else { return Ok(()) };
         let tokens = &self.cached[..len.min(self.cached.len())];
@@ -302,15 +310,17 @@ impl LocalModel {
         limit.checked_sub(has).filter(|&room| room > 0).ok_or_else(|| {
             Error::new(
                 ErrorKind::ContextOverflow,
-                format!("the request has {has} tokens, the local model's context holds {limit}"),
+                format!(
+                    "the request has {has} tokens, but the local model's context holds {limit}"
+                ),
             )
             .with_hint("shorten the conversation, or give fewer tools with `--tools`")
         })
     }
 
-    /// Brings the cache to the longest start that it or a saved state shares with the prompt.
+    /// Makes the cache contain the longest prefix that it or a saved state shares with the prompt.
     fn reuse(&mut self, prompt: &Prompt, sink: &mut dyn Sink) -> usize {
-        // At least one token must be computed, or there are no logits.
+        // At least one token must be computed to get logits.
         let most = prompt.tokens.len() - 1;
         let in_cache = common_prefix(&self.cached, &prompt.tokens).min(most);
         let reused = self.load_state(prompt, in_cache, most, sink).unwrap_or(in_cache);
@@ -320,8 +330,8 @@ impl LocalModel {
         reused
     }
 
-    /// Reads a saved state that spares more than the cache does; tells how many tokens are there
-    /// then.
+    /// Loads a saved state if it spares more tokens than the cache. Returns the number of cached
+    /// tokens.
     fn load_state(
         &mut self,
         prompt: &Prompt,
@@ -343,13 +353,14 @@ impl LocalModel {
             Ok(()) => Some(usable),
             Err(error) => {
                 sink.log(error.to_string());
-                // The engine forgot what it held.
+                // The engine's cache is empty.
                 Some(0)
             }
         }
     }
 
-    /// Gives the engine what it lacks of the prompt. What it computed stays, also after a cancel.
+    /// Gives the engine the missing part of the prompt. Computed tokens stay in the cache, even
+    /// after a cancel.
     fn feed(
         &mut self,
         tokens: &[u32],
@@ -358,7 +369,8 @@ impl LocalModel {
         sink: &mut dyn Sink,
     ) -> Result<Vec<f32>> {
         let rest = &tokens[reused..];
-        // Pieces of one size: a last one of a few tokens would cost almost as much as a whole one.
+        // All pieces have the same size, because a last piece of a few tokens would take almost as
+        // long as a whole one.
         let size = rest.len().div_ceil(rest.len().div_ceil(FED_TOKENS).max(1));
         let (first, more) = rest.split_at(size);
         let mut logits = self.engine.forward(first, cancel);
@@ -387,16 +399,16 @@ impl LocalModel {
     }
 }
 
-/// How one answer is to be made.
+/// The settings of one answer.
 struct Answering<'a> {
     format: &'a CallFormat,
     calls: Calls,
     tokens_max: usize,
     stops: &'a StopTexts,
     schema: Option<&'a serde_json::Value>,
-    /// Whether text goes out as it comes; else all of it at the end.
+    /// Whether text is sent as it is produced. Otherwise it is sent at the end.
     streams: bool,
-    /// Answers of the examples, of which none may be the answer.
+    /// Answers of the examples, which the model must not copy.
     copied: &'a [&'static str],
     cancel: &'a CancelFlag,
 }
@@ -408,20 +420,20 @@ impl Answering<'_> {
     }
 }
 
-/// Writes a request down as it is first shown to the model.
+/// Writes the first prompt of a request.
 fn prompt_of(request: &Request, tokenizer: &Tokenizer) -> Result<Prompt> {
     let shown = shown_tools(request);
     render(request, &shown.iter().collect::<Vec<_>>(), Examples::Shown, tokenizer)
 }
 
-/// Returns the name of the tool that an answer calls as it was called before, in vain.
+/// Returns the tool's name if the answer repeats a call that was already made in vain.
 fn repeated(request: &Request, answer: &Answer) -> Option<String> {
     let (name, arguments) = answer.call.as_ref()?;
     is_repeated(&request.messages, name, arguments).then(|| name.clone())
 }
 
-/// Lists the answers that can only be copied from the examples: those to other words than the
-/// user's.
+/// Lists the answers that can only be copied from the examples, because they answer a different
+/// user message.
 fn copied_answers(request: &Request) -> Vec<&'static str> {
     let user = request.messages.iter().rfind(|message| message.role == Role::User);
     let said = user.map(Message::text).unwrap_or_default();
@@ -450,7 +462,8 @@ fn completion(answer: Answer, prompt: &Prompt, reused: usize) -> Completion {
     Completion::new(parts, finish_reason, usage)
 }
 
-/// Makes an id out of everything before the call: unique in its session, and the same in a replay.
+/// Creates an id from all tokens up to and including the call. It is unique in its session and the
+/// same in a replay.
 fn call_id(prompt: &[u32], answer: &[u32]) -> CallId {
     let digest = digest_of(prompt.iter().chain(answer));
     let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();

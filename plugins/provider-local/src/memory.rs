@@ -1,33 +1,34 @@
-//! Is there memory enough to load a model? Says so before it is tried.
+//! Checks that there is enough memory before a model is loaded.
 //!
-//! Loading keeps the weights as they are stored and once more as the vector kernels want them; with
-//! Intel's AMX there is a third copy. A variable that the runtime reads at its start forgoes that
-//! one.
+//! Loading keeps the weights as they are stored, and again in the layout of the vector kernels.
+//! With Intel's AMX there is a third copy, which an environment variable that the runtime reads at
+//! its start can avoid.
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-/// Below this much free memory a person is told before the model is loaded.
+/// With less free memory, the user gets a notice before the model is loaded.
 pub const TIGHT_BYTES: u64 = 6 * GIB;
 
 const GIB: u64 = 1 << 30;
 
-/// What the runtime needs beside the weights: vocabulary, grammar, cache of a long prompt.
+/// The runtime's memory in addition to the weights: vocabulary, grammar, and the cache of a long
+/// prompt.
 const WORKING_BYTES: u64 = 256 << 20;
 
-/// Which copies of the weights the runtime will make here.
+/// The copies of the weights that the runtime makes on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernels {
     /// As stored and repacked.
     TwoCopies,
-    /// As stored, repacked, and for AMX; `variable` forgoes the last.
+    /// As stored, repacked, and for AMX. `variable` avoids the last copy.
     ThreeCopies {
-        /// What to set, as `NAME=1`.
+        /// The variable to set, as `NAME=1`.
         variable: &'static str,
     },
 }
 
 impl Kernels {
-    /// Finds out what the runtime will use on this machine.
+    /// Detects what the runtime will use on this machine.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -45,9 +46,9 @@ impl Kernels {
         Self::TwoCopies
     }
 
-    /// Memory that a model with weights of this size needs, in bytes.
+    /// Returns the memory in bytes for a model with weights of this size.
     ///
-    /// Measured with the default model of 1.04 GiB: 2.5 GiB with two copies, 3.7 with three.
+    /// Measured with the default model of 1.04 GiB: 2.5 GiB with two copies, 3.7 GiB with three.
     fn needed_bytes(self, weights_bytes: u64) -> u64 {
         let tenths = match self {
             Self::TwoCopies => 21,
@@ -59,14 +60,14 @@ impl Kernels {
 
 #[cfg(target_arch = "x86_64")]
 fn has_amx() -> bool {
-    // The standard library has no stable name for these features; Linux lists them.
+    // The standard library has no stable name for these features, but Linux lists them.
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         let flags = text.lines().find(|line| line.starts_with("flags"));
         flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "amx_int8"))
     })
 }
 
-/// Returns the memory that this process could still take, in bytes; none where it cannot be told.
+/// Returns the memory in bytes that this process can still use, or `None` if that is unknown.
 pub fn available_bytes() -> Option<u64> {
     let mut system = sysinfo::System::new().ok()?;
     system.refresh_memory();
@@ -75,10 +76,10 @@ pub fn available_bytes() -> Option<u64> {
     Some(group.map_or(machine, |group| group.min(machine))).filter(|&bytes| bytes > 0)
 }
 
-/// Returns a line for the person when memory is tight.
+/// Returns a notice for the user if memory is tight.
 ///
 /// # Errors
-/// Kind `limit_reached` when it will not do, with what to do about it.
+/// Kind `limit_reached` if the memory is not enough, with a hint.
 pub fn check(
     kernels: Kernels,
     weights_bytes: u64,
@@ -120,7 +121,7 @@ fn way_out(kernels: Kernels, weights_bytes: u64, available: u64) -> String {
         Kernels::ThreeCopies { variable }
             if Kernels::TwoCopies.needed_bytes(weights_bytes) <= available =>
         {
-            format!("set `{variable}`, with which it needs less, and start again")
+            format!("set `{variable}` to use less memory, and restart jaato")
         }
         Kernels::ThreeCopies { .. } | Kernels::TwoCopies => {
             "close other programs, or take the smaller `--model local/qwen2.5-coder-0.5b`"

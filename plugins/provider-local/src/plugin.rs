@@ -1,4 +1,4 @@
-//! The plugin itself: between the host's services and the thread that owns the model.
+//! The plugin, which connects the host's services to the thread that owns the model.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::local::Sink;
 use crate::state::ModelDigest;
 use crate::worker::{self, Weights, Worker};
 
-/// Folder of saved states inside the plugin's own cache folder.
+/// The folder of saved states in the plugin's cache folder.
 const STATE_FOLDER: &str = "prefix-states";
 
 /// `[plugins.provider-local]`.
@@ -21,12 +21,12 @@ const STATE_FOLDER: &str = "prefix-states";
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 pub struct Config {
-    /// Most tokens of a conversation. Each takes 56 KiB of memory with the default model; its own
-    /// limit is 32768.
+    /// Maximum number of tokens in a conversation. Each takes 56 KiB of memory with the default
+    /// model, whose own limit is 32768.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub context_tokens: u32,
-    /// Whether the computed start of prompts (system text, tools, examples) is kept on disk, 512
-    /// MiB at most.
+    /// Whether to keep the computed start of prompts (system text, tools, examples) on disk, at
+    /// most 512 MiB.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub save_states: bool,
 }
@@ -37,7 +37,7 @@ impl Default for Config {
     }
 }
 
-/// The plugin's state: one for the whole host process, because a model is large.
+/// The plugin's state. The whole host process shares one, because a model is large.
 pub struct Local {
     worker: Worker,
 }
@@ -51,7 +51,7 @@ impl State for Local {
 
     async fn close(&self) {
         if let Some(ended) = self.worker.stop() {
-            // An error means that the thread ended without a word; it has ended all the same.
+            // An error means that the thread ended without a message, but it has ended.
             let _ = ended.await;
         }
     }
@@ -92,15 +92,15 @@ impl Provider for LocalProvider {
         };
         let Some(counter) = cx.state().worker.counter(model) else {
             let text =
-                format!("`{model}` is loaded with its first request, and counts from then on");
+                format!("`{model}` counts tokens only after its first request has loaded it");
             return Err(Error::new(ErrorKind::Unavailable, text));
         };
-        // A long text takes longer than the executor may be held up.
+        // Counting a long text would block the executor for too long.
         cx.blocking(move |_| counter.count(&request)).await?
     }
 }
 
-/// Asks the host for everything that the model is loaded from.
+/// Asks the host for the files and settings of a model.
 async fn find_weights(cx: &Cx<Local>, model: &str) -> Result<Weights> {
     let config: Config = cx.config().await?;
     let asset = cx.asset(model).await?;
@@ -114,12 +114,13 @@ async fn find_weights(cx: &Cx<Local>, model: &str) -> Result<Weights> {
     })
 }
 
-/// Without a folder the model only starts more slowly: that is said in the log, no more.
+/// Returns the folder of saved states. Without it the model only starts more slowly, so an error is
+/// only logged.
 async fn state_folder(cx: &Cx<Local>) -> Option<PathBuf> {
     match cx.cache_folder().await {
         Ok(path) => Some(PathBuf::from(path).join(STATE_FOLDER)),
         Err(error) => {
-            cx.log(Level::Warn, format!("states are not saved, there is no cache folder: {error}"));
+            cx.log(Level::Warn, format!("cannot save states without a cache folder: {error}"));
             None
         }
     }
@@ -137,12 +138,12 @@ fn digest(asset: &AssetAnswer) -> Result<ModelDigest> {
     });
     let is_whole = asset.sha256.len() == 2 * size_of::<ModelDigest>();
     bytes.filter(|_| is_whole).and_then(|bytes: Vec<u8>| bytes.try_into().ok()).ok_or_else(|| {
-        let text = format!("the host gave `{}` as the digest of `{}`", asset.sha256, asset.path);
+        let text = format!("invalid digest `{}` of `{}`", asset.sha256, asset.path);
         Error::new(ErrorKind::HostBug, text)
     })
 }
 
-/// Ends the computation when the call's future is dropped: that is how a call is cancelled.
+/// Cancels the computation when the call's future is dropped, which is how the host cancels a call.
 struct CancelOnDrop(CancelFlag);
 
 impl Drop for CancelOnDrop {
@@ -151,7 +152,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Sends what the model produces to the call's context.
+/// Sends the model's output to the call's context.
 struct Emitter(Reporter);
 
 impl Sink for Emitter {
@@ -160,13 +161,13 @@ impl Sink for Emitter {
     }
 
     fn call(&mut self, call: &ToolCall) {
-        // The completion holds the call in any case; this only shows it sooner.
+        // The completion contains the call anyway. This event only shows it sooner.
         self.0.emit(&Delta::ToolCall(call.clone()));
     }
 
     fn first_token(&mut self) {
-        // No event tells it where the answer is a call; `cargo xtask bench first-answer` looks for
-        // the line.
+        // If the answer is a call, no event marks the first token. `cargo xtask bench first-answer`
+        // looks for this line.
         self.0.log(Level::Debug, "first token");
     }
 

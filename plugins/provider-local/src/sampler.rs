@@ -1,11 +1,11 @@
-//! Picks the next token out of logits.
+//! Picks the next token from logits.
 
-/// Tokens that have a chance when the temperature is above zero.
+/// The number of tokens to choose from if the temperature is above zero.
 const CANDIDATES: usize = 40;
 
-/// Picks tokens: the likeliest, or by chance at a temperature.
+/// Picks tokens: the most likely one, or a random one at a temperature.
 ///
-/// Chance comes from a seed, so that a run can be replayed.
+/// The randomness comes from a seed, so that a run can be replayed.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     temperature: f32,
@@ -13,18 +13,18 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Makes a sampler; a temperature of 0 (or one that makes no sense) is greedy.
+    /// Creates a sampler. A temperature of 0, or an invalid one, is greedy.
     pub fn new(temperature: f32, seed: u64) -> Self {
         let temperature = if temperature.is_finite() { temperature.max(0.0) } else { 0.0 };
         Self { temperature, state: seed }
     }
 
-    /// Tells whether the likeliest token is always picked.
+    /// Returns true if the sampler always picks the most likely token.
     pub fn is_greedy(&self) -> bool {
         self.temperature == 0.0
     }
 
-    /// Picks a token; none when no logit is above minus infinity.
+    /// Picks a token. Returns `None` if all logits are minus infinity.
     pub fn pick(&mut self, logits: &[f32]) -> Option<u32> {
         if self.is_greedy() { likeliest(logits) } else { self.pick_by_chance(logits) }
     }
@@ -55,7 +55,7 @@ impl Sampler {
         Some(last)
     }
 
-    /// SplitMix64: the next number in `0..1`.
+    /// Returns the next number in `0..1`, with SplitMix64.
     fn state_to_unit(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -65,7 +65,7 @@ impl Sampler {
     }
 }
 
-/// Returns the token with the highest logit, the first of equals.
+/// Returns the token with the highest logit, or the first of equal ones.
 fn likeliest(logits: &[f32]) -> Option<u32> {
     let mut best: Option<(usize, f32)> = None;
     for (token, &logit) in logits.iter().enumerate() {

@@ -1,25 +1,25 @@
 //! Texts before which an answer stops. Pure.
 
-/// Texts of which none may be part of an answer.
+/// Texts that must not be part of an answer.
 #[derive(Debug, Clone, Default)]
 pub struct StopTexts {
     texts: Vec<Vec<u8>>,
 }
 
 impl StopTexts {
-    /// Takes the texts; empty ones stop nothing.
+    /// Creates the list. Empty texts are ignored.
     pub fn new(texts: &[String]) -> Self {
         let texts = texts.iter().filter(|text| !text.is_empty());
         Self { texts: texts.map(|text| text.clone().into_bytes()).collect() }
     }
 
-    /// Finds where the first of them begins, if one is whole.
+    /// Finds the start of the first complete stop text.
     pub fn find(&self, output: &[u8]) -> Option<usize> {
         let at = |text: &Vec<u8>| output.windows(text.len()).position(|window| window == text);
         self.texts.iter().filter_map(at).min()
     }
 
-    /// Returns the length of the longest end of the output with which one may have begun.
+    /// Returns the length of the longest suffix of the output that may be the start of a stop text.
     pub fn begun(&self, output: &[u8]) -> usize {
         let longest = self.texts.iter().map(Vec::len).max().unwrap_or(0);
         let from = output.len().saturating_sub(longest);

@@ -1,7 +1,7 @@
-//! Text to tokens and back, out of the vocabulary in a GGUF file.
+//! Converts text to tokens and back, with the vocabulary of a GGUF file.
 //!
-//! Text of people, tools and files is encoded *plainly*: a control token's name in it stays text,
-//! so that nothing a file says can end a turn.
+//! Text from users, tools and files is encoded *plainly*: the name of a control token stays text,
+//! so that no file can end a turn.
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::quantized::tokenizer::TokenizerFromGguf;
@@ -10,14 +10,14 @@ use tokenizers::Tokenizer as Encoder;
 
 use crate::gguf::{Gguf, broken, first_line};
 
-/// GGUF's kinds of tokens that are ordinary text.
+/// GGUF's token types for ordinary text.
 const NORMAL: u32 = 1;
 const BYTE: u32 = 6;
 
 /// The vocabulary of one model.
 pub struct Tokenizer {
     encoder: Encoder,
-    /// Bytes of each token; empty for control tokens.
+    /// The bytes of each token, empty for control tokens.
     bytes: Vec<Vec<u8>>,
     /// Tokens that are not text.
     control: Vec<u32>,
@@ -30,8 +30,7 @@ impl Tokenizer {
     /// Reads the vocabulary.
     ///
     /// # Errors
-    /// Kind `configuration` when it is missing, or has no chat turns (`<|im_start|>`,
-    /// `<|im_end|>`).
+    /// Kind `configuration` if it is missing or has no chat turns (`<|im_start|>`, `<|im_end|>`).
     pub fn from_gguf(gguf: &Gguf) -> Result<Self> {
         let mut encoder = Encoder::from_gguf(&gguf.content)
             .map_err(|error| broken(gguf.path(), &first_line(&error)))?;
@@ -51,7 +50,7 @@ impl Tokenizer {
             find(name).ok_or_else(|| {
                 broken(
                     gguf.path(),
-                    &format!("its vocabulary has no `{name}`, so it is no chat model"),
+                    &format!("its vocabulary has no `{name}`, so it is not a chat model"),
                 )
             })
         };
@@ -60,32 +59,33 @@ impl Tokenizer {
         Ok(Self { encoder, bytes, control, turn_start, turn_end, end_of_text })
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     pub fn vocabulary_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The token that begins a turn.
+    /// Returns the token that begins a turn.
     pub fn turn_start(&self) -> u32 {
         self.turn_start
     }
 
-    /// The token that ends a turn.
+    /// Returns the token that ends a turn.
     pub fn turn_end(&self) -> u32 {
         self.turn_end
     }
 
-    /// Tells whether the token ends what the model has to say.
+    /// Returns true if the token ends the model's answer.
     pub fn is_end(&self, token: u32) -> bool {
         token == self.turn_end || Some(token) == self.end_of_text
     }
 
-    /// Ids of all tokens that are not text, those that end a turn included.
+    /// Returns all tokens that are not text, including those that end a turn.
     pub fn control_tokens(&self) -> impl Iterator<Item = u32> + '_ {
         self.control.iter().copied()
     }
 
-    /// Bytes of a token; none for control tokens. A character may be split over tokens.
+    /// Returns the bytes of a token, empty for a control token. A character may span several
+    /// tokens.
     pub fn bytes(&self, token: u32) -> &[u8] {
         self.bytes.get(token as usize).map_or(&[], Vec::as_slice)
     }
@@ -93,7 +93,7 @@ impl Tokenizer {
     /// Encodes text in which control tokens are only text.
     ///
     /// # Errors
-    /// Kind `provider` when the tokenizer fails.
+    /// Kind `provider` if the tokenizer fails.
     pub fn encode_plain(&self, text: &str) -> Result<Vec<u32>> {
         if text.is_empty() {
             return Ok(Vec::new());
@@ -127,7 +127,7 @@ fn token_kinds(gguf: &Gguf) -> Result<Vec<u32>> {
     kinds.map_err(|error| broken(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
 }
 
-/// Undoes GPT-2's spelling of bytes as printable characters; index is the character's code point.
+/// Returns the inverse of GPT-2's mapping of bytes to printable characters, indexed by code point.
 fn byte_alphabet() -> Vec<Option<u8>> {
     let mut alphabet = vec![None; 324];
     let mut spare = 256;
@@ -144,7 +144,7 @@ fn byte_alphabet() -> Vec<Option<u8>> {
 
 fn name_to_bytes(name: &str, alphabet: &[Option<u8>]) -> Vec<u8> {
     let byte = |c: char| alphabet.get(c as usize).copied().flatten();
-    // A name with a character outside the alphabet was never spelled so: it is its own text.
+    // A name with a character outside the alphabet was not mapped, so it is its own text.
     name.chars().map(byte).collect::<Option<Vec<u8>>>().unwrap_or_else(|| name.as_bytes().to_vec())
 }
 

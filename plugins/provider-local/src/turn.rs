@@ -1,23 +1,23 @@
-//! Looks at the calls of a turn: whether one was made already, how many failed, whether another one
-//! is likely to be needed.
+//! Inspects the calls of a turn: repeated calls, failed calls, and the chance that another call is
+//! needed.
 //!
-//! A small model likes to make the same call again instead of reading its result. The result would
-//! be the same, and so would be the next call: it must do something else. After a call that worked
-//! the same one may be right: tests run again once a file is changed.
+//! A small model tends to repeat a call instead of reading its result. The result would be the
+//! same, and so would the next call, so the model must do something else. After a call that worked,
+//! a repetition may be right: for example, tests run again after a file was changed.
 
 use jaato_plugin_sdk::types::{Message, Role};
 use serde_json::{Map, Value};
 
 use crate::prompt::failed;
 
-/// Times that the same call may be made in a turn if calls between worked.
+/// How often the same call may be made in a turn if calls in between worked.
 const TIMES_MAX: usize = 2;
 
-/// Calls after which a turn seldom comes to a good end.
+/// The number of calls after which a turn seldom ends well.
 const CALLS_LIKELY_MAX: usize = 6;
 
 /// Returns true if the same call was made in this turn and no other call worked after it, or if it
-/// was made often.
+/// was made too often.
 pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Value>) -> bool {
     let turn = turn(messages);
     let (mut times, mut last, mut may_differ) = (0, None, false);
@@ -33,19 +33,20 @@ pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Val
     times >= TIMES_MAX || (times > 0 && !may_differ)
 }
 
-/// Returns how many of the last calls of the turn failed in a row.
+/// Returns the number of calls at the end of the turn that failed in a row.
 pub fn failures(messages: &[Message]) -> usize {
     let results = turn(messages).iter().rev().flat_map(Message::tool_results);
     results.take_while(|result| failed(result)).count()
 }
 
-/// Returns what is added to the logits of tokens that begin a call, at the start of an answer.
+/// Returns the weight that is added to the logits of tokens that begin a call, at the start of an
+/// answer.
 ///
-/// The numbers hold for the prompt with the four tools: they separate right from wrong in the
-/// tuned tasks of `whole_tasks.json`. Where the model stopped too early after a result, a call was
-/// behind the best text by at most 1.3; where it was done, by 2.1 and more. A call that led nowhere
+/// The numbers hold for the prompt with the four tools. They separate right from wrong in the tuned
+/// tasks of `whole_tasks.json`. If the model stopped too early after a result, a call was behind
+/// the best text by at most 1.3. If it was done, a call was behind by at least 2.1. A useless call
 /// was ahead by at most 0.1 at the start of the turn, and by 0.7 after a failure. After many calls
-/// the model has lost its way. Without a shell, tools look something up, and one result is mostly
+/// the model has lost its way. Without a shell, tools look something up, and one result is usually
 /// enough.
 pub fn call_weight(messages: &[Message], has_shell: bool) -> f32 {
     let made = turn(messages).iter().flat_map(Message::tool_results).count();
@@ -58,7 +59,7 @@ pub fn call_weight(messages: &[Message], has_shell: bool) -> f32 {
     }
 }
 
-/// Returns what came since the user said something.
+/// Returns the messages since the last user message.
 fn turn(messages: &[Message]) -> &[Message] {
     &messages[messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0)..]
 }
@@ -70,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// A turn with calls; those that begin with `!` fail.
+    /// Returns a turn with these calls. Calls that begin with `!` fail.
     fn calls(commands: &[&str]) -> Vec<Message> {
         let call = |(index, command): (usize, &&str)| {
             let is_error = command.starts_with('!');

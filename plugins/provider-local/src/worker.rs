@@ -1,7 +1,7 @@
-//! The thread that owns the model: requests come to it one after the other.
+//! The thread that owns the model. It processes requests one after the other.
 //!
-//! A thread of our own, because computing takes seconds: neither the host's executor nor its pool
-//! for short blocking work is the place for that.
+//! It is a separate thread because computing takes seconds. The host's executor and its pool for
+//! short blocking work are not suitable for that.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -19,25 +19,25 @@ use crate::local::{LocalModel, Sink, TokenCounter};
 use crate::memory::{self, Kernels};
 use crate::state::{BYTES_MAX, ModelDigest, Store};
 
-/// Requests that may wait. More sessions than that at one small model are a mistake somewhere.
+/// The maximum number of waiting requests. More sessions with one small model are a mistake.
 const WAITING_MAX: usize = 32;
 
-/// The weights of a request, as the host found them.
+/// The weights for a request, as found by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weights {
-    /// The model's name, for people.
+    /// The model's name, for messages.
     pub model: String,
-    /// Where the verified file lies.
+    /// The path of the verified file.
     pub path: PathBuf,
-    /// Digest of the file.
+    /// The digest of the file.
     pub digest: ModelDigest,
-    /// Folder for saved states; none where the host has no cache.
+    /// The folder for saved states. `None` if the host has no cache.
     pub state_folder: Option<PathBuf>,
-    /// Cuts the model's own context limit.
+    /// Lowers the model's own context limit.
     pub context_tokens_max: usize,
 }
 
-/// How a model gets into memory: a seam for tests.
+/// Loads a model into memory. Tests replace it.
 pub type Load = fn(&Weights, &mut dyn Sink) -> Result<LocalModel>;
 
 /// A handle to the thread. The thread ends when the handle is stopped or dropped.
@@ -49,7 +49,7 @@ pub struct Worker {
     counter: SharedCounter,
 }
 
-/// What counts for the model in memory, with its name.
+/// The token counter of the model in memory, with the model's name.
 type SharedCounter = Arc<Mutex<Option<(String, TokenCounter)>>>;
 
 struct Job {
@@ -61,11 +61,11 @@ struct Job {
 }
 
 impl Worker {
-    /// Starts the thread; a model is loaded with the first request. `say` gets lines for the log
-    /// that belong to no request.
+    /// Starts the thread. The first request loads a model. `say` gets log lines that belong to no
+    /// request.
     ///
     /// # Errors
-    /// Kind `unavailable` when the system gives no thread.
+    /// Kind `unavailable` if the system cannot start a thread.
     pub fn start(load: Load, say: impl Fn(String) + Send + 'static) -> Result<Self> {
         let (jobs, receiver) = sync_channel(WAITING_MAX);
         let (ended_sender, ended) = oneshot::channel();
@@ -78,7 +78,7 @@ impl Worker {
             .name("jaato-local-model".to_owned())
             .spawn(move || {
                 serve(load, &receiver, &counter, &loaded, &say);
-                // Nobody may be waiting for the end.
+                // The receiver may have been dropped.
                 let _ = ended_sender.send(());
             })
             .map_err(|error| {
@@ -93,18 +93,18 @@ impl Worker {
         })
     }
 
-    /// Returns what counts tokens for a model, if that is in memory: nothing is loaded or fetched
-    /// for a count.
+    /// Returns the token counter of a model that is in memory. A count never loads or downloads a
+    /// model.
     pub fn counter(&self, model: &str) -> Option<TokenCounter> {
         let counter = self.counter.lock();
         counter.as_ref().filter(|(name, _)| name == model).map(|(_, counter)| counter.clone())
     }
 
-    /// Hands a request to the thread and returns what will hold the answer. `cancel` ends it,
-    /// whether it waits, loads or computes.
+    /// Sends a request to the thread and returns the receiver of the answer. `cancel` ends the
+    /// request while it waits, loads or computes.
     ///
     /// # Errors
-    /// Kind `unavailable` when too many wait, or the worker was stopped.
+    /// Kind `unavailable` if too many requests wait or the worker was stopped.
     pub fn complete(
         &self,
         weights: Weights,
@@ -127,7 +127,7 @@ impl Worker {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             let text = match error {
                 TrySendError::Full(_) => {
-                    format!("{WAITING_MAX} requests wait for the local model already")
+                    format!("{WAITING_MAX} requests already wait for the local model")
                 }
                 TrySendError::Disconnected(_) => "the local model's thread has ended".to_owned(),
             };
@@ -136,8 +136,8 @@ impl Worker {
         Ok(receiver)
     }
 
-    /// Ends the thread: cancels what is computed, lets a state that is being written be finished.
-    /// Returns what resolves when the thread is done.
+    /// Ends the thread: cancels the computation, but lets a save finish. Returns a receiver that
+    /// resolves when the thread has ended.
     pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
         self.jobs.lock().take();
         self.running.lock().cancel();
@@ -151,7 +151,7 @@ impl Drop for Worker {
     }
 }
 
-/// The model in memory and what it was loaded from.
+/// The model in memory and the weights that it was loaded from.
 struct Loaded {
     weights: Weights,
     model: LocalModel,
@@ -171,16 +171,16 @@ fn serve(
             run(load, &mut loaded, &weights, &request, &cancel, sink.as_mut())
         }));
         let outcome = outcome.unwrap_or_else(|_| {
-            // Half-computed state is not to be trusted; the next request loads the model anew.
+            // Half-computed state is not trusted. The next request loads the model again.
             loaded = None;
             Err(Error::new(ErrorKind::PluginPanicked, "the local model panicked"))
         });
         let counting = |it: &Loaded| (it.weights.model.clone(), it.model.counter());
         *counter.lock() = loaded.as_ref().map(counting);
-        // The sink's context must be gone before the answer: nothing is emitted behind it.
+        // Drop the sink's context before the answer, so that nothing is emitted after it.
         drop(sink);
         waiting.fetch_sub(1, Ordering::AcqRel);
-        // The one who asked may have gone: a cancel.
+        // The caller may have cancelled and dropped the receiver.
         let _ = answer.send(outcome);
         save(&mut loaded, say);
     }
@@ -220,10 +220,10 @@ fn save(loaded: &mut Option<Loaded>, say: &dyn Fn(String)) {
     }
 }
 
-/// Loads the weights after a look at the memory.
+/// Loads the weights after a memory check.
 ///
 /// # Errors
-/// Kind `limit_reached` with too little memory; else as [`LocalModel::load`].
+/// Kind `limit_reached` if there is too little memory, or the errors of [`LocalModel::load`].
 pub fn load(weights: &Weights, sink: &mut dyn Sink) -> Result<LocalModel> {
     let bytes = std::fs::metadata(&weights.path).map(|data| data.len()).map_err(|error| {
         Error::new(

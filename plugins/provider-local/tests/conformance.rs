@@ -1,4 +1,4 @@
-//! The plugin on a fake host, with the tiny model as its default.
+//! Tests the plugin on a fake host, with the tiny model as its default.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use jaato_plugin_sdk::types::{Delta, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 use provider_local::catalog::DEFAULT_MODEL;
 
-/// How long a check may take: a model without optimization reads a history that is larger than a
-/// frame in seconds, and in minutes on a machine that has other work.
+/// The time limit of a check. Without optimization, the model needs seconds to read a history
+/// larger than a frame, and minutes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 jaato_plugin_testkit::conformance!(provider_local: provider; |suite| suite.with_host(prepare));

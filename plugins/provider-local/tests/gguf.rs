@@ -1,4 +1,4 @@
-//! Files that are no usable weights: each is refused in one line that says why.
+//! Tests files that are not usable weights. Each is refused with an error of one line.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -76,7 +76,7 @@ fn damaged_bytes_never_panic() {
         let at = ((random.next() + 1.0) / 2.0 * 7000.0) as usize;
         damaged[at] ^= 1 << (at % 8);
         fs::write(&path, damaged).unwrap();
-        // Many single bits change only a name or a number that still makes sense.
+        // Many single bits change only a name, or a number that is still valid.
         if let Err(error) = LocalModel::load(&path, 512) {
             assert_eq!(error.kind, ErrorKind::Configuration, "byte {at}: {error}");
         }

@@ -1,4 +1,4 @@
-//! Whatever the logits say, a call that is made is valid JSON for its tool's schema.
+//! Tests that for any logits, a call is valid JSON for its tool's schema.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use provider_local::stop::StopTexts;
 use provider_local::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
-/// Wants to say `script`, then anything at all.
+/// An engine that prefers to say `script`, and then anything.
 struct Babbler<'a> {
     tokenizer: &'a Tokenizer,
     script: Vec<u32>,
@@ -73,7 +73,8 @@ impl Stage {
         Self { tokenizer, grammar, _folder: folder }
     }
 
-    /// Lets a babbler that begins with `script` answer; gives the answer and what was streamed.
+    /// Produces the answer of an engine that begins with `script`. Returns the answer and the
+    /// streamed text.
     fn babble(
         &self,
         tools: &[ToolSpec],

@@ -1,4 +1,4 @@
-//! The model in the plugin: its weights, its answers, its thread.
+//! Tests the model in the plugin: its weights, its answers, its thread.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod conformance;

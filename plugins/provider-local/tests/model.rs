@@ -1,5 +1,5 @@
-//! The tiny model: what is reused gives the same tokens, what is cancelled leaves nothing wrong
-//! behind.
+//! Tests the tiny model: a reused state gives the same tokens, and a cancelled call leaves a valid
+//! state.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
@@ -76,7 +76,7 @@ fn a_fresh_process_takes_up_the_saved_start() {
     assert_eq!(again.parts, fresh.parts);
     assert_eq!(kept.log, Vec::<String>::new());
 
-    // Another system text shares only the frame: nothing worth reading.
+    // Another system text shares only the frame, so there is no useful state to read.
     let mut other = question("one");
     other.system = "Quite another text.".to_owned();
     let (completion, _) = complete(&mut with_store(&path, &states), &other);
@@ -121,7 +121,7 @@ fn a_damaged_state_is_said_and_the_answer_is_the_same() {
     assert!(!file.exists());
 }
 
-/// Cancels as soon as it is told or given anything.
+/// Cancels as soon as it receives anything.
 struct Impatient(CancelFlag);
 
 impl Sink for Impatient {
@@ -163,7 +163,7 @@ fn a_prompt_that_leaves_no_room_is_an_overflow() {
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     assert!(error.message.contains("has 2048 tokens"), "{error}");
 
-    // One token less leaves room for one token of answer.
+    // One token less leaves room for one token of the answer.
     let (completion, _) = complete(&mut model, &question(&"x".repeat(room - 1)));
     assert_eq!(completion.usage.output_tokens, 1);
     assert_eq!(completion.finish_reason, FinishReason::MaxTokens);

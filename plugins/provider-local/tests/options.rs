@@ -1,4 +1,4 @@
-//! What a request asks for beside its words: where the answer stops, what it matches, how it comes.
+//! Tests the options of a request: stop texts, schemas and streaming.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use provider_local::local::LocalModel;
 use provider_local::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
-/// Wants to say its script, a byte a token, then anything at all.
+/// An engine that prefers to say its script, one byte per token, and then anything.
 struct Speaker {
     tokenizer: Arc<Tokenizer>,
     script: Vec<u32>,
@@ -31,7 +31,7 @@ impl Engine for Speaker {
         self.len
     }
     fn forward(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
-        // Prompts come in long pieces, what is decoded in short ones.
+        // Prompts arrive in long pieces, and decoded tokens in short ones.
         if self.len == 0 || tokens.len() > 60 {
             self.prompt_len = self.len + tokens.len();
         }
@@ -57,7 +57,7 @@ impl Engine for Speaker {
     }
 }
 
-/// Lets a model that wants to say `script` and then end answer a request.
+/// Answers a request with an engine that prefers to say `script` and then end.
 fn answer(script: &str, seed: u64, request: &Request) -> (Result<Completion>, Kept) {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
@@ -109,7 +109,7 @@ fn an_answer_ends_before_any_of_the_texts_wherever_tokens_were_cut() {
 fn what_only_begins_as_a_text_does_is_said() {
     check_stop("one EN two E", &["END"], "one EN two E");
     check_stop("EENEND", &["END"], "EEN");
-    // Blanks before an answer are no part of it.
+    // Whitespace before an answer is not part of it.
     check_stop("\n\none\n\ntwo", &["\n\n"], "one");
 }
 
@@ -218,5 +218,5 @@ fn a_schema_that_the_answer_cannot_be_held_to_is_an_error() {
     request.options.output_schema = Some(json!({ "type": "array", "uniqueItems": true }));
     let error = answer("", 1, &request).0.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
-    assert!(error.message.starts_with("the local model cannot be held to"), "{error}");
+    assert!(error.message.starts_with("the local model does not support"), "{error}");
 }

@@ -1,5 +1,5 @@
-//! The real model, where its weights are in the user's cache: calls the right tool and answers from
-//! its result.
+//! Tests the real model, if its weights are in the user's cache: it calls the right tool and
+//! answers from the result.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use provider_local::catalog;
 use provider_local::local::LocalModel;
 use serde_json::{Map, Value, json};
 
-/// The best weights that are there.
+/// Returns the best available weights.
 fn weights() -> Option<PathBuf> {
     let folder = directories::BaseDirs::new()?.cache_dir().join("jaato/models");
     catalog::assets().iter().map(|asset| folder.join(&asset.file_name)).find(|path| path.exists())

@@ -1,4 +1,4 @@
-//! What a model does that repeats itself: calls, failures, sentences of the examples.
+//! Tests a model that repeats itself: calls, failures, sentences of the examples.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use provider_local::prompt::example_answers;
 use provider_local::tokenizer::Tokenizer;
 use serde_json::{Map, json};
 
-/// Says its script after every prompt; second choice is an `o`.
+/// An engine that says its script after every prompt. Its second choice is an `o`.
 struct Parrot {
     tokenizer: Arc<Tokenizer>,
     script: Vec<u32>,
@@ -32,7 +32,7 @@ impl Engine for Parrot {
     }
     fn forward(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
         self.len += tokens.len();
-        // Prompts are long, what is decoded comes in pieces.
+        // Prompts are long, and decoded tokens arrive in short pieces.
         if tokens.len() > 60 || self.prompt_len > self.len {
             self.prompt_len = self.len;
         }
@@ -56,7 +56,7 @@ impl Engine for Parrot {
     }
 }
 
-/// A model that says `script` after every prompt.
+/// Returns a model that says `script` after every prompt.
 fn parrot(script: &str) -> LocalModel {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
@@ -126,7 +126,7 @@ fn a_sentence_of_the_examples_is_no_answer() {
     let tools = tools(&["cli_based_tool"]);
     let (plain, kept) = complete(&mut model, &request(TASK, &tools, 200));
     assert_eq!(kept.log.len(), 1, "{:?}", kept.log);
-    // It reads a prompt in which the sentence is not, and its answer to that counts.
+    // The model reads a prompt without the sentence, and its answer to that counts.
     assert_eq!((kept.text.as_str(), Message::model(plain.parts).text().as_str()), (copied, copied));
     let (asked, kept) = complete(&mut model, &request(phrase, &tools, 200));
     assert!(kept.log.is_empty(), "{:?}", kept.log);

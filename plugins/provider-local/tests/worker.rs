@@ -1,4 +1,4 @@
-//! The thread that owns the model: one request after the other, cancels, panics, the end.
+//! Tests the thread that owns the model: the order of requests, cancels, panics, the end.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
@@ -32,7 +32,7 @@ fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Gives each notice to a channel.
+/// Sends each notice to a channel.
 struct Told(mpsc::Sender<String>, CancelFlag);
 
 impl Sink for Told {
@@ -64,7 +64,7 @@ fn start(load: worker::Load) -> Worker {
 
 fn sink() -> (Box<dyn Sink + Send>, mpsc::Receiver<String>) {
     let (sender, receiver) = mpsc::channel();
-    // A flag of its own: nothing is cancelled by what is told.
+    // The sink has its own flag, so that a notice cancels nothing.
     (Box::new(Told(sender, CancelFlag::default())), receiver)
 }
 

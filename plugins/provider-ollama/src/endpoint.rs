@@ -1,46 +1,46 @@
-//! Finds the server by what the person set: a URL, or an address in Ollama's own form. Pure.
+//! Finds the server that the user configured: by URL, or by an address in Ollama's own form. Pure.
 
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::config::Config;
 
-/// The server of a person who names none.
+/// The default server.
 pub const LOCAL: &str = "http://127.0.0.1:11434";
 
-/// Port of a server that is named without one.
+/// The default port of a server.
 const PORT: &str = "11434";
 
 /// The vendor's own server.
 const CLOUD: &str = "ollama.com";
 
-/// What some people write behind the server's root.
+/// Path endings that some users append to the server's root.
 const ENDS: [&str; 4] = ["/api/chat", "/api", "/v1/chat/completions", "/v1"];
 
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Its URL, without a path of the API and without a slash at the end.
+    /// The server's URL, without an API path and without a trailing slash.
     pub root: String,
-    /// How the person named it.
+    /// The setting that names the server.
     pub named_by: NamedBy,
 }
 
-/// How a person named a server.
+/// The setting that names a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
-    /// By `base_url`, to which the host binds the person's key.
+    /// `base_url`, to which the host binds the user's API key.
     BaseUrl,
-    /// By `host`, or `OLLAMA_HOST`.
+    /// `host` or `OLLAMA_HOST`.
     Host,
-    /// Not at all.
+    /// No setting.
     Nothing,
 }
 
 impl Server {
-    /// Finds it.
+    /// Finds the server.
     ///
     /// # Errors
-    /// `configuration` for a host that is no address.
+    /// `configuration` if the host is not an address.
     pub fn of(config: &Config) -> Result<Self> {
         let (base_url, host) = (config.base_url.trim(), config.host.trim());
         if !base_url.is_empty() {
@@ -54,7 +54,8 @@ impl Server {
             return Ok(Self { root: LOCAL.to_owned(), named_by: NamedBy::Nothing });
         }
         let root = root_of_host(host).ok_or_else(|| {
-            let text = "`OLLAMA_HOST`, or `host` of `[plugins.provider-ollama]`, is no address";
+            let text = "`OLLAMA_HOST`, or `host` under `[plugins.provider-ollama]`, is not an \
+                        address";
             Error::new(ErrorKind::Configuration, text)
                 .with_hint("an address looks like `gpu-box`, `gpu-box:11434` or `https://gpu-box`")
         })?;
@@ -66,7 +67,7 @@ impl Server {
         format!("{}/api/{path}", self.root)
     }
 
-    /// Tells whether it is on this machine.
+    /// Returns true if the server is on this machine.
     pub fn is_here(&self) -> bool {
         let host = self.root.split_once("://").map_or("", |(_, rest)| rest);
         ["127.0.0.1", "[::1]", "localhost"].iter().any(|here| {
@@ -88,7 +89,7 @@ fn root_of_host(text: &str) -> Option<String> {
     let (host, given_port) = host_and_port(authority);
     let is_port = |text: &str| text.parse::<u16>().is_ok();
     let port = given_port.filter(|given| is_port(given)).unwrap_or(port);
-    // A server that listens on every address is asked on this machine.
+    // A server that listens on every address is reachable on this machine.
     let host = match host.trim_matches(['[', ']']) {
         "" | "0.0.0.0" => "127.0.0.1".to_owned(),
         "::" => "[::1]".to_owned(),
@@ -105,7 +106,7 @@ fn root_of_host(text: &str) -> Option<String> {
     Some(format!("{scheme}://{host}{port}{path}"))
 }
 
-/// Splits `host:port`; an address of IPv6 without brackets has no port.
+/// Splits `host:port`. An IPv6 address without brackets has no port.
 fn host_and_port(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),

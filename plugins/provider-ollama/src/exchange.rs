@@ -1,4 +1,4 @@
-//! Sends requests to the server, and receives answers that come line by line.
+//! Sends requests to the server and receives answers line by line.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -16,40 +16,39 @@ use crate::refusal::{refused, unreached};
 use crate::reply::Reply;
 use crate::state::{KEY, Ollama};
 
-/// Wait for an answer to begin or go on: a model may have to be loaded. A session's own patience
-/// decides.
+/// The time limit for an answer to begin or continue. It is long because the server may have to
+/// load a model. The session has its own limit.
 const WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// Wait for the next word of a server that fetches a model. It tells of its progress several times
-/// a second; only over the checksum of a file, of up to some hundred GB, it is silent for minutes.
+/// The time limit between two progress lines of a pull. The server reports progress several times a
+/// second, except while it computes a file's checksum, which can take minutes.
 const PULL_WAIT: Duration = Duration::from_secs(15 * 60);
 
-/// Wait for what a server knows without work, for which a person sits and waits.
+/// The time limit for a simple query, because a user waits for it.
 const LOOK_WAIT: Duration = Duration::from_secs(10);
 
-/// Wait for the end of the body behind the last line: only a connection whose body was read to the
-/// end serves the next request.
+/// How long to wait for the end of the body after the last line. Only a connection whose body was
+/// read to the end can serve the next request.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// Longest line. A line is a token or a few, or a call with its arguments, or an answer that comes
-/// at once.
+/// The longest line. A line contains a few tokens, a call with its arguments, or a complete answer.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What a request is for, which decides how long its answer may take.
+/// The purpose of a request, which determines its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To look at what the server knows.
+    /// A query of what the server knows.
     Look,
-    /// To let it work.
+    /// A completion.
     Work,
-    /// To let it fetch a model.
+    /// A pull of a model.
     Pull,
 }
 
-/// Sends a request: a `POST` where there is a body, else a `GET`.
+/// Sends a request: a `POST` if there is a body, otherwise a `GET`.
 ///
 /// # Errors
-/// What keeps an answer from coming, as the host says it: see [`unreached`].
+/// The host's error if there is no answer. See [`unreached`].
 pub(crate) async fn send(
     cx: &Cx<Ollama>,
     server: &Server,
@@ -76,15 +75,15 @@ pub(crate) async fn send(
     Ok(response)
 }
 
-/// Makes the error of a request that came to no answer.
+/// Converts the error of a request without an answer.
 pub(crate) fn not_sent(cx: &Cx<Ollama>, server: &Server, error: Error) -> Error {
     unreached(error, server, cx.state().has_answered(server))
 }
 
-/// Asks for what the server knows; the body of its answer, or what it says instead.
+/// Sends a query. Returns the answer's body or the server's refusal.
 ///
 /// # Errors
-/// What keeps an answer from coming, as [`send`].
+/// The errors of [`send`].
 pub(crate) async fn look(
     cx: &Cx<Ollama>,
     server: &Server,
@@ -98,18 +97,19 @@ pub(crate) async fn look(
     Ok(Looked::Body(response.bytes(WHOLE_BYTES_MAX).await?))
 }
 
-/// What came of a look.
+/// The result of a query.
 pub(crate) enum Looked {
-    /// The body of the answer.
+    /// The answer's body.
     Body(Vec<u8>),
-    /// An answer that is no success.
+    /// An error answer.
     Refused(jaato_plugin_sdk_provider::exchange::Refusal),
 }
 
-/// Receives a completion, and emits what comes, as it comes.
+/// Receives a completion and emits its deltas as they arrive.
 ///
 /// # Errors
-/// What the reply makes of it; what broke the exchange before the model had said all.
+/// The errors of the reply, or the error that interrupted the exchange before the answer was
+/// complete.
 pub(crate) async fn receive(
     cx: &Cx<Ollama>,
     mut response: HttpResponse,
@@ -141,10 +141,10 @@ pub(crate) async fn receive(
     reply.finish()
 }
 
-/// Lets the server fetch a model, and emits how far it has come.
+/// Lets the server pull a model, and emits the progress.
 ///
 /// # Errors
-/// What keeps it from it.
+/// The error that prevented the pull.
 pub(crate) async fn pull(
     cx: &Cx<Ollama>,
     server: &Server,
@@ -177,14 +177,14 @@ pub(crate) async fn pull(
     pull.finish()
 }
 
-/// Reads what is left behind the last line, if it comes soon.
+/// Reads the rest of the body after the last line, if it arrives soon.
 async fn drain(cx: &Cx<Ollama>, response: &mut HttpResponse) {
     let mut end = pin!(cx.sleep(DRAIN));
-    // An error here costs the connection and nothing else.
+    // An error here only means that the connection is not reused.
     while let Some(Ok(Some(_))) = before(end.as_mut(), response.next()).await {}
 }
 
-/// Waits for work, but not beyond a limit; `None` when the limit came first.
+/// Waits for `work`. Returns `None` if `limit` is ready first.
 async fn before<T, L: Future>(mut limit: Pin<&mut L>, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|task| match work.as_mut().poll(task) {

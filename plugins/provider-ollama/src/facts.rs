@@ -1,32 +1,32 @@
-//! What a server says of a model. Pure.
+//! What a server reports about a model. Pure.
 
 use jaato_plugin_sdk::serde_json::Value;
 
-/// Media types of the images that every model with eyes reads.
+/// The image media types that every vision model accepts.
 pub const IMAGES: [&str; 2] = ["image/png", "image/jpeg"];
 
-/// The family of models that think by levels alone, and always.
+/// The family of models that always think, and whose thinking is set only by levels.
 const LEVELS_FAMILY: &str = "gptoss";
 
-/// What is known of a model. Everything may be unknown: older servers say less.
+/// The facts about a model. Each may be unknown, because older servers report less.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// What it can do: `completion`, `tools`, `vision`, `thinking`, `embedding`.
+    /// The model's capabilities: `completion`, `tools`, `vision`, `thinking`, `embedding`.
     pub capabilities: Option<Vec<String>>,
-    /// Most tokens that its context can have.
+    /// The largest possible context in tokens.
     pub window: Option<u64>,
-    /// Size of the context that its Modelfile sets.
+    /// The context size that the model's Modelfile sets.
     pub own_context: Option<u64>,
-    /// Most tokens of an answer that its Modelfile sets.
+    /// The maximum number of tokens in an answer, as set by the model's Modelfile.
     pub own_output: Option<u64>,
-    /// Whether it runs on the vendor's machines.
+    /// Whether the model runs on the vendor's machines.
     pub is_remote: bool,
-    /// Whether it is told by levels how much to think, and cannot leave it.
+    /// Whether the model always thinks and its thinking is set by levels.
     pub thinks_by_levels: bool,
 }
 
 impl Facts {
-    /// Knows what the model's name says.
+    /// Returns the facts that follow from the model's name.
     pub fn of_name(model: &str) -> Self {
         Self { thinks_by_levels: model.contains("gpt-oss"), ..Self::default() }
     }
@@ -47,19 +47,19 @@ impl Facts {
         }
     }
 
-    /// Tells whether it can do something; `None` where nobody knows.
+    /// Returns true if the model has the capability, or `None` if that is unknown.
     pub fn can(&self, capability: &str) -> Option<bool> {
         Some(self.capabilities.as_ref()?.iter().any(|one| one == capability))
     }
 
-    /// Lists the media types that it looks at; `None` where nobody knows.
+    /// Lists the media types that the model accepts, or returns `None` if that is unknown.
     pub fn accepts(&self) -> Option<Vec<String>> {
         let images = if self.can("vision")? { &IMAGES[..] } else { &[] };
         Some(images.iter().map(|image| (*image).to_owned()).collect())
     }
 }
 
-/// Reads what a model can do out of a list or of `/api/show`.
+/// Reads a model's capabilities from a list or from `/api/show`.
 pub fn capabilities(model: &Value) -> Option<Vec<String>> {
     let listed = model["capabilities"].as_array()?.iter();
     Some(listed.filter_map(Value::as_str).map(str::to_owned).collect())
@@ -75,7 +75,7 @@ fn window(info: &Value) -> Option<u64> {
     named.or_else(any).filter(|tokens| *tokens > 0)
 }
 
-/// Finds a number in the lines of a Modelfile's parameters: `num_ctx    8192`.
+/// Finds a number among the parameters of a Modelfile: `num_ctx    8192`.
 fn parameter(shown: &Value, name: &str) -> Option<u64> {
     let lines = shown["parameters"].as_str()?.lines();
     let mut words = lines.map(|line| line.split_whitespace());

@@ -1,7 +1,7 @@
-//! The history, as the server takes it. Pure.
+//! Writes the history in the server's format. Pure.
 //!
-//! What is written of a message depends on nothing that comes after it, so that the server need
-//! not read the same beginning again.
+//! The written form of a message does not depend on later messages, so that the server does not
+//! have to process the same prefix again.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -12,17 +12,17 @@ use jaato_plugin_sdk_provider::shown::{Blobs, in_words};
 
 use crate::facts::IMAGES;
 
-/// Signs thoughts. The server signs nothing; the host gives a signed thought back to the model
-/// that made it and to no other, and that is whom this server wants it from.
+/// The signature of thoughts. The server signs nothing, but the host returns a signed thought only
+/// to the model that made it, which is what this server needs.
 pub(crate) const THOUGHT_MARK: &str = "ollama";
 
-/// Stands for arguments that were no JSON object, which the server cannot read.
+/// Replaces arguments that are not a JSON object, because the server cannot read them.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// Writes the messages of a request behind a system text.
+/// Writes the messages of a request after a system text.
 ///
 /// # Errors
-/// `unknown_operation` for a message of a role from the future.
+/// `unknown_operation` if a message has an unknown role.
 pub(crate) fn messages(request: &Request, system: &str, blobs: &Blobs) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !system.is_empty() {
@@ -34,7 +34,7 @@ pub(crate) fn messages(request: &Request, system: &str, blobs: &Blobs) -> Result
             Role::Model => written.extend(answer(message)),
             Role::Tool => {
                 written.extend(message.tool_results().map(result));
-                // What tools attached, and what is said behind their results.
+                // The tools' attachments, and text that follows the results.
                 written.extend(said(message, blobs));
             }
             Role::Unknown => return Err(Role::unknown_to_provider()),
@@ -43,8 +43,8 @@ pub(crate) fn messages(request: &Request, system: &str, blobs: &Blobs) -> Result
     Ok(written)
 }
 
-/// Writes a user's message: its words, and the images whose bytes are there. `None` if it says
-/// nothing.
+/// Writes a user message: its text, and the images whose bytes are available. Returns `None` if
+/// both are empty.
 fn said(message: &Message, blobs: &Blobs) -> Option<Value> {
     let (mut words, mut images) = (Vec::new(), Vec::new());
     let mut show = |data: &Data| match image(data, blobs) {
@@ -77,7 +77,7 @@ fn image(data: &Data, blobs: &Blobs) -> Option<String> {
     Some(BASE64_STANDARD.encode(bytes))
 }
 
-/// Writes a message of the model's own. `None` if nothing of it can be sent.
+/// Writes a model message. Returns `None` if it has no part that can be sent.
 fn answer(message: &Message) -> Option<Value> {
     let (mut content, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
     for part in &message.parts {
@@ -110,7 +110,7 @@ fn call(call: &ToolCall) -> Value {
     json!({ "id": call.id, "function": { "name": call.name, "arguments": arguments } })
 }
 
-/// Writes a result. The server has no mark of failure: what the tool says has to do.
+/// Writes a tool result. The server has no error flag, so the content must show the failure.
 fn result(result: &ToolResult) -> Value {
     let mut content = Value::Object(result.content.clone()).to_string();
     if result.is_error {

@@ -1,15 +1,17 @@
-//! Plugin `provider-ollama`: models of an Ollama server, over its own protocol.
+//! Plugin `provider-ollama`: models of an Ollama server over its native API.
 //!
-//! The server's OpenAI endpoint cannot set the size of the context, so the server cuts long
-//! conversations there without a word. This plugin sets it with each request, and never lets the
-//! server cut.
+//! The server's OpenAI endpoint cannot set the context size, so the server silently truncates long
+//! conversations there. This plugin sets the size with each request, and never lets the server
+//! truncate.
 //!
-//! Pure: `endpoint` finds the server (`config` the settings), `facts` reads what the server says of
-//! a model, `window` chooses the size of its context, `request` writes a request (`thinking` how
-//! much the model thinks, `tools` the tools, `history` the messages), `reply` reads an answer,
-//! `pull` reads the progress of a fetch, `models` reads the lists of models, `refusal` says what to
-//! do about an error. `plugin` stands between them and the host, which owns connections and keys;
-//! `state` remembers what the server said, `exchange` sends and receives.
+//! These modules are pure. `endpoint` finds the server, and `config` contains the settings. `facts`
+//! reads what the server reports about a model, and `window` chooses its context size. `request`
+//! writes a request, with `thinking` for the amount of thinking, `tools` for the tools, and
+//! `history` for the messages. `reply` reads an answer, `pull` reads the progress of a pull,
+//! `models` reads the lists of models, and `refusal` adds hints to errors.
+//!
+//! `plugin` connects them to the host, which owns connections and keys. `state` remembers the
+//! server's reports, and `exchange` sends and receives.
 #![forbid(unsafe_code)]
 
 pub mod config;

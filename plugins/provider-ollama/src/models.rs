@@ -1,4 +1,4 @@
-//! Reads the lists of a server: what is installed, and what is loaded. Pure.
+//! Reads a server's lists of installed and loaded models. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ModelInfo;
@@ -7,10 +7,10 @@ use jaato_plugin_sdk::{Error, Result};
 use crate::facts::{Facts, capabilities};
 use crate::refusal;
 
-/// A model that is installed.
+/// An installed model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// Its name, tag and all.
+    /// The model's name, including the tag.
     pub name: String,
     title: String,
     capabilities: Option<Vec<String>>,
@@ -19,7 +19,7 @@ pub struct Installed {
 /// Reads the answer of `GET /api/tags`.
 ///
 /// # Errors
-/// `provider` when it is no such list.
+/// `provider` if the body is not a list of models.
 pub fn installed(url: &str, body: &[u8]) -> Result<Vec<Installed>> {
     let models = list(url, body)?;
     let read = |model: &Value| {
@@ -29,10 +29,10 @@ pub fn installed(url: &str, body: &[u8]) -> Result<Vec<Installed>> {
     Ok(models.iter().filter_map(read).collect())
 }
 
-/// Reads the answer of `GET /api/ps`: the size of each loaded model's context, by its name.
+/// Reads the answer of `GET /api/ps`: the context size of each loaded model, by name.
 ///
 /// # Errors
-/// As [`installed`].
+/// The errors of [`installed`].
 pub fn loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
     let models = list(url, body)?;
     let read = |model: &Value| {
@@ -42,7 +42,7 @@ pub fn loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
     Ok(models.iter().filter_map(read).collect())
 }
 
-/// Tells of a model; `None` for one that answers nothing, such as one for embeddings.
+/// Describes a model. Returns `None` for a model that cannot answer, such as an embedding model.
 pub fn info(installed: &Installed, facts: &Facts, context_tokens: u64) -> Option<ModelInfo> {
     let facts = match (&facts.capabilities, &installed.capabilities) {
         (None, Some(listed)) => &Facts { capabilities: Some(listed.clone()), ..facts.clone() },
@@ -59,7 +59,7 @@ pub fn info(installed: &Installed, facts: &Facts, context_tokens: u64) -> Option
     })
 }
 
-/// Writes a name as the server does: with a tag.
+/// Writes a name as the server does, with a tag.
 pub fn with_tag(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     if last.contains(':') { name.to_owned() } else { format!("{name}:latest") }
@@ -70,7 +70,7 @@ fn list(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     let mut list: Value = serde_json::from_slice(body).map_err(|_| foreign())?;
     match list.get_mut("models").map(Value::take) {
         Some(Value::Array(models)) => Ok(models),
-        // A server without models writes it so.
+        // A server without models sends null.
         Some(Value::Null) => Ok(Vec::new()),
         _ => Err(foreign()),
     }
@@ -81,7 +81,7 @@ fn name_of(model: &Value) -> Option<&str> {
     names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty())
 }
 
-/// Says in a line how large it is: `8.2B, Q4_K_M, 5.2 GB`.
+/// Describes a model's size in one line: `8.2B, Q4_K_M, 5.2 GB`.
 fn title(model: &Value) -> String {
     let detail = |key: &str| {
         let text = model["details"][key].as_str().unwrap_or_default();
@@ -136,7 +136,7 @@ mod tests {
     fn what_is_no_list_is_no_ollama() {
         for body in ["", "<html>", "[]", "{}", r#"{"models":1}"#, r#"{"data":[]}"#] {
             let error = installed("http://u:p@h/api/tags", body.as_bytes()).unwrap_err();
-            let text = "`http://…@h/api/tags` answers as no Ollama does";
+            let text = "`http://…@h/api/tags` does not answer like an Ollama server";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }
     }

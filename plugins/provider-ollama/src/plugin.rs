@@ -1,4 +1,4 @@
-//! The provider itself: between the host's services and the pure mapping.
+//! The provider, which connects the host's services to the pure mapping.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::request::With;
 use crate::state::{Known, Ollama};
 use crate::{models, request, window};
 
-/// The name before the slash in `ollama/MODEL`.
+/// The provider name in `ollama/MODEL`.
 pub const PROVIDER: &str = "ollama";
 
-/// Most models that are asked about one by one; the others of a longer list are told by what the
-/// list says.
+/// The maximum number of models to query individually. The rest of a longer list is described by
+/// the list alone.
 const SHOWN_MAX: usize = 200;
 
-/// Least bytes of a request about which the server's count is looked at.
+/// The smallest request whose token count is checked, in bytes.
 const CHECKED_BYTES_MIN: usize = 16 * 1024;
 
-/// Most bytes of text a token: above it the server has not read all. English has four, source code
-/// three.
+/// The maximum number of text bytes per token. If the server counts fewer tokens, it has not read
+/// everything. English has four bytes per token, source code three.
 const TOKEN_BYTES_MAX: usize = 8;
 
 /// The provider `ollama`.
@@ -65,7 +65,7 @@ impl Provider for OllamaProvider {
             let with = With { facts, context_tokens: size, keep_alive, blobs: &blobs };
             request::write(&request, &with)
         };
-        // A long history takes longer to write than the executor may be held up.
+        // Writing a long history would block the executor for too long.
         let request::Written { body, word_bytes } = cx.blocking(write).await??;
         let sent = send(cx, &server, "chat", Purpose::Work, Some(body)).await;
         let response = sent.map_err(|error| not_sent(cx, &server, error))?;
@@ -92,7 +92,7 @@ impl Provider for OllamaProvider {
         let listed = match look(cx, &server, "tags", None).await {
             Ok(Looked::Body(body)) => models::installed(&url, &body)?,
             Ok(Looked::Refused(refusal)) => return Err(refused(refusal, "")),
-            // Most people have no Ollama, and want to hear of it only where they use it.
+            // Most users have no Ollama, and want to see its errors only when they use it.
             Err(error) if server.named_by == NamedBy::Nothing => {
                 let error = not_sent(cx, &server, error);
                 let is_away = error.kind == ErrorKind::Provider;
@@ -109,9 +109,9 @@ impl Provider for OllamaProvider {
                 shown += 1;
                 match facts(cx, &server, &one.name).await {
                     Ok(facts) => known = facts,
-                    // It was removed meanwhile.
+                    // The model was removed in the meantime.
                     Err(error) if error.retry == Retry::Permanent => {}
-                    // One that does not answer in time is not asked for each model.
+                    // If the server does not answer in time, do not query it for the other models.
                     Err(_) => shown = SHOWN_MAX,
                 }
             }
@@ -130,7 +130,7 @@ impl Provider for OllamaProvider {
     }
 }
 
-/// Returns what is known of a model; asks the server the first time.
+/// Returns the facts about a model. Queries the server the first time.
 async fn known(cx: &Cx<Ollama>, server: &Server, config: &Config, model: &str) -> Result<Known> {
     if let Some(known) = cx.state().known(server, model) {
         return Ok(known);
@@ -143,11 +143,11 @@ async fn known(cx: &Cx<Ollama>, server: &Server, config: &Config, model: &str) -
     Ok(known)
 }
 
-/// Asks the server what a model is.
+/// Queries the server for the facts about a model.
 ///
 /// # Errors
-/// What keeps an answer from coming; a model that is not there. What else the server says instead
-/// is no error: the request itself will tell.
+/// An error if there is no answer or the model does not exist. Other refusals are not errors,
+/// because the real request will report them.
 async fn facts(cx: &Cx<Ollama>, server: &Server, model: &str) -> Result<Facts> {
     if let Some(known) = cx.state().known(server, model) {
         return Ok(known.facts);
@@ -166,7 +166,7 @@ async fn facts(cx: &Cx<Ollama>, server: &Server, model: &str) -> Result<Facts> {
     }
 }
 
-/// Asks the server which models are loaded; nothing where it does not say.
+/// Queries the server for the loaded models. Returns an empty list if it does not report them.
 async fn loaded(cx: &Cx<Ollama>, server: &Server) -> Vec<(String, u64)> {
     match look(cx, server, "ps", None).await {
         Ok(Looked::Body(body)) => models::loaded(&server.url("ps"), &body).unwrap_or_default(),
@@ -179,8 +179,8 @@ fn size_of(loaded: &[(String, u64)], model: &str) -> Option<u64> {
     loaded.iter().find(|(known, _)| models::with_tag(known) == name).map(|(_, size)| *size)
 }
 
-/// Returns the size of a model's context: what the server gave, where the model was loaded for a
-/// request of ours, else what a request will ask for.
+/// Returns a model's context size: the actual size if the model was loaded by one of our requests,
+/// or else the size that a request will ask for.
 fn context_of(
     cx: &Cx<Ollama>,
     server: &Server,
@@ -198,15 +198,15 @@ fn context_of(
     now.filter(|_| cx.state().is_used(server, model)).map_or(asked, |given| given.min(asked))
 }
 
-/// Tells whether a server counts so few tokens that it cannot have read all.
+/// Returns true if the server counts so few tokens that it cannot have read the whole request.
 fn is_too_little(tokens: u64, bytes: usize) -> bool {
     let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
     tokens > 0 && bytes >= CHECKED_BYTES_MIN && tokens.saturating_mul(TOKEN_BYTES_MAX) < bytes
 }
 
-/// Tells a person, once for each model, that the server may not have read the whole conversation.
-/// Some servers count only what they had not read before; the size of the context that they gave
-/// tells the difference.
+/// Notifies the user, once per model, that the server may not have read the whole conversation.
+/// Some servers count only the part of the prompt that was not cached. The actual context size
+/// distinguishes the two cases.
 async fn tell_of_cut(cx: &Cx<Ollama>, server: &Server, model: &str, asked: u64, read: u64) {
     let given = size_of(&loaded(cx, server).await, model);
     if given.is_some_and(|given| given >= asked) || !cx.state().is_first_notice(server, model) {
@@ -217,7 +217,7 @@ async fn tell_of_cut(cx: &Cx<Ollama>, server: &Server, model: &str, asked: u64, 
     });
     let shown = failure::shown_url(&server.root);
     cx.emit(&Delta::notice(format!(
-        "`{shown}` read {read} tokens, far fewer than were sent, and may have left out the oldest \
-         messages{given}; a newer Ollama says so instead"
+        "`{shown}` read only {read} tokens of a longer request, and may have dropped the oldest \
+         messages{given}; update Ollama to get an error instead"
     )));
 }

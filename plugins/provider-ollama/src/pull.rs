@@ -1,4 +1,4 @@
-//! Reads how far the server has come with the fetch of a model: one JSON object a line. Pure.
+//! Reads the progress of a pull: one JSON object per line. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,34 @@ use jaato_plugin_sdk_provider::failure;
 
 use crate::refusal;
 
-/// Longest name of a model: four parts of the server's own limits.
+/// The longest model name: four parts with the server's own limits.
 const NAME_BYTES_MAX: usize = 350 + 3 * 80;
 
-/// Most files of a model. Models have a dozen; more is a server that does not stop.
+/// The maximum number of files in a model. Models have a dozen, so a server that sends more than
+/// this may never stop.
 const FILES_MAX: usize = 4096;
 
-/// What helps against a fetch that stopped.
+/// The hint for a pull that was interrupted.
 pub(crate) const AGAIN: &str = "pull it again: the server continues where it stopped";
 
-/// The server's word for the end.
+/// The server's status for a completed pull.
 const SUCCESS: &str = "success";
 
-/// A fetch that goes on.
+/// A pull in progress.
 #[derive(Debug)]
 pub struct Pull {
     url: String,
     model: String,
-    /// What has come and what there is, by the digest of each file.
+    /// Completed and total bytes, by the digest of each file.
     files: BTreeMap<String, (u64, u64)>,
     status: String,
     is_done: bool,
 }
 
-/// Checks that a name can be one of the server's: `qwen3:8b`, `hf.co/owner/model:Q4_K_M`.
+/// Checks that a name is valid for the server: `qwen3:8b`, `hf.co/owner/model:Q4_K_M`.
 ///
 /// # Errors
-/// `invalid_arguments` where it cannot.
+/// `invalid_arguments` if it is not.
 pub fn check_name(model: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-:".contains(c);
     let is_part = |part: &str| {
@@ -49,12 +50,12 @@ pub fn check_name(model: &str) -> Result<()> {
         return Ok(());
     }
     let shown: String = model.chars().filter(|c| !c.is_control()).take(100).collect();
-    Err(Error::new(ErrorKind::InvalidArguments, format!("`{shown}` is no name of a model"))
+    Err(Error::new(ErrorKind::InvalidArguments, format!("`{shown}` is not a valid model name"))
         .with_hint("a name looks like `qwen3:8b` or `hf.co/owner/model:Q4_K_M`"))
 }
 
 impl Pull {
-    /// Begins with a model of a legal name.
+    /// Creates the pull of a model with a valid name.
     pub fn new(url: &str, model: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -65,10 +66,10 @@ impl Pull {
         }
     }
 
-    /// Takes a line and gives what is to be shown of it. Some gateways put several objects on one.
+    /// Reads a line and returns the deltas to show. Some gateways send several objects per line.
     ///
     /// # Errors
-    /// When the server reports one, or the line is none of its own.
+    /// The error that the server reports, or an error for a line that cannot be read.
     pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         let mut deltas = Vec::new();
         for object in serde_json::Deserializer::from_slice(line).into_iter::<Value>() {
@@ -104,15 +105,15 @@ impl Pull {
         Ok(is_new.then(|| Delta::notice(failure::shown_word(status))))
     }
 
-    /// Tells whether the server has the model.
+    /// Returns true if the server has the model.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Ends it.
+    /// Ends the pull.
     ///
     /// # Errors
-    /// When the server did not say that it has the model.
+    /// An error if the server did not report that it has the model.
     pub fn finish(self) -> Result<()> {
         if self.is_done {
             return Ok(());
@@ -122,11 +123,11 @@ impl Pull {
     }
 }
 
-/// Adds what to do where there is no such model.
+/// Adds a hint if the model does not exist.
 pub(crate) fn not_pulled(error: Error) -> Error {
     let said = error.message.to_lowercase();
     if said.contains("does not exist") || said.contains("not found") {
-        return error.with_hint("https://ollama.com/search lists the models that there are");
+        return error.with_hint("https://ollama.com/search lists the available models");
     }
     error
 }

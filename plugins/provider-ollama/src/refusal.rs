@@ -1,4 +1,4 @@
-//! What errors of the server mean, and what to do about them. Pure.
+//! Explains the server's errors and says what to do about them. Pure.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
@@ -8,13 +8,13 @@ use jaato_plugin_sdk_provider::failure;
 
 use crate::endpoint::{NamedBy, Server};
 
-/// What the vendor's machines say of a conversation that is too long.
+/// Phrases of the vendor's machines for a conversation that is too long.
 const OVERFLOW: [&str; 2] = ["exceeded max context length", "exceeded context length"];
 
-/// What a server says where a model needs more memory than there is.
+/// Phrases of a server that has too little memory for a model.
 const NO_MEMORY: [&str; 3] = ["more system memory", "out of memory", "unable to allocate"];
 
-/// Turns a refusal of a request to a model into the error that a person is told.
+/// Converts a refused request to a model into the error that the user sees.
 pub(crate) fn refused(refusal: Refusal, model: &str) -> Error {
     let Refusal { status, body, had_key, error, .. } = refusal;
     if is_foreign(status, &body) {
@@ -28,13 +28,13 @@ pub(crate) fn refused(refusal: Refusal, model: &str) -> Error {
     }
 }
 
-/// Turns an error that the server reports inside an answer into one.
+/// Converts an error that the server reports inside an answer.
 pub(crate) fn reported(url: &str, line: &Value) -> Error {
     judged(failure::of_report(url, line))
 }
 
-/// Reads what the server's words say beyond the status: a conversation that is too long, a model
-/// that is too large.
+/// Reads more than the status from the server's message: a conversation that is too long, or a
+/// model that is too large.
 fn judged(mut error: Error) -> Error {
     let said = error.message.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
@@ -55,18 +55,18 @@ fn judged(mut error: Error) -> Error {
 fn hint(status: u16, text: &str, had_key: bool, model: &str) -> Option<String> {
     let fixed = match status {
         404 if text.contains("not found") => {
-            return Some(format!("`jaato model pull ollama/{model}` fetches it"));
+            return Some(format!("download it with `jaato model pull ollama/{model}`"));
         }
         400 if text.contains("does not support tools") => {
-            "use a model that calls tools, or `--tools none`"
+            "use a model that supports tools, or run with `--tools none`"
         }
         400 if text.contains("does not support thinking") => {
             "leave the option `effort` out, or use a model that can think"
         }
-        400 if text.contains("does not support chat") => "use a model that answers",
+        400 if text.contains("does not support chat") => "use a chat model",
         401 if had_key => "check the key: `OLLAMA_API_KEY`, or `api_key`",
         401 => {
-            "run `ollama signin` where the server runs; for the cloud set `base_url = \
+            "run `ollama signin` on the server's machine; for the cloud, set `base_url = \
              \"https://ollama.com\"` under `[plugins.provider-ollama]`, and `OLLAMA_API_KEY`"
         }
         _ => return None,
@@ -74,12 +74,12 @@ fn hint(status: u16, text: &str, had_key: bool, model: &str) -> Option<String> {
     Some(fixed.to_owned())
 }
 
-/// Where the server that was asked is no Ollama.
+/// The hint if the server is not an Ollama server.
 const CHECK_URL: &str = "check `OLLAMA_HOST`, or `base_url` of `[plugins.provider-ollama]`: it \
                          names an Ollama server, without `/v1`";
 
-/// Tells whether a server does not know the paths of an Ollama. An Ollama that does not know a
-/// model says so as JSON.
+/// Returns true if a server does not know Ollama's paths. An Ollama server that does not know a
+/// model says so in JSON.
 pub(crate) fn is_foreign(status: u16, body: &[u8]) -> bool {
     let says_why = || {
         let said = serde_json::from_slice::<Value>(body);
@@ -88,14 +88,14 @@ pub(crate) fn is_foreign(status: u16, body: &[u8]) -> bool {
     matches!(status, 404 | 405) && !says_why()
 }
 
-/// Makes the error of an answer that is none of an Ollama's.
+/// Returns the error for an answer that does not come from Ollama.
 pub(crate) fn foreign(url: &str) -> Error {
-    let text = format!("`{}` answers as no Ollama does", failure::shown_url(url));
+    let text = format!("`{}` does not answer like an Ollama server", failure::shown_url(url));
     Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
 }
 
-/// Turns an exchange that came to no answer into the error that a person is told. One that never
-/// began on this machine will not begin by itself.
+/// Converts an exchange without an answer into the error that the user sees. If a server on this
+/// machine has never answered, a retry does not help.
 pub(crate) fn unreached(error: Error, server: &Server, has_answered: bool) -> Error {
     let never_began = error.message.starts_with("cannot connect");
     let mut error = failure::of_exchange(error);
@@ -114,7 +114,8 @@ pub(crate) fn unreached(error: Error, server: &Server, has_answered: bool) -> Er
              `base_url` of `[plugins.provider-ollama]`"
         }
         NamedBy::Host | NamedBy::BaseUrl => {
-            "check that Ollama runs there and listens for others: it does with `OLLAMA_HOST=0.0.0.0`"
+            "check that Ollama runs there and accepts remote connections: start it with \
+             `OLLAMA_HOST=0.0.0.0`"
         }
     })
 }

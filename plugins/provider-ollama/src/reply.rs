@@ -1,5 +1,5 @@
-//! Reads what the server answers: one JSON object a line, the last with the sums. An answer that
-//! comes at once is one such line. Pure.
+//! Reads the server's answer: one JSON object per line, and the counts in the last one. A complete
+//! answer is one such line. Pure.
 
 use std::collections::BTreeSet;
 
@@ -15,21 +15,21 @@ use jaato_plugin_sdk_provider::{
 use crate::history::THOUGHT_MARK;
 use crate::refusal;
 
-/// An answer that is being received.
+/// An answer in progress.
 #[derive(Debug)]
 pub struct Reply {
     url: String,
     answer: Answer,
     tags: ThinkTags,
     characters: WholeCharacters,
-    /// The calls of the conversation: a new one gets an id of its own, as older servers give none
-    /// and newer ones give ids that may come again.
+    /// The ids of the conversation's calls. A new call gets its own id, because older servers give
+    /// no ids and newer ones may repeat ids.
     ids: BTreeSet<String>,
     calls: usize,
     lines: usize,
-    /// Most tokens of the answer, where somebody says so.
+    /// The output limit in tokens, if the request or the model sets one.
     output_tokens_max: Option<u64>,
-    /// Whether an answer ends at its limit for want of context alone.
+    /// Whether only a full context can end an answer before its limit.
     is_bound_by_context: bool,
     end: Option<End>,
 }
@@ -42,8 +42,8 @@ enum End {
 }
 
 impl Reply {
-    /// Begins the answer to a request. `own_output` is the limit that the model itself has;
-    /// `is_remote` tells whether the vendor's machines may have another one.
+    /// Creates the reply for a request. `own_output` is the model's own output limit. If
+    /// `is_remote` is set, the vendor's machines may have another limit.
     pub fn new(url: &str, request: &Request, own_output: Option<u64>, is_remote: bool) -> Self {
         let calls = request.messages.iter().flat_map(Message::tool_calls);
         Self {
@@ -60,12 +60,13 @@ impl Reply {
         }
     }
 
-    /// Takes a line and gives what is to be shown of it.
+    /// Reads a line and returns the deltas to show.
     ///
     /// # Errors
-    /// When the server reports one, the line is none of its own, or there is too much.
+    /// The error that the server reports, an error for a line that cannot be read, or one for too
+    /// much output.
     pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
-        // Some gateways put a byte order mark in front, or two objects on one line.
+        // Some gateways send a byte order mark first, or two objects on one line.
         let line = if self.lines == 0 { unmarked(line) } else { line };
         if self.lines == 0 && failure::is_compressed(line) {
             return Err(compressed(&self.url));
@@ -108,11 +109,11 @@ impl Reply {
         Ok(deltas)
     }
 
-    /// Takes what the end of the body left: a line of which the server sent all, or a piece of one,
-    /// which is then no part of the answer.
+    /// Reads the rest of the body after the last line end. It is either a complete line, or an
+    /// incomplete one, which is ignored.
     ///
     /// # Errors
-    /// As [`Reply::line`].
+    /// The errors of [`Reply::line`].
     pub fn last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         let is_whole = serde_json::from_slice::<Value>(unmarked(line)).is_ok();
         let is_cut = unmarked(line).trim_ascii_start().starts_with(b"{");
@@ -122,7 +123,7 @@ impl Reply {
         self.line(line)
     }
 
-    /// Tells whether the server said that nothing more comes.
+    /// Returns true if the server has marked the end of the answer.
     pub fn is_done(&self) -> bool {
         self.end.is_some()
     }
@@ -152,7 +153,8 @@ impl Reply {
     fn untagged(&mut self, piece: Piece) -> Option<Delta> {
         match piece {
             Piece::Text(text) => self.answer.text(&text),
-            // The model's template takes it out again: the server does not want it back.
+            // The thought is unsigned, because the model's template removes it and the server does
+            // not want it back.
             Piece::Thought(text) => self.answer.thought(&text, None),
         }
     }
@@ -178,7 +180,7 @@ impl Reply {
         self.answer.set_usage(Usage { prompt_tokens, output_tokens, ..Usage::default() });
         let has_reached_limit = self.output_tokens_max.is_some_and(|most| output_tokens >= most);
         self.end = Some(match line["done_reason"].as_str() {
-            // Also where the model was only loaded.
+            // The server also sends `load` if it only loaded the model.
             None | Some("" | "stop" | "load") => End::For(FinishReason::Stop),
             Some("length") if self.is_bound_by_context && !has_reached_limit => {
                 End::For(FinishReason::ContextExceeded)
@@ -191,12 +193,12 @@ impl Reply {
     /// Ends the answer.
     ///
     /// # Errors
-    /// When it was cut short; temporary, because the next attempt may get it whole.
+    /// A temporary error if the answer was cut off, because the next attempt may be complete.
     pub fn finish(mut self) -> Result<Completion> {
         let Some(end) = self.end.take() else {
             return Err(failure::of_cut(&self.url, self.lines > 0));
         };
-        // What the tags held back is shown by the host, from the completion.
+        // The host shows the held-back text from the completion.
         if let Some(piece) = self.tags.finish() {
             drop(self.untagged(piece));
         }

@@ -1,6 +1,6 @@
-//! Writes a request as the JSON of `/api/chat`.
+//! Writes a request as JSON for `/api/chat`.
 //!
-//! Pure, and stable: requests of a session share their beginning, so that the server's cache hits.
+//! Pure and stable: the requests of a session share a prefix, so that the server's cache hits.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,8 +15,7 @@ use jaato_plugin_sdk_provider::shown::{Blobs, data_of};
 use crate::facts::{Facts, IMAGES};
 use crate::{history, thinking, tools};
 
-/// What this provider honours of a request's options, by their names there. The server has no word
-/// for a choice of tools.
+/// The request options that this provider supports. The server has no option for a tool choice.
 pub const NAMES: [&str; 8] = [
     "max_output_tokens",
     "temperature",
@@ -28,47 +27,48 @@ pub const NAMES: [&str; 8] = [
     "extra_body",
 ];
 
-/// Largest image: larger than a photo of a phone, and a model sees a smaller copy anyway.
+/// The largest image. It is larger than a phone's photo, and a model sees a smaller copy anyway.
 pub const IMAGE_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// Largest body: far more than any context has room for, but for images.
+/// The largest body. Without images, it is far more than any context can hold.
 pub const BODY_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// Asks for an answer of a form where the server does not hold the model to it.
+/// Introduces a schema that the server does not enforce.
 const IN_WORDS: &str =
     "Answer with one JSON value that matches this JSON Schema, and nothing else:";
 
-/// A request as it is sent.
+/// A request ready to send.
 #[derive(Debug)]
 pub struct Written {
     /// The body.
     pub body: Vec<u8>,
-    /// Bytes of the body that are no images: what tokens are made of.
+    /// Bytes of the body without images, which is the text that becomes tokens.
     pub word_bytes: usize,
 }
 
-/// What a request is written with, beside itself.
+/// The inputs of a request's body in addition to the request.
 #[derive(Debug)]
 pub struct With<'a> {
-    /// What is known of the model.
+    /// The facts about the model.
     pub facts: &'a Facts,
-    /// Size of the context in tokens.
+    /// The context size in tokens.
     pub context_tokens: u64,
-    /// How long the server keeps the model; empty where the server decides.
+    /// How long the server keeps the model loaded. Empty for the server's default.
     pub keep_alive: &'a str,
-    /// The bytes of those data parts that are to be seen; the others are told of in words.
+    /// The bytes of the data parts that the model sees. The request describes the other data parts
+    /// in text.
     pub blobs: &'a Blobs,
 }
 
-/// The body; the order of the fields is what is sent.
+/// The body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Body<'a> {
     model: &'a str,
     stream: bool,
-    /// The server is never to leave a message out without a word.
+    /// Always false: the server must not silently drop messages.
     truncate: bool,
-    /// Nor to forget the beginning while it answers.
+    /// Always false: the server must not drop the start of the context while it answers.
     shift: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_alive: Option<Value>,
@@ -82,8 +82,8 @@ struct Body<'a> {
     messages: Vec<Value>,
 }
 
-/// Names the blobs whose bytes go into a request, and the most bytes of each. None for a model
-/// that is known to see nothing.
+/// Returns the blobs whose bytes a request contains, with the size limit of each. Empty for a model
+/// that is known to have no vision.
 pub fn wanted<'a>(request: &'a Request, facts: &Facts) -> BTreeMap<&'a str, usize> {
     if facts.can("vision") == Some(false) {
         return BTreeMap::new();
@@ -96,8 +96,8 @@ pub fn wanted<'a>(request: &'a Request, facts: &Facts) -> BTreeMap<&'a str, usiz
 /// Writes a request.
 ///
 /// # Errors
-/// `configuration` for an option that the model does not take; `context_overflow` where the body is
-/// too large to be sent; `unknown_operation` for a message of a role from the future.
+/// `configuration` for an option that the model does not support, `context_overflow` if the body is
+/// too large to send, `unknown_operation` if a message has an unknown role.
 pub fn write(request: &Request, with: &With<'_>) -> Result<Written> {
     let asked = &request.options;
     let (system, format) = form(request);
@@ -121,8 +121,8 @@ pub fn write(request: &Request, with: &With<'_>) -> Result<Written> {
     Ok(Written { body, word_bytes })
 }
 
-/// Returns the system text, and the schema to which the server holds the answer. Beside tools the
-/// schema goes into words: a model that is held to one can call nothing.
+/// Returns the system text, and the schema that the server enforces. If there are tools, the system
+/// text contains the schema, because a model with an enforced schema cannot call tools.
 fn form(request: &Request) -> (Cow<'_, str>, Option<&Value>) {
     let system = request.system.as_str();
     match &request.options.output_schema {
@@ -144,7 +144,7 @@ fn options(request: &Request, context_tokens: u64) -> Value {
         options["temperature"] = json!(temperature);
     }
     if let Some(seed) = asked.seed {
-        // The server keeps a signed number of 32 bits.
+        // The server stores a signed 32-bit number.
         options["seed"] = json!(seed & u64::from(u32::MAX >> 1));
     }
     let stop: Vec<&String> = asked.stop.iter().filter(|text| !text.is_empty()).collect();
@@ -154,7 +154,8 @@ fn options(request: &Request, context_tokens: u64) -> Value {
     options
 }
 
-/// Writes how long a model stays: the server takes a number for seconds, a text with a unit else.
+/// Writes how long a model stays loaded. The server reads a number as seconds, and a text as a
+/// duration with a unit.
 fn keep_alive(text: &str) -> Option<Value> {
     let text = text.trim();
     let number = || text.parse::<i64>().map_or_else(|_| json!(text), |seconds| json!(seconds));

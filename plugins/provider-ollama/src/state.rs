@@ -1,4 +1,4 @@
-//! What the plugin remembers of servers, and what it tells of itself.
+//! The plugin's state and description.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,23 +12,23 @@ use crate::endpoint::Server;
 use crate::facts::Facts;
 use crate::models::with_tag;
 
-/// The variable that holds a key for a server which wants one.
+/// The variable that holds the API key for a server that needs one.
 pub(crate) const KEY: &str = "OLLAMA_API_KEY";
 
-/// Most models that are remembered. Nobody speaks with more at once.
+/// The maximum number of models to remember. No one uses more at once.
 const REMEMBERED_MAX: usize = 256;
 
-/// What is known of a model of a server.
+/// What the plugin knows about a model on a server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     pub(crate) facts: Facts,
-    /// Size of the context with which it was loaded when it was first asked for. It stays: the size
-    /// that is asked for must not change.
+    /// The context size with which the model was loaded at its first query. It is kept because the
+    /// requested size must not change.
     pub(crate) loaded: Option<u64>,
 }
 
-/// The plugin's state: what servers said of models, so that they need not say it before each
-/// request. Nothing of a conversation, because providers are stateless.
+/// The plugin's state. It remembers facts about models, so that the plugin does not query them
+/// before each request. It contains nothing about conversations, because providers are stateless.
 #[derive(Default)]
 pub struct Ollama(Mutex<Remembered>);
 
@@ -37,7 +37,7 @@ struct Remembered {
     models: HashMap<(String, String), Known>,
     /// Models that have answered.
     used: HashSet<(String, String)>,
-    /// Models of which a person was told that their context is too small.
+    /// Models about whose small context the user was notified.
     told: HashSet<(String, String)>,
     /// Servers that have answered.
     answered: HashSet<String>,
@@ -60,7 +60,7 @@ impl Ollama {
         remembered.models.insert(key(server, model), known);
     }
 
-    /// Forgets a model that was refused: the person may be changing something about it.
+    /// Forgets a model that the server refused, because the user may be changing it.
     pub(crate) fn forget(&self, server: &Server, model: &str) {
         self.0.lock().models.remove(&key(server, model));
     }
@@ -73,7 +73,7 @@ impl Ollama {
         self.0.lock().used.insert(key(server, model));
     }
 
-    /// Returns true the first time it is asked about a model, so that a notice is shown once.
+    /// Returns true on the first call for a model, so that a notice is shown once.
     pub(crate) fn is_first_notice(&self, server: &Server, model: &str) -> bool {
         self.0.lock().told.insert(key(server, model))
     }
@@ -100,8 +100,8 @@ impl State for Ollama {
         description.credentials = vec![CredentialSpec {
             variable: KEY.to_owned(),
             scheme: "bearer".to_owned(),
-            // Without an origin: a server on this machine needs no key, so the host binds a key to
-            // `base_url` alone.
+            // There is no origin. A server on this machine needs no key, so the host binds a key
+            // only to `base_url`.
             ..CredentialSpec::default()
         }];
     }

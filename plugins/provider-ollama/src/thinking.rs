@@ -1,4 +1,4 @@
-//! How much a model thinks, in the server's words. Pure.
+//! Configures how much a model thinks, with the server's names. Pure.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Effort, Request};
@@ -6,13 +6,13 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::facts::Facts;
 
-/// Writes the field `think`; `None` leaves it to the server, where a model that can think does.
+/// Writes the field `think`. With `None` the server decides, and a model that can think does.
 ///
-/// Levels are for those models alone that take nothing else: for any other the server knows on and
-/// off, and older servers refuse the rest.
+/// Levels are used only for models that accept nothing else. For other models the server knows only
+/// on and off, and older servers refuse any other value.
 ///
 /// # Errors
-/// `configuration` where thinking is asked of a model that cannot.
+/// `configuration` if thinking is requested from a model that cannot think.
 pub(crate) fn think(request: &Request, facts: &Facts) -> Result<Option<Value>> {
     let Some(effort) = request.options.effort.filter(|effort| *effort != Effort::Unknown) else {
         return Ok(None);

@@ -1,12 +1,12 @@
-//! The tools of a request. Pure.
+//! Writes the tools of a request. Pure.
 //!
-//! The server reads schemas into types of its own, and refuses a request with a schema that does
-//! not fit: `true` in place of an object, several types at the top.
+//! The server parses schemas into its own types, and refuses a request whose schema does not fit,
+//! for example `true` in place of an object, or several types at the top level.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::ToolSpec;
 
-/// The keywords whose values the server reads as properties.
+/// The keywords whose values the server parses as properties.
 const LISTS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
 /// Writes the list of tools.
@@ -33,7 +33,7 @@ fn parameters(schema: &Value) -> Value {
     schema
 }
 
-/// Makes an object of a schema, also inside.
+/// Converts a schema and its inner schemas to objects.
 fn fitted(schema: &Value) -> Value {
     let Some(fields) = schema.as_object() else { return json!({}) };
     let mut written = Map::new();

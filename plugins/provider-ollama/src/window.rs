@@ -1,22 +1,22 @@
-//! Chooses the size of a model's context. Pure.
+//! Chooses a model's context size. Pure.
 
 use crate::facts::Facts;
 
-/// Largest context that is chosen without being asked for: enough for an agent with tools and
-/// files, and some 4 GiB beside a model of eight billion parameters. The server's own choice is
+/// The largest context to choose by default. It is enough for an agent with tools and files, and
+/// needs about 4 GiB next to a model with eight billion parameters. The server's own default is
 /// 4,096 on most machines, which the tools alone may fill.
 pub const TOKENS_BY_DEFAULT: u64 = 32_768;
 
-/// Chooses the size. `asked` is the person's setting; `loaded` is the size with which the server
-/// already has the model in memory.
+/// Chooses the context size. `asked` is the user's setting. `loaded` is the size with which the
+/// server has already loaded the model.
 ///
-/// A larger context that is loaded is taken: another size makes the server load the model again. A
-/// size above the model's window the server would cut without a word, so it is cut here.
+/// A larger loaded context is used, because another size makes the server load the model again. The
+/// server would silently reduce a size above the model's window, so this function reduces it.
 pub fn size(asked: Option<u32>, facts: &Facts, loaded: Option<u64>) -> u64 {
     let within = |tokens: u64| facts.window.map_or(tokens, |window| tokens.min(window));
     match asked.map(u64::from).or(facts.own_context) {
         Some(tokens) => within(tokens),
-        // It takes no memory of the person's.
+        // A remote model needs no memory on the user's machine.
         None if facts.is_remote => facts.window.unwrap_or(TOKENS_BY_DEFAULT),
         None => within(TOKENS_BY_DEFAULT).max(loaded.unwrap_or_default()),
     }

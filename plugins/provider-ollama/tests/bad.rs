@@ -1,4 +1,4 @@
-//! Servers that do not do as they should, on a fake host whose time is counted.
+//! Tests with misbehaving servers, on a fake host with a simulated clock.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn request() -> Request {
     Request::new("qwen3:8b", vec![Message::user("hi")])
 }
 
-/// Streams these pieces; leaves the connection open or ends it.
+/// Streams these pieces, then ends the connection or leaves it open.
 #[track_caller]
 fn streams(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, Duration) {
     let pieces = pieces.to_vec();
@@ -75,5 +75,5 @@ fn nonsense_in_mid_stream_may_be_better_next_time() {
     let (result, _) = streams(&[HELLO, "nonsense\n", END], true);
     let error = result.unwrap_err();
     assert_eq!(error.retry, Retry::Temporary);
-    assert!(error.message.contains("no JSON"), "{error}");
+    assert!(error.message.contains("not valid JSON"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The list of models on a fake host.
+//! Tests the list of models on a fake host.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -8,7 +8,7 @@ use jaato_vendors::ollama::{Ollama, Turn};
 
 use crate::vendor::talk_with;
 
-/// Names, windows and how many kinds of images each sees.
+/// Returns each model's name, window and number of supported image types.
 fn listed(talk: &Talk<Ollama>) -> Vec<(String, u64, usize)> {
     let models = talk.host.instance().unwrap().models().unwrap();
     let seen = |it: &Option<Vec<String>>| it.as_ref().unwrap().len();

@@ -1,4 +1,4 @@
-//! The plugin on a fake host: what it asks for, and what it says of what goes wrong.
+//! Tests the plugin on a fake host: its requests and its errors.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::vendor::{talk_to, talk_with};
 
 jaato_plugin_testkit::conformance!(provider_ollama: provider; |suite| suite.with_host(with_server));
 
-/// Lends a server that answers as often as it is asked.
+/// Adds a server that answers any number of requests.
 fn with_server(host: FakeHost) -> FakeHost {
     let hello = "{\"message\":{\"content\":\"hello\"},\"done\":false}\n{\"done\":true,\"done_reason\":\"stop\"}\n";
     let server = Ollama::new([]);
@@ -25,7 +25,8 @@ fn request() -> Request {
     Request::new("qwen3:8b", vec![Message::user("hi")])
 }
 
-/// A host whose server answers chats so, and everything else as a server does.
+/// Returns a host whose server answers chats with `answer`, and other requests as a real server
+/// does.
 fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
     let server = Ollama::new([]);
     FakeHost::new(provider_ollama::__jaato::MODULE).with_http(move |request| {
@@ -97,8 +98,8 @@ fn a_server_that_does_not_run_is_told_with_what_starts_it() {
     assert_eq!(error.hint.as_deref(), Some(hint));
     let error = told(json!({ "host": "gpu-box" }));
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
-    assert!(error.hint.unwrap().contains("listens for others"));
-    // Lists leave out what nobody uses.
+    assert!(error.hint.unwrap().contains("accepts remote connections"));
+    // Lists omit servers that the user has not set up.
     let list = |config: Value| refusing(config).instance().unwrap().models().unwrap_err().kind;
     assert_eq!(list(json!({})), ErrorKind::NotFound);
     assert_eq!(list(json!({ "host": "localhost" })), ErrorKind::Provider);
@@ -112,8 +113,8 @@ fn a_model_that_is_not_there_is_told_with_what_fetches_it() {
     talk.request.messages = vec![Message::user("hi")];
     let error = talk.send().unwrap_err();
     assert!(error.message.ends_with("(not found): model 'moon:1b' not found"), "{error}");
-    assert_eq!(error.hint.as_deref(), Some("`jaato model pull ollama/moon:1b` fetches it"));
-    // As it says.
+    assert_eq!(error.hint.as_deref(), Some("download it with `jaato model pull ollama/moon:1b`"));
+    // Follow the hint.
     talk.host.instance().unwrap().pull_model("moon:1b").result.unwrap();
     assert_eq!(talk.send().unwrap().parts, [Part::text("hello")]);
 }
@@ -177,7 +178,7 @@ fn what_a_server_refuses_has_its_kind_and_a_hint() {
             r#"{"error":"\"x\" does not support chat"}"#,
             Provider,
             Retry::Permanent,
-            Some("use a model that answers"),
+            Some("use a chat model"),
         ),
         (
             401,
@@ -211,7 +212,7 @@ fn pieces_go_out_as_they_come_and_bytes_show_that_the_server_lives() {
     assert!(matches!(call.next_delta(), Ok(Some(Delta::Alive))));
     feed.push("\"hel\"},\"done\":false}\n");
     assert!(matches!(call.next_delta(), Ok(Some(delta)) if delta == Delta::text("hel")));
-    // The connection stays open: the last line is enough.
+    // The connection stays open, because the last line is enough.
     feed.push("{\"message\":{\"content\":\"lo\"},\"done\":false}\n{\"done\":true}\n");
     assert_eq!(call.wait().result.unwrap().parts, [Part::text("hello")]);
 }

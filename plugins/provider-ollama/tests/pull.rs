@@ -1,4 +1,4 @@
-//! A model is fetched: what is asked, what is shown, what is said of what goes wrong.
+//! Tests the pull of a model: the request, the progress and the errors.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
@@ -41,7 +41,7 @@ fn the_server_is_asked_by_the_name_and_has_the_model_then() {
     talk.host.instance().unwrap().pull_model(IN_LIBRARY).result.unwrap();
     let sent = talk.host.http_requests().pop().unwrap();
     assert_eq!(sent.head.url, "http://gpu-box:11434/api/pull");
-    // A server that says nothing is given up.
+    // A server that sends nothing times out.
     assert_eq!(sent.head.timeout_ms, Some(15 * 60 * 1000));
     let body: Value = serde_json::from_slice(&sent.body).unwrap();
     assert_eq!(body, json!({ "model": IN_LIBRARY, "stream": true }));
@@ -101,7 +101,7 @@ fn a_server_that_says_nonsense_is_told_of() {
     for nonsense in ["<html>", "[]", "{}", "{\"status\":7}"] {
         assert_eq!(line(nonsense).unwrap_err().kind, ErrorKind::Provider, "{nonsense}");
     }
-    // Numbers that cannot be are shown as far as they can.
+    // Impossible numbers are limited to possible ones.
     let odd = "{\"status\":\"a\",\"digest\":\"a\",\"total\":1,\"completed\":18446744073709551615}";
     assert_eq!(line(odd), Ok::<_, Error>(vec![Delta::progress("fetching a", 1, 1)]));
     let several = "{\"status\":\"one\"}{\"status\":\"two\"} {\"status\":\"success\"}";

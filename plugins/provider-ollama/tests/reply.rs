@@ -1,4 +1,4 @@
-//! The answer's bytes, wherever they are cut.
+//! Tests that an answer reads the same wherever its bytes are split.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
@@ -19,7 +19,7 @@ fn reply() -> Reply {
     Reply::new(URL, &request(), None, false)
 }
 
-/// The bytes of an answer with everything in it.
+/// Returns the bytes of an answer with all kinds of content.
 fn body() -> Vec<u8> {
     let said = [
         Said::Thought("I should — look".to_owned()),
@@ -74,7 +74,7 @@ fn an_answer_that_ends_anywhere_before_its_last_line_was_cut() {
         assert!(error.message.contains(text), "{at}: {error}");
         assert_eq!(error.retry, jaato_plugin_sdk::types::Retry::Temporary, "{at}: {error}");
     }
-    // The last line counts without its end.
+    // The last line is valid without its line end.
     assert!(read(&[&body[..body.len() - 1]]).is_ok());
 }
 
@@ -116,7 +116,10 @@ fn what_is_none_of_an_ollamas_is_told_with_what_to_check() {
         "\u{1f}\u{8b}\u{8}",
     ] {
         let error = read(&[body.as_bytes()]).unwrap_err();
-        assert_eq!(error.message, "`http://h:1/api/chat` answers as no Ollama does", "{body}");
+        assert_eq!(
+            error.message, "`http://h:1/api/chat` does not answer like an Ollama server",
+            "{body}"
+        );
         assert!(error.hint.unwrap().contains("without `/v1`"));
     }
 }

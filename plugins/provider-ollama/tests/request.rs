@@ -1,4 +1,4 @@
-//! A request as it is written.
+//! Tests written requests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;

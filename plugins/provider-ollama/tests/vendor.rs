@@ -1,4 +1,4 @@
-//! Conversations with a strict fake of the server, which refuses what the server refuses.
+//! Tests conversations with a strict fake, which refuses what the server refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;
@@ -12,7 +12,7 @@ use jaato_vendors::{Talk, strange_history};
 
 const MODELS: [&str; 3] = ["qwen3:8b", "gpt-oss:20b", "big:cloud"];
 
-/// Begins with a model that gives these answers.
+/// Starts a conversation with a model that gives these answers.
 pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<Ollama> {
     talk_with(model, Ollama::new(turns), json!({}))
 }
@@ -104,7 +104,7 @@ fn the_size_of_the_context_is_always_set_and_stays() {
         let server = Ollama::new([Turn::text("a"), Turn::text("b")]);
         let mut talk = talk_with(model, server, config);
         talk.ask(Message::user("hi"));
-        // Another client loads the model in its own way meanwhile.
+        // Another client now loads the model with another size.
         talk.ask(Message::user("ho"));
         assert_eq!(sizes(&talk), [expected, expected], "{model}");
         assert_eq!(talk.vendor.reloads(), 0);
@@ -144,9 +144,9 @@ fn a_server_that_cuts_all_the_same_is_told_of_once() {
     let [notice] = &notices_told[..] else { panic!("{:?}", finished.deltas) };
     assert_eq!(
         notice,
-        "`http://127.0.0.1:11434` read 4096 tokens, far fewer than were sent, and may have left out \
-         the oldest messages: it gave the model 4096 tokens of context, not 32768; a newer Ollama \
-         says so instead"
+        "`http://127.0.0.1:11434` read only 4096 tokens of a longer request, and may have dropped \
+         the oldest messages: it gave the model 4096 tokens of context, not 32768; update Ollama \
+         to get an error instead"
     );
     assert!(notices(&talk.host.complete(&talk.request)).is_empty());
 }

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde::{self, Deserialize};
 
 use crate::dialect::Dialect;
 
-/// The base URL where nobody names another.
+/// The default base URL.
 pub const VENDOR: &str = "https://api.openai.com/v1";
 
 /// `[plugins.provider-openai]`.
@@ -13,14 +13,14 @@ pub const VENDOR: &str = "https://api.openai.com/v1";
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 pub struct Config {
-    /// Where the server is, up to and with `/v1`. `OPENAI_BASE_URL` wins.
+    /// The server's base URL, including `/v1`. `OPENAI_BASE_URL` overrides it.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub base_url: String,
-    /// What the server is asked by: Responses, or chat completions. By itself: Responses at OpenAI
-    /// and Azure, chat completions elsewhere.
+    /// The protocol: Responses or chat completions. `auto` means Responses at OpenAI and Azure, and
+    /// chat completions elsewhere.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub api: Api,
-    /// Whose words the server understands. By itself: told by the host of the base URL.
+    /// The server's dialect. `auto` derives it from the host of the base URL.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub dialect: Dialect,
 }
@@ -36,11 +36,11 @@ impl Default for Config {
 #[serde(crate = "serde", rename_all = "lowercase")]
 #[schemars(crate = "schemars")]
 pub enum Api {
-    /// What fits the server.
+    /// The protocol that fits the server.
     #[default]
     Auto,
     /// OpenAI's newer protocol.
     Responses,
-    /// The one that most servers speak.
+    /// The protocol that most servers support.
     Chat,
 }

@@ -1,22 +1,22 @@
-//! Whose words a server understands, and what that server wants differently: a table.
+//! A table of the servers' dialects and quirks.
 
 use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk_provider::chat::{CallIds, Habits, Quirks, ReasoningSent};
 
-/// Whose words a server understands.
+/// The dialect of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(crate = "serde", rename_all = "lowercase")]
 #[schemars(crate = "schemars")]
 pub enum Dialect {
-    /// Told by the host of the base URL.
+    /// Derived from the host of the base URL.
     #[default]
     Auto,
-    /// What nearly every server takes.
+    /// The subset that nearly every server accepts.
     Common,
-    /// OpenAI's own.
+    /// OpenAI's.
     OpenAi,
-    /// OpenAI's at Azure.
+    /// OpenAI's on Azure.
     Azure,
     /// OpenRouter's.
     OpenRouter,
@@ -34,23 +34,23 @@ pub enum Dialect {
     Cerebras,
 }
 
-/// What is known of the server of a dialect.
+/// The facts about a dialect's server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) dialect: Dialect,
-    /// Its hosts; one that begins with a dot is the end of many.
+    /// The server's hosts. An entry that begins with a dot is a suffix.
     pub(crate) hosts: &'static [&'static str],
-    /// What it wants differently.
+    /// The server's quirks.
     pub(crate) quirks: Quirks,
-    /// Whether Responses gives summaries of reasoning where it is asked to.
+    /// Whether the Responses API returns summaries of reasoning on request.
     pub(crate) has_summaries: bool,
 }
 
 const COMMON: Server =
     Server { dialect: Dialect::Common, hosts: &[], quirks: Quirks::COMMON, has_summaries: false };
 
-/// OpenAI's reasoning models refuse `max_tokens`, and call the system's role `developer`. Its ids
-/// of calls have at most 40 characters.
+/// OpenAI's reasoning models refuse `max_tokens` and call the system role `developer`. OpenAI's
+/// call ids have at most 40 characters.
 const VENDORS: Quirks = Quirks {
     max_tokens_field: "max_completion_tokens",
     session_key_field: Some("prompt_cache_key"),
@@ -62,7 +62,7 @@ const VENDORS: Quirks = Quirks {
 
 const NO_REASONING: Habits = Habits { reasoning: ReasoningSent::Nowhere, ..Habits::COMMON };
 
-/// The table. Where a row is wrong, the server's refusal says so, and `dialect = "common"` helps.
+/// The table. If a row is wrong, the server's refusal shows it, and `dialect = "common"` helps.
 const SERVERS: [Server; 9] = [
     Server {
         dialect: Dialect::OpenAi,
@@ -70,15 +70,15 @@ const SERVERS: [Server; 9] = [
         quirks: VENDORS,
         has_summaries: true,
     },
-    // Deployments have names of their own, by which no model is known: the system's role is
-    // `system`, which all take.
+    // A deployment's name does not identify its model, so the system role is `system`, which all
+    // models accept.
     Server {
         dialect: Dialect::Azure,
         hosts: &[".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"],
         quirks: Quirks { developer_models: &[], ..VENDORS },
         has_summaries: true,
     },
-    // Without `require_parameters` tools and schemas may be dropped in silence.
+    // Without `require_parameters`, tools and schemas may be dropped silently.
     Server {
         dialect: Dialect::OpenRouter,
         hosts: &["openrouter.ai"],
@@ -95,7 +95,7 @@ const SERVERS: [Server; 9] = [
         quirks: Quirks { habits: NO_REASONING, ..Quirks::COMMON },
         ..COMMON
     },
-    // It tells what a stream cost without being asked, and refuses fields that it does not know.
+    // Mistral reports a stream's usage without being asked, and refuses unknown fields.
     Server {
         dialect: Dialect::Mistral,
         hosts: &["api.mistral.ai"],
@@ -152,7 +152,7 @@ impl Dialect {
         server.map_or(Self::Common, |server| server.dialect)
     }
 
-    /// Returns what is known of its server.
+    /// Returns the facts about this dialect's server.
     pub(crate) fn server(self) -> &'static Server {
         SERVERS.iter().find(|server| server.dialect == self).unwrap_or(&COMMON)
     }

@@ -1,4 +1,4 @@
-//! URLs below a base URL as people write it.
+//! Builds URLs from a base URL as users write it.
 
 use jaato_plugin_sdk::types::Request;
 
@@ -6,11 +6,11 @@ use crate::config::{Api, Config};
 use crate::dialect::Dialect;
 use crate::responses;
 
-/// Paths that some people paste with the base URL.
+/// Paths that some users paste with the base URL.
 const PASTED: [&str; 2] = ["/chat/completions", "/responses"];
 
-/// Joins a base URL and a path. Keeps a query, which some gateways want; forgives slashes at the
-/// end and the whole URL of a protocol.
+/// Joins a base URL and a path. Keeps a query, which some gateways need, and tolerates trailing
+/// slashes and the full URL of a protocol.
 pub fn below(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
@@ -23,9 +23,9 @@ fn unpasted(base: &str) -> &str {
     PASTED.iter().find_map(|path| base.strip_suffix(path)).unwrap_or(base)
 }
 
-/// Joins the server's root and a path: where a server that speaks a protocol of its own as well has
-/// that. `None` for a server that is not reached over plain http, or whose base URL does not end in
-/// `/v1`: servers of one's own are, vendors are not, and have nothing there.
+/// Joins the server's root and a path, for servers that also have a native API at their root.
+/// Returns `None` unless the base URL uses plain http and ends in `/v1`. Vendors' servers use https
+/// and have no such API.
 pub fn at_root(base: &str, path: &str) -> Option<String> {
     let base = base.trim();
     let base = unpasted(base.split('?').next().unwrap_or(base));
@@ -33,12 +33,12 @@ pub fn at_root(base: &str, path: &str) -> Option<String> {
     Some(format!("{root}/{path}"))
 }
 
-/// Tells whether a base URL is the vendor's own, of whose models more is known than it lists.
+/// Returns true if a base URL is the vendor's own. More is known about its models than it lists.
 pub fn is_vendors(base: &str) -> bool {
     dialect(base, Dialect::Auto) == Dialect::OpenAi
 }
 
-/// Tells whose words the server of a base URL understands, where the settings do not say so.
+/// Returns the dialect of a base URL's server, unless the settings name one.
 pub fn dialect(base: &str, said: Dialect) -> Dialect {
     match said {
         Dialect::Auto => host(base).map_or(Dialect::Common, Dialect::of_host),
@@ -46,8 +46,7 @@ pub fn dialect(base: &str, said: Dialect) -> Dialect {
     }
 }
 
-/// Tells by which of its protocols a server is asked, for this request: a few options are
-/// understood by the older one alone.
+/// Chooses the protocol for a request. Only the older protocol supports a few of the options.
 pub(crate) fn protocol(config: &Config, request: &Request) -> Protocol {
     match config.api {
         Api::Responses => Protocol::Responses,
@@ -55,7 +54,8 @@ pub(crate) fn protocol(config: &Config, request: &Request) -> Protocol {
         Api::Auto => {
             let has_responses = match dialect(&config.base_url, config.dialect) {
                 Dialect::OpenAi => true,
-                // The older form of Azure names a deployment in its path, and has no other.
+                // Azure's older API, which has a deployment in its path, does not support
+                // Responses.
                 Dialect::Azure => !config.base_url.contains("/deployments/"),
                 _ => false,
             };
@@ -72,7 +72,8 @@ pub(crate) enum Protocol {
     Chat,
 }
 
-/// The host of a base URL that is reached by https: a server of one's own is nobody's.
+/// Returns the host of an https base URL. A plain http server belongs to the user, and has no known
+/// host.
 fn host(base: &str) -> Option<&str> {
     let rest = base.trim().strip_prefix("https://")?;
     rest.split(['/', '?']).next()

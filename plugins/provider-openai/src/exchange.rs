@@ -1,4 +1,4 @@
-//! Reads what comes as a refusal, and says what to do about it.
+//! Reads refusals and adds hints.
 
 use jaato_plugin_sdk::HttpResponse;
 use jaato_plugin_sdk::prelude::*;
@@ -11,7 +11,7 @@ use crate::dialect::Dialect;
 use crate::state::{KEY, OpenAi};
 use crate::{endpoint, presets};
 
-/// Reads what a server says about an answer that is no success, and what to do about it.
+/// Reads the body of an error answer and adds a hint.
 pub(crate) async fn refused(
     cx: &Cx<OpenAi>,
     config: &Config,
@@ -39,29 +39,29 @@ pub(crate) async fn refused(
     refusal
 }
 
-/// Tells whether a server refuses a conversation as too long in its own way: Cerebras says nothing
-/// at all.
+/// Returns true if a server refuses a long conversation in its own way: Cerebras sends an empty
+/// body.
 fn is_silent_overflow(config: &Config, status: u16, body: &[u8]) -> bool {
     let dialect = endpoint::dialect(&config.base_url, config.dialect);
     dialect == Dialect::Cerebras && status == 400 && body.trim_ascii().is_empty()
 }
 
-/// Tells whether the model wrote a call that its server could not read, which Groq answers as if
-/// the request were wrong: the next attempt may be better.
+/// Returns true if the server could not parse the model's tool call. Groq reports that like a bad
+/// request, but the next attempt may be better.
 fn is_broken_call(status: u16, body: &[u8]) -> bool {
     status == 400 && String::from_utf8_lossy(body).contains("tool_use_failed")
 }
 
-/// Says what to do about a key that Azure refuses: below `/openai/v1` it takes one as a bearer,
-/// elsewhere in a header of its own alone.
+/// Returns the hint for an API key that Azure refuses. Below `/openai/v1` Azure accepts the key as
+/// a bearer token, and elsewhere only in a header of its own.
 fn azure_key_hint(key: &str) -> String {
     format!(
-        "check the key in `{key}`; older endpoints of Azure take it in a header of its own: set \
-         `key_header = \"api-key\"` in the provider's section"
+        "check the API key in `{key}`; for an older Azure endpoint, set `key_header = \
+         \"api-key\"` in the provider's section"
     )
 }
 
-/// Says what to do about what only this plugin's settings can mend.
+/// Returns the hint for errors that only this plugin's settings can fix.
 fn hint(url: &str, status: u16, body: &[u8]) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let path = url.split('?').next().unwrap_or(url);
@@ -71,14 +71,12 @@ fn hint(url: &str, status: u16, body: &[u8]) -> Option<String> {
             Some(set("api = \"responses\""))
         }
         404 | 405 if path.ends_with("/responses") && !words.contains("model") => Some(format!(
-            "{}; or, for a server that has no Responses, {}",
+            "{}; or, if the server does not support Responses, {}",
             chat::CHECK_URL,
             set("api = \"chat\"")
         )),
         400 if words.contains("content_filter") || words.contains("content management policy") => {
-            Some(
-                "the server's content filter stopped the request: say it in other words".to_owned(),
-            )
+            Some("the server's content filter blocked the request: rephrase it".to_owned())
         }
         _ => None,
     }

@@ -1,12 +1,13 @@
-//! Plugin `provider-openai`: any server that speaks OpenAI's protocols.
+//! Plugin `provider-openai`: any server with one of OpenAI's protocols.
 //!
-//! Chat completions are `jaato-plugin-sdk-provider`'s; `responses` maps OpenAI's newer protocol.
-//! Pure too: `models` reads the list of models, `sight` what they look at, `window` what servers
-//! tell of a context window, `questions` who is asked for it, `endpoint` joins URLs and tells the
-//! protocol, `dialect` is the table of what servers want differently, `presets` that of servers
-//! that are known by a name.
-//! `plugin` stands between them and the host, which owns the connection and the key; `config` has
-//! its settings, `state` what it remembers, `exchange` sends and reads refusals.
+//! The mapping of chat completions comes from `jaato-plugin-sdk-provider`, and `responses` maps
+//! OpenAI's newer protocol. These modules are also pure. `models` reads the list of models, `sight`
+//! knows which media they accept, `window` reads context windows, and `questions` lists where to
+//! query them. `endpoint` joins URLs and chooses the protocol, `dialect` is the table of servers'
+//! quirks, and `presets` is the table of named servers.
+//!
+//! `plugin` connects them to the host, which owns the connection and the key. `config` contains the
+//! settings, `state` what the plugin remembers, and `exchange` reads refusals.
 #![forbid(unsafe_code)]
 
 pub mod config;

@@ -7,8 +7,8 @@ use jaato_plugin_sdk_provider::failure;
 
 use crate::sight;
 
-/// Where servers tell a model's context window: vLLM, OpenRouter, Groq, Mistral, LM Studio. What is
-/// loaded counts before what could be.
+/// The keys with which servers report a model's context window: vLLM, OpenRouter, Groq, Mistral, LM
+/// Studio. The loaded size takes precedence over the possible size.
 const CONTEXT_KEYS: [&str; 6] = [
     "loaded_context_length",
     "max_model_len",
@@ -21,18 +21,18 @@ const CONTEXT_KEYS: [&str; 6] = [
 /// Reads the body of `GET /models`: the models by name.
 ///
 /// # Errors
-/// `provider` when it is no such list.
+/// `provider` if the body is not a list of models.
 pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
     let wrong = || {
-        let text = format!("`{}` answered with what is no list of models", failure::shown_url(url));
+        let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
         Error::new(ErrorKind::Provider, text).with_hint("check the base url: most end in `/v1`")
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
     let models = match (&list, list.get("data")) {
         (_, Some(Value::Array(models))) => models.as_slice(),
-        // A server without a model says null.
+        // A server without models sends null.
         (_, Some(Value::Null)) => &[],
-        // Together's list stands alone.
+        // Together sends the list without an object around it.
         (Value::Array(models), _) => models.as_slice(),
         (_, Some(_) | None) => return Err(wrong()),
     };
@@ -82,7 +82,7 @@ mod tests {
     fn what_is_no_list_says_so_without_the_password() {
         for body in ["", "<html>", "[1]", r#"[{"x":1}]"#, r#"{"data":1}"#, r#"{"models":[]}"#] {
             let error = names(body).unwrap_err();
-            let text = "`http://…@h/v1/models` answered with what is no list of models";
+            let text = "`http://…@h/v1/models` did not answer with a list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }
     }

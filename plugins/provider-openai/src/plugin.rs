@@ -1,4 +1,4 @@
-//! The provider itself: between the host's services and the pure mapping.
+//! The provider, which connects the host's services to the pure mapping.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::questions::QUESTIONS;
 use crate::state::{KEY, OpenAi};
 use crate::{models, presets, responses, sight, window};
 
-/// Wait for a list of models, for which a person sits and waits.
+/// The time limit for a list of models, because a user waits for it.
 const LIST_WAIT: Duration = Duration::from_secs(10);
 
 /// The provider `openai`.
@@ -55,7 +55,8 @@ impl Provider for OpenAiProvider {
         let url = endpoint::below(base, "models");
         let sent = cx.http("GET", url.as_str()).credential(KEY).timeout(LIST_WAIT);
         let response = match sent.send().await {
-            // Nobody has set it up, which the host tells only those who want to use it.
+            // The user has not set up this provider. The host reports that only to users who want
+            // to use it.
             Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
             sent => sent.map_err(failure::of_exchange)?,
         };
@@ -71,7 +72,7 @@ impl Provider for OpenAiProvider {
     }
 }
 
-/// A request and the bytes of what it shows.
+/// A request and the bytes of its media.
 type Asked = Arc<(Request, Blobs)>;
 
 async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result<Completion> {
@@ -80,7 +81,7 @@ async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result
     let request = &asked.0;
     let mut habits = cx.state().chat.of(&url, &request.model).unwrap_or(quirks.habits);
     loop {
-        // A long history takes longer to write than the executor may be held up.
+        // Writing a long history would block the executor for too long.
         let written = Arc::clone(&asked);
         let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
         let body = cx.blocking(write).await??;
@@ -93,7 +94,7 @@ async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result
         let wish = chat::wish(refused.status, &refused.body);
         let other = wish.and_then(|wish| habits.follow(wish, request));
         habits = other.ok_or(refused.error)?;
-        // The same words in another way: no second attempt, as nothing was attempted yet.
+        // The server has not processed the request yet, so this is not a retry.
         cx.state().chat.remember(&url, &request.model, habits);
     }
 }
@@ -130,9 +131,9 @@ async fn complete_responses(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> R
     }
 }
 
-/// Asks a server of one's own about the session's model where its list does not tell the window:
-/// for that, and for what the model looks at. What it does not answer is not known: nothing fails
-/// for it.
+/// Queries a user's own server about the session's model if the list does not contain its window:
+/// for the window and the supported media. Unanswered questions leave them unknown and cause no
+/// error.
 async fn add_model_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo]) {
     let facts = cx.session().await.ok().and_then(|session| session.context);
     let Some(model) = facts.map(|facts| facts.model) else { return };

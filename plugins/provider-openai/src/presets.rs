@@ -1,20 +1,18 @@
-//! Servers that are known by a name: where they are, where their keys stand, and whose words they
-//! understand.
+//! Named servers: their URLs, the variables of their API keys, and their dialects.
 
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::ProviderPreset;
 
-/// The table: one file, which people read too.
+/// The table, in a file that is also documentation for users.
 const TABLE: &str = include_str!("../presets.json");
 
-/// Lists the servers that are known by a name.
+/// Lists the named servers.
 pub fn presets() -> Vec<ProviderPreset> {
-    // A test reads the file, which is a part of this library.
+    // A test parses the file, which is part of this library.
     serde_json::from_str(TABLE).unwrap_or_default()
 }
 
-/// Names the variable of the key for a server: that of the preset which is there, else
-/// `by_default`.
+/// Returns the variable of a server's API key: from the server's preset, or else `by_default`.
 pub(crate) fn variable_of(base: &str, by_default: &str) -> String {
     let is_its = |preset: &ProviderPreset| preset.base_url == base && !preset.variable.is_empty();
     let preset = presets().into_iter().find(is_its);
@@ -53,7 +51,7 @@ mod tests {
             assert_eq!(is_here, preset.variable.is_empty(), "{}", preset.name);
             assert!(is_here || preset.base_url.starts_with("https://"), "{}", preset.name);
             assert!(is_here || preset.variable.ends_with("_API_KEY"), "{}", preset.name);
-            // What the name says and what the host says is the same.
+            // The preset's dialect and the host's dialect are the same.
             let by_host = endpoint::dialect(&preset.base_url, Dialect::Auto);
             assert_eq!(by_host, config.dialect, "{}", preset.name);
             assert_eq!(config.api == Api::Responses, preset.name == "xai");

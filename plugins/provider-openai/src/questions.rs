@@ -1,25 +1,25 @@
-//! Whom a server of one's own is asked about the model in use, beside its list of models.
+//! Queries to a user's own server about the model in use, in addition to its list of models.
 
 use jaato_plugin_sdk::serde_json::Value;
 
 use crate::{sight, window};
 
-/// A question about the model in use.
+/// A query about the model in use.
 pub struct Question {
-    /// Below the server's root.
+    /// The path below the server's root.
     pub path: &'static str,
-    /// Whether the question names the model, in its body.
+    /// Whether the query's body names the model.
     pub names_model: bool,
-    /// Finds the window of the model of that name in the answer.
+    /// Reads the window of the named model from the answer.
     pub read: fn(&Value, &str) -> Option<u64>,
-    /// Finds what it looks at.
+    /// Reads the media that the model accepts.
     pub sight: fn(&Value, &str) -> Option<Vec<String>>,
-    /// Whether the next question is to the same server, and tells what this one does not.
+    /// Whether the next query goes to the same kind of server and adds to this one.
     pub goes_on: bool,
 }
 
-/// The questions, in order: llama.cpp; Ollama for what it has loaded, then for what it would load;
-/// LM Studio. A server that is none of these answers 404.
+/// The queries in order: llama.cpp, Ollama's loaded models, Ollama's models on disk, LM Studio. Any
+/// other server answers 404.
 pub const QUESTIONS: [Question; 4] = [
     Question {
         path: "props",

@@ -1,13 +1,14 @@
-//! What models look at beside text, where their server tells it, and what is known of OpenAI's.
+//! Which media models accept in addition to text: from their server, or from a table of OpenAI's
+//! models.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
 use jaato_plugin_sdk_provider::chat::is_of_family;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF};
 
-/// OpenAI's models by the beginnings of their names, and what they look at: the first that fits
-/// counts. Of others nothing is known. Where a row is wrong, an image becomes a line of words, or
-/// the server refuses the request and says why.
+/// OpenAI's models by the start of their names, with the media that they accept. The first match
+/// counts, and other models are unknown. If a row is wrong, an image becomes a line of text, or the
+/// server refuses the request with a reason.
 const OPENAI: [(&str, Sight); 16] = [
     ("gpt-5.3-codex-spark", Sight::Nothing),
     ("gpt-5", Sight::Files),
@@ -27,7 +28,7 @@ const OPENAI: [(&str, Sight); 16] = [
     ("o4-mini", Sight::Files),
 ];
 
-/// What a model looks at.
+/// The media that a model accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
     Nothing,
@@ -44,13 +45,14 @@ impl Sight {
     }
 }
 
-/// Reads it from an entry of a list of models: OpenRouter's, Mistral's.
+/// Reads the media from a list entry of OpenRouter or Mistral.
 pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
     let sight = match model["architecture"]["input_modalities"].as_array() {
         Some(kinds) => {
             let has = |kind: &str| kinds.iter().any(|one| one == kind);
             let images = if has("image") { Sight::Images } else { Sight::Nothing };
-            // Files are read by those that see, and by a service beside the others.
+            // Vision models read files themselves, and a separate service reads them for the
+            // others.
             if has("file") && has("image") { Sight::Files } else { images }
         }
         None if model["capabilities"]["vision"].as_bool()? => Sight::Images,
@@ -59,27 +61,27 @@ pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
     Some(sight.media_types())
 }
 
-/// llama.cpp's `GET /props`.
+/// Reads llama.cpp's `GET /props`.
 pub(crate) fn of_props(answer: &Value, _model: &str) -> Option<Vec<String>> {
     let sees = answer["modalities"]["vision"].as_bool()?;
     Some(if sees { Sight::Images } else { Sight::Nothing }.media_types())
 }
 
-/// Ollama's `POST /api/show`.
+/// Reads Ollama's `POST /api/show`.
 pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<Vec<String>> {
     let abilities = answer["capabilities"].as_array()?;
     let sees = abilities.iter().any(|one| one == "vision");
     Some(if sees { Sight::Images } else { Sight::Nothing }.media_types())
 }
 
-/// LM Studio's `GET /api/v0/models`.
+/// Reads LM Studio's `GET /api/v0/models`.
 pub(crate) fn of_lm_studio(answer: &Value, model: &str) -> Option<Vec<String>> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let kind = answer["data"].as_array()?.iter().find(is_it)?["type"].as_str()?;
     Some(if kind == "vlm" { Sight::Images } else { Sight::Nothing }.media_types())
 }
 
-/// Adds what is known of the vendor's own models.
+/// Adds what is known about the vendor's own models.
 pub(crate) fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
     for info in infos.iter_mut().filter(|info| is_vendors && info.accepts.is_none()) {
         let known = OPENAI.iter().find(|(beginning, _)| is_of_family(&info.name, beginning));

@@ -1,4 +1,4 @@
-//! What the plugin remembers of servers, and what it tells of itself.
+//! The plugin's state and description.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,16 @@ use parking_lot::Mutex;
 use crate::config::Config;
 use crate::responses;
 
-/// The variable that holds the key.
+/// The variable that holds the API key.
 pub(crate) const KEY: &str = "OPENAI_API_KEY";
 
 /// The variable that names another server.
 const BASE_URL: &str = "OPENAI_BASE_URL";
 
-/// Most models of which it is remembered how they want to be asked. Nobody speaks with more at
-/// once.
+/// The maximum number of models whose requirements are remembered. No one uses more at once.
 const REMEMBERED_MAX: usize = 64;
 
-/// How models want to be asked, by URL and name, where they refused something.
+/// The requirements of models that refused something, by URL and name.
 #[derive(Debug)]
 pub(crate) struct Known<H>(Mutex<HashMap<(String, String), H>>);
 
@@ -45,8 +44,8 @@ impl<H: Clone> Known<H> {
     }
 }
 
-/// The plugin's state: what servers refused once, so that they need not refuse it again. Nothing of
-/// a conversation, because providers are stateless.
+/// The plugin's state. It remembers refusals, so that a server refuses each request only once. It
+/// contains nothing about conversations, because providers are stateless.
 #[derive(Default)]
 pub struct OpenAi {
     pub(crate) chat: Known<chat::Habits>,

@@ -1,15 +1,15 @@
-//! What servers tell of a model's context window beside their list of models, and what is known of
-//! OpenAI's.
+//! Context windows: from servers' endpoints beyond the list of models, and from a table of OpenAI's
+//! models.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
 use jaato_plugin_sdk_provider::chat::is_of_family;
 
-/// What OpenAI's models take in, in tokens, by the beginning of their names: the first that fits
-/// counts. Its list of models has names alone. From developers.openai.com/api/docs/models and
-/// models.dev, seen in November 2026. Where the window is larger than what may be sent (400,000 of
-/// GPT-5, of which 128,000 are kept for the answer), or where more is billed double (from 272,000
-/// on since GPT-5.4), the smaller counts.
+/// The input limits of OpenAI's models in tokens, by the start of their names. The first match
+/// counts. OpenAI's list of models contains only names. From developers.openai.com/api/docs/models
+/// and models.dev, as of November 2026. The smaller number counts if the window is larger than the
+/// allowed input (400,000 for GPT-5, of which 128,000 are reserved for the answer), or if a larger
+/// input costs double (from 272,000 since GPT-5.4).
 const OPENAI: [(&str, u64); 19] = [
     ("gpt-5-chat", 128_000),
     ("gpt-5.1-chat", 128_000),
@@ -32,14 +32,14 @@ const OPENAI: [(&str, u64); 19] = [
     ("o4-mini", 200_000),
 ];
 
-/// Adds what is known of the vendor's own models.
+/// Adds what is known about the vendor's own models.
 pub fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
     for info in infos.iter_mut().filter(|info| is_vendors && info.context_limit.is_none()) {
         info.context_limit = of_openai(&info.name);
     }
 }
 
-/// Tells whether a server means the same model: Ollama adds `:latest`.
+/// Returns true if both names mean the same model. Ollama adds `:latest`.
 pub fn is_same_model(listed: &str, name: &str) -> bool {
     listed == name || listed.strip_suffix(":latest") == Some(name)
 }
@@ -49,13 +49,12 @@ fn of_openai(name: &str) -> Option<u64> {
     known.map(|(_, tokens)| *tokens)
 }
 
-/// llama.cpp's `GET /props`: the window of one of its slots.
+/// Reads llama.cpp's `GET /props`: the window of one slot.
 pub(crate) fn of_props(answer: &Value, _model: &str) -> Option<u64> {
     tokens(&answer["default_generation_settings"]["n_ctx"])
 }
 
-/// Ollama's `GET /api/ps`: the window with which a model is loaded, which no request of ours can
-/// change.
+/// Reads Ollama's `GET /api/ps`: the window of a loaded model, which our requests cannot change.
 pub(crate) fn of_loaded(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |loaded: &&Value| {
         ["model", "name"]
@@ -65,7 +64,7 @@ pub(crate) fn of_loaded(answer: &Value, model: &str) -> Option<u64> {
     tokens(&answer["models"].as_array()?.iter().find(is_it)?["context_length"])
 }
 
-/// Ollama's `POST /api/show`: what the model's file sets, else the most that the model could have.
+/// Reads Ollama's `POST /api/show`: the window in the Modelfile, or else the model's maximum.
 pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<u64> {
     let set = answer["parameters"].as_str().unwrap_or_default().lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -81,7 +80,7 @@ pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<u64> {
     set.or_else(most)
 }
 
-/// LM Studio's `GET /api/v0/models`.
+/// Reads LM Studio's `GET /api/v0/models`.
 pub(crate) fn of_lm_studio(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let found = answer["data"].as_array()?.iter().find(is_it)?;

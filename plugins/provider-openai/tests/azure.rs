@@ -1,4 +1,4 @@
-//! OpenAI's models at Azure: deployments instead of models, an older form, a filter.
+//! Tests OpenAI's models at Azure: deployments instead of models, an older API, a content filter.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
@@ -27,7 +27,8 @@ fn a_deployment_of_a_model_that_does_not_reason_is_asked_without_reasoning_from_
     let instance = talk.host.instance().unwrap();
     talk.request.messages.push(Message::user("hi"));
     for requests in [3, 4] {
-        // Its name tells nothing: reasoning is asked for, then summaries, and then neither.
+        // The name does not identify the model. The plugin asks for reasoning, then for summaries,
+        // and then for neither.
         assert!(instance.complete(&talk.request).result.is_ok());
         assert_eq!(talk.host.http_requests().len(), requests);
     }

@@ -1,4 +1,4 @@
-//! Images, files and what tools attach, as they are sent.
+//! Tests how images, files and attachments are sent.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -28,7 +28,7 @@ fn result(id: &str, attachments: Vec<Data>) -> ToolResult {
     ToolResult { attachments, ..ToolResult::new(id, "look", Map::new()) }
 }
 
-/// Checks the messages, one a line.
+/// Checks the messages, one per line.
 #[track_caller]
 fn check(habits: Habits, messages: Vec<Message>, expected: Expect) {
     let body = body(&Request::new("m", messages), &Quirks::COMMON, habits, &blobs()).unwrap();
@@ -95,7 +95,7 @@ fn what_is_not_there_or_of_another_kind_is_told_of() {
             r#"{"role":"user","content":"[image/png: cannot be sent to this model]\n[audio/wav: cannot be sent to this model]\n{\"task\":\"t-1\"}"}"#
         ]],
     );
-    // A model's message has no place for images.
+    // A model message cannot contain images.
     check(
         Habits::default(),
         vec![Message::model(vec![Part::text("so"), image("b-1")])],
@@ -158,7 +158,8 @@ fn bytes_are_wanted_of_what_can_be_shown_and_of_nothing_else() {
     assert_eq!(wanted(&request).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "f"]);
 }
 
-/// Asks with these images on a host that has some; gives the content of the message.
+/// Sends a request with these images on a host that has some of them. Returns the content of the
+/// message.
 fn asked(ids: &[&str]) -> (Value, Vec<String>) {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://localhost:1/v1" }))

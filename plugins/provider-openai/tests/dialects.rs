@@ -1,11 +1,11 @@
-//! What servers want differently, as they are sent it: by the setting, for a server of one's own.
+//! Tests servers' quirks. For a user's own server, the setting selects them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{Message, Part, Request, ToolCall, ToolResult, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
-/// A conversation with a call, reasoning that its server gave, and many settings.
+/// Returns a conversation with a call, the server's reasoning and many settings.
 fn request() -> Request {
     let thought = Part::thought("hm").signed("reasoning_content");
     let call = Part::ToolCall(ToolCall::new("call_1", "look", json!({})));
@@ -31,7 +31,7 @@ fn request() -> Request {
     request
 }
 
-/// What is sent of a request to a server of this base URL and dialect.
+/// Returns the body of a request to a server with this base URL and dialect.
 fn sent(base: &str, dialect: &str) -> Value {
     let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
@@ -41,7 +41,7 @@ fn sent(base: &str, dialect: &str) -> Value {
     serde_json::from_slice(&host.http_requests()[0].body).unwrap()
 }
 
-/// What of a request differs from server to server.
+/// Returns the parts of a request that differ from server to server.
 fn differences(body: &Value) -> Value {
     let mut told = Map::new();
     let names = [
@@ -72,7 +72,7 @@ fn differences(body: &Value) -> Value {
 fn each_server_is_asked_as_it_wants() {
     let common = json!({ "max_tokens": 99, "tool_choice": "required", "seed": 7,
         "reasoning_effort": "high", "reasoning": ["hm", null], "usage": true, "id": 6 });
-    // What is null is left out.
+    // Null removes an entry.
     let with = |changes: Value| {
         let mut other = common.clone();
         for (name, value) in changes.as_object().unwrap() {
@@ -113,7 +113,7 @@ fn each_server_is_asked_as_it_wants() {
         ("https://elsewhere.example/v1", "common", json!({})),
     ] {
         let expected = with(changes);
-        // The host of the URL tells it; for a server of one's own the setting does.
+        // The URL's host selects the dialect. For a user's own server, the setting does.
         for (base, said) in [(base, "auto"), ("http://localhost:1/v1", dialect)] {
             assert_eq!(differences(&sent(base, said)), expected, "{dialect} at {base}");
         }

@@ -1,4 +1,4 @@
-//! Streams and refusals that do not end as they should, on a fake host whose time is counted.
+//! Tests streams and refusals that end badly, on a fake host with a simulated clock.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -26,8 +26,8 @@ fn request(messages: Vec<Message>) -> Request {
     Request::new("m", messages)
 }
 
-/// Streams these pieces, then leaves the connection open; gives what came of it and how long it
-/// took.
+/// Streams these pieces, then leaves the connection open. Returns the result, the deltas and the
+/// time taken.
 #[track_caller]
 fn stays_open(pieces: &[&'static str]) -> (Result<Completion, Error>, Vec<Delta>, Duration) {
     let pieces = pieces.to_vec();
@@ -48,7 +48,7 @@ fn ends(pieces: &[&'static str]) -> Result<Completion, Error> {
     host.complete(&request(vec![Message::user("hi")])).result
 }
 
-/// Answers with this status and body; gives the error.
+/// Answers with this status and body, and returns the error.
 #[track_caller]
 fn error_of(status: u16, body: &'static [u8]) -> Error {
     let host = host(move |_| FakeHttpAnswer::status(status).body(body));
@@ -60,7 +60,7 @@ fn a_whole_answer_is_done_soon_though_the_server_says_nothing_more() {
     let (result, _, took) = stays_open(&[HELLO, STOP]);
     assert_eq!(result.unwrap().parts, [Part::text("hello")]);
     assert_eq!(took, Duration::from_secs(2));
-    // What costs time after the mark of the end is the connection alone.
+    // After the end mark, the plugin only waits briefly for the connection.
     let (result, _, took) = stays_open(&[HELLO, STOP, DONE]);
     assert_eq!(result.unwrap().finish_reason, FinishReason::Stop);
     assert_eq!(took, Duration::from_millis(100));
@@ -136,7 +136,7 @@ fn a_refusal_whose_body_does_not_come_is_told_by_its_status() {
 #[test]
 fn a_compressed_answer_is_told_as_such() {
     let error = error_of(200, b"\x1f\x8b\x08\x00\x00");
-    assert!(error.message.ends_with("answered compressed (gzip), which it was not asked to"));
+    assert!(error.message.ends_with("sent a compressed answer (gzip) without being asked to"));
     assert!(error.hint.unwrap().contains("proxy or gateway"));
     assert_eq!(error.retry, Retry::Permanent);
 }
@@ -146,7 +146,7 @@ fn an_answer_of_ollamas_own_api_leads_to_its_other_base_url() {
     let lines = b"{\"model\":\"m\",\"message\":{\"content\":\"a\"},\"done\":false}\n\
                   {\"model\":\"m\",\"message\":{\"content\":\"\"},\"done\":true}\n";
     let error = error_of(200, lines);
-    assert!(error.message.ends_with("answered in the form of Ollama's own api"), "{error}");
+    assert!(error.message.ends_with("answered in the format of Ollama's own API"), "{error}");
     assert!(error.hint.unwrap().contains("`http://localhost:11434/v1`"));
     assert_eq!(error.retry, Retry::Permanent);
 }
@@ -186,7 +186,7 @@ fn chunks_a_line_each_end_as_a_stream_does() {
     }
 }
 
-/// A conversation in which something is said behind a tool's result.
+/// Returns a conversation with text after a tool's result.
 fn with_outcome() -> Request {
     let call = ToolCall::new("a", "run", json!({}));
     let content = json!({ "n": 1 }).as_object().unwrap().clone();
@@ -247,7 +247,7 @@ fn a_server_that_wants_reasoning_with_each_answer_gets_an_empty_one_from_then_on
     assert!(asked(vec![Part::text("so")]).is_ok() && asked(vec![Part::text("so")]).is_ok());
     assert!(asked(vec![Part::thought("hm").signed("reasoning_content")]).is_ok());
     assert_eq!(*bodies.lock(), [json!(null), json!(""), json!(""), json!("hm")]);
-    // Where there is no answer to put it in, the refusal is told.
+    // Without an answer to add it to, the refusal is reported.
     let refusal = "reasoning_content is missing";
     assert!(error_of(400, refusal.as_bytes()).message.ends_with(refusal));
 }

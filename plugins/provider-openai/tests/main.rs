@@ -1,4 +1,4 @@
-//! The plugin on a fake host: against answers of a test, and against a strict fake of the vendor.
+//! Tests the plugin on a fake host: with scripted answers and with a strict fake of the vendor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod azure;

@@ -1,4 +1,4 @@
-//! The plugin on a fake host: what it asks for, and what it makes of each answer.
+//! Tests the plugin on a fake host: its requests and its handling of each answer.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -8,14 +8,14 @@ use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream
 
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// The suite, on a host whose server speaks chat completions.
+/// The conformance suite, on a host whose server supports chat completions.
 mod chat {
     jaato_plugin_testkit::conformance!(provider_openai: provider; |suite| {
         suite.with_host(crate::plugin::with_chat)
     });
 }
 
-/// The suite, on a host whose server speaks Responses.
+/// The conformance suite, on a host whose server supports Responses.
 mod responses {
     jaato_plugin_testkit::conformance!(provider_openai: provider; |suite| {
         suite.with_host(crate::plugin::with_responses)
@@ -60,7 +60,7 @@ fn request() -> Request {
     Request::new("m", vec![Message::user("hi")])
 }
 
-/// Answers with this status and body; gives the error.
+/// Answers with this status and body, and returns the error.
 #[track_caller]
 fn error_of(status: u16, body: &'static str) -> Error {
     let host = host(move || FakeHttpAnswer::status(status).header("retry-after", "3").body(body));
@@ -124,7 +124,7 @@ fn what_is_no_completion_is_an_error_with_what_to_look_at() {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
         });
         let error = host.complete(&request()).result.unwrap_err();
-        let text = "`http://localhost:1/v1/chat/completions` answered with what is no completion";
+        let text = "`http://localhost:1/v1/chat/completions` did not answer with a completion";
         assert!(error.message.starts_with(text), "{body}: {error}");
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
         assert_eq!(error.hint.as_deref(), Some("check the base url: most end in `/v1`"));
@@ -170,7 +170,7 @@ fn a_missing_key_is_the_persons_to_set() {
         .with_http(|_| Err(Error::new(ErrorKind::NotFound, "there is no key").with_hint("set it")));
     let error = host.complete(&request()).result.unwrap_err();
     assert_eq!(error, Error::new(ErrorKind::Configuration, "there is no key").with_hint("set it"));
-    // Lists leave out what nobody has set up: the host knows it by the kind.
+    // Lists omit providers that the user has not set up. The host recognises them by this kind.
     assert_eq!(host.instance().unwrap().models().unwrap_err().kind, ErrorKind::NotFound);
 }
 

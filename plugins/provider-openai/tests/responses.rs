@@ -1,4 +1,5 @@
-//! Streams of Responses as servers send them, and what is made of them; each is cut at every byte.
+//! Tests streams of Responses in the servers' format and the completions that result. Each stream
+//! is split at every byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -10,7 +11,7 @@ use provider_openai::responses::Reply;
 
 use crate::made::{Words, cut_anywhere};
 
-/// How the results are written.
+/// How the results are printed.
 const WORDS: Words = Words {
     part,
     usage: |usage| {
@@ -38,7 +39,7 @@ fn part(part: &Part) -> String {
     }
 }
 
-/// Writes events as the vendor does.
+/// Writes events in the vendor's stream format.
 fn stream(events: &[Value]) -> String {
     let event = |event: &Value| {
         format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
@@ -46,7 +47,7 @@ fn stream(events: &[Value]) -> String {
     events.iter().map(event).collect()
 }
 
-/// What is made of a stream that is cut anywhere is the same: events end at blank lines.
+/// Checks that a stream has the same result wherever it is split. Events end at blank lines.
 #[track_caller]
 fn check(events: &[Value], expected: Expect) {
     expected.assert_eq(&cut_anywhere(&stream(events), |pieces| read(pieces)));
@@ -86,7 +87,7 @@ fn incomplete(reason: &str) -> Value {
         "incomplete_details": { "reason": reason } } })
 }
 
-/// What the vendor documents: reasoning with two summaries, a text, a call.
+/// Returns the example in the vendor's documentation: reasoning with two summaries, a text, a call.
 fn documented() -> Vec<Value> {
     let created = json!({ "type": "response.created", "response": { "status": "in_progress" } });
     let summary = |index: u64, text: &str| {
@@ -332,7 +333,7 @@ fn events_of_the_future_and_the_mark_of_an_older_end_change_nothing() {
     );
 }
 
-/// Feeds events until one is refused; gives how many were taken.
+/// Feeds events until one is refused. Returns the number of accepted events.
 fn taken(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
     let mut reply = Reply::new("http://h");
     for (count, event) in events.enumerate() {

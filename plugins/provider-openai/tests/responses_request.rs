@@ -1,4 +1,4 @@
-//! Requests of Responses as they are sent, byte by byte.
+//! Tests the bytes of Responses requests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};

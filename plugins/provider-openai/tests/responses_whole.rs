@@ -1,4 +1,4 @@
-//! The same answer at once and in pieces is the same history.
+//! Tests that a streamed and a complete answer result in the same history.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn check(turn: Turn) {
             let whole = ask(&turn, model, Some(false), &config);
             assert_eq!(said(&pieces.deltas), said(&whole.deltas), "{model} {config}");
             let mut both = [pieces.result.unwrap(), whole.result.unwrap()];
-            // What it cost hangs on the bytes of the request, of which `stream` is some.
+            // The usage depends on the bytes of the request, which include `stream`.
             both.iter_mut().for_each(|completion| completion.usage = Default::default());
             assert_eq!(both[0], both[1], "{model} {config}");
         }

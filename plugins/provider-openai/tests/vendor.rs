@@ -1,4 +1,4 @@
-//! Conversations with a strict fake of the vendor, which refuses what the vendor refuses.
+//! Tests conversations with a strict fake, which refuses what the vendor refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
@@ -9,19 +9,19 @@ use jaato_vendors::{Talk, strange_history};
 /// Models that reason, and models that do not.
 pub const MODELS: [&str; 5] = ["gpt-5.2", "gpt-5.3-codex", "gpt-5", "o4-mini", "gpt-4o"];
 
-/// Begins with a model that gives these answers.
+/// Starts a conversation with a model that gives these answers.
 pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<OpenAi> {
     talk_with(model, json!({}), OpenAi::new(turns))
 }
 
-/// The tool has a schema that nobody could hold to word by word.
+/// Starts a conversation with a tool whose schema cannot be used in strict mode.
 pub fn talk_with(model: &str, config: Value, vendor: OpenAi) -> Talk<OpenAi> {
     let parameters = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
     let talk = Talk::new(provider_openai::__jaato::MODULE, config, vendor, model);
     talk.with_tool("look", parameters)
 }
 
-/// The items of the last request that was accepted.
+/// Returns the items of the last accepted request.
 pub fn input(talk: &Talk<OpenAi>) -> Vec<Value> {
     let body = talk.vendor.accepted().pop().unwrap();
     body["input"].as_array().unwrap().clone()
@@ -43,7 +43,8 @@ pub fn call(arguments: &str) -> Said {
     Said::Call("look".to_owned(), arguments.to_owned())
 }
 
-/// Three turns: reasoning between calls, some that nobody may read, several results at once.
+/// Returns three turns: reasoning between calls, some of it unreadable, and several results at
+/// once.
 pub fn turns() -> [Turn; 5] {
     [
         Turn::says([
@@ -60,7 +61,7 @@ pub fn turns() -> [Turn; 5] {
     ]
 }
 
-/// What an item says beside its id, and what of it comes from the stream alone.
+/// Returns an item without its id and without the field that only the stream contains.
 fn bare(item: &Value) -> Value {
     let mut item = item.clone();
     let fields = item.as_object_mut().unwrap();

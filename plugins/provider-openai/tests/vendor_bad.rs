@@ -1,4 +1,4 @@
-//! What a strict fake of the vendor refuses, and answers that do not end as they should.
+//! Tests what a strict fake of the vendor refuses, and answers that end badly.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;
@@ -14,7 +14,7 @@ use crate::vendor::{MODELS, call, input, phase, talk_to, talk_with, text, though
 fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
     let mut talk = talk_to("gpt-5.2", turns());
     let first = talk.ask(Message::user("look"));
-    // Another key: what the first account's server encrypted nobody here can read.
+    // Another API key: its server cannot read what the first account's server encrypted.
     let other = talk_with(
         "gpt-5.2",
         json!({}),
@@ -27,7 +27,7 @@ fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
         request.messages.push(results(&last));
         last = instance.complete(&request).result.unwrap();
         request.messages.push(Message::model(last.parts.clone()));
-        // It is refused once, and then sent without.
+        // The server refuses the reasoning once, and the plugin then leaves it out.
         assert_eq!(other.host.http_requests().len(), requests);
     }
     let items = input(&other);
@@ -35,7 +35,7 @@ fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
     assert_eq!(reasoning.count(), 1, "what this account gave goes back: {items:?}");
 }
 
-/// Answers all calls of an answer with nothing.
+/// Answers all calls of an answer with empty results.
 fn results(completion: &Completion) -> Message {
     let calls = completion.parts.iter().filter_map(Part::as_tool_call);
     let result = |call: &ToolCall| ToolResult::new(call.id.clone(), call.name.clone(), Map::new());
@@ -200,6 +200,6 @@ fn an_option_without_words_in_the_protocol_that_was_set_is_refused_before_it_is_
     talk.request.options.seed = Some(7);
     let error = talk.send().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Configuration);
-    assert_eq!(error.message, "Responses has no words for the option `seed`");
+    assert_eq!(error.message, "Responses does not support the option `seed`");
     assert!(talk.host.http_requests().is_empty());
 }

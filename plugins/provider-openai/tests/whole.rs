@@ -1,4 +1,5 @@
-//! The same answer at once and in pieces is the same history; and reasoning goes back as it came.
+//! Tests that a streamed and a complete answer result in the same history, and that reasoning goes
+//! back unchanged.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
@@ -26,7 +27,7 @@ fn whole(message: Value, mut end: Value) -> Completion {
     reply.finish().unwrap().1
 }
 
-/// Checks that both ways make the same of an answer; gives what they make.
+/// Checks that both ways result in the same answer, and returns it.
 #[track_caller]
 fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
     let end = json!({
@@ -47,7 +48,7 @@ fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
     pieces
 }
 
-/// The model's message as the next request has it.
+/// Returns the model's message in the next request.
 fn sent_back(completion: Completion) -> Value {
     let request = Request::new("m", vec![Message::model(completion.parts)]);
     let body = body(&request, &Quirks::COMMON, Habits::default(), &Blobs::new()).unwrap();
@@ -84,7 +85,7 @@ fn what_a_server_signs_a_call_with_goes_back_with_it() {
             "function": { "name": "run", "arguments": "{}" } }),
     ];
     assert_eq!(sent["tool_calls"], json!(expected));
-    // What another protocol signed is nothing to this one.
+    // A signature of another protocol is ignored.
     for signature in ["c2ln", "{\"role\":\"user\"}", "[1]"] {
         let signed = Part::ToolCall(ToolCall::new("a", "run", json!({}))).signed(signature);
         let request = Request::new("m", vec![Message::model(vec![signed])]);

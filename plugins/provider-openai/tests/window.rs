@@ -1,11 +1,11 @@
-//! What the plugin tells of context windows, and of whom it asks them.
+//! Tests the reported context windows and the queries for them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest};
 
-/// A host whose session uses the model `m` of that server.
+/// Returns a host whose session uses the model `m` of this server.
 fn host(base: &str, answer: fn(&FakeHttpRequest) -> FakeHttpAnswer) -> FakeHost {
     let context = ContextFacts { model: "openai/m".to_owned(), ..ContextFacts::default() };
     FakeHost::new(provider_openai::__jaato::MODULE)
@@ -14,7 +14,7 @@ fn host(base: &str, answer: fn(&FakeHttpRequest) -> FakeHttpAnswer) -> FakeHost 
         .with_http(move |request| Ok(answer(request)))
 }
 
-/// The windows that are told, and what was asked for them.
+/// Returns the reported windows and the queries for them.
 fn windows(host: &FakeHost) -> (Vec<(String, Option<u64>)>, Vec<String>) {
     let models = host.instance().unwrap().models().unwrap();
     let windows = models.into_iter().map(|info| (info.name, info.context_limit)).collect();

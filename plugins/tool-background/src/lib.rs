@@ -1,8 +1,8 @@
-//! `tool-background`: tools that start a call of another tool in the background, read what it
-//! prints and end it; and the command `tasks` for the person.
+//! `tool-background`: tools that start another tool's call in the background, read its output and
+//! end it, and the command `tasks` for the user.
 //!
-//! The host runs the tasks, asks the person's rules for the call itself, and wakes the session at
-//! its end. Here is what the model is told, by the names of the original plugin.
+//! The host runs the tasks, applies the user's rules to the call, and wakes the session when a task
+//! ends. This plugin contains the model's interface, with the names of the original plugin.
 #![forbid(unsafe_code)]
 
 mod told;
@@ -17,10 +17,10 @@ use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::{CommandSpec, ToolName};
 use parking_lot::Mutex;
 
-/// Longest wait of one read, in seconds.
+/// The longest wait of one read, in seconds.
 const WAIT_SECONDS_MAX: u64 = 60;
 
-/// Run a tool in the background: servers, watchers, long builds. You are told when it ends.
+/// Run a tool in the background: servers, watchers, long builds. You are notified when it ends.
 #[tool_fn(
     name = "startBackgroundTask",
     category = "system",
@@ -31,14 +31,14 @@ const WAIT_SECONDS_MAX: u64 = 60;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "tool_name": { "type": "string", TOUCHES: { "text": "the name of a tool" }, "description": "Its name." },
-            "arguments": { "type": "object", TOUCHES: { "text": "the call that is started has a check of its own" }, "description": "Of that tool." },
-            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86400, "description": "Then it is ended." },
+            "tool_name": { "type": "string", TOUCHES: { "text": "the name of a tool" }, "description": "The tool's name." },
+            "arguments": { "type": "object", TOUCHES: { "text": "the call that is started has a check of its own" }, "description": "The tool's arguments." },
+            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86400, "description": "Time limit." },
         },
         "required": ["tool_name", "arguments"],
     }),
     example(
-        "start the web server and go on",
+        "start the web server and continue",
         tool_name = "cli_based_tool",
         arguments = json!({ "command": "python3 -m http.server" })
     )
@@ -66,7 +66,7 @@ async fn start_background_task(
     })))
 }
 
-/// Tells how a background task stands and what it has printed since the last answer.
+/// Get a background task's status and its output since the last read.
 #[tool_fn(
     name = "getBackgroundTask",
     category = "system",
@@ -77,22 +77,22 @@ async fn start_background_task(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "Which task." },
+            "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "The task." },
             "stdout_offset": {
                 "type": "integer", "minimum": 0,
                 "description": "Read again from this byte.",
             },
             "wait_seconds": {
                 "type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX, "default": 0,
-                "description": "For more output, or the end.",
+                "description": "Wait for more output or the end.",
             },
             "until_end": {
                 "type": "boolean", "default": false,
-                "description": "Wait for the end alone.",
+                "description": "Wait only for the end.",
             },
             "tail": {
                 "type": "integer", "minimum": 1,
-                "description": "Only the last lines, so many.",
+                "description": "Return only this many last lines.",
             },
         },
         "required": ["task_id"],
@@ -124,13 +124,13 @@ async fn get_background_task(
             Some(answer) => told::append(answer, next),
             None => answer = Some(next),
         }
-        // What is there already is read to its end, whether something is waited for or not.
+        // Available output is read to its end, even if the call does not wait.
         let wants_more = (until_end && read.wait_ms > 0) || (tail.is_some() && is_more);
         if is_over || !wants_more {
             break;
         }
     }
-    let Some(mut answer) = answer else { return Err(Error::failed("the host told nothing")) };
+    let Some(mut answer) = answer else { return Err(Error::failed("the host returned nothing")) };
     cx.state().offsets.lock().insert(read.task_id, answer.offset);
     if let Some(lines) = tail {
         told::keep_last(&mut answer, lines);
@@ -142,7 +142,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Ends a background task.
+/// Cancel a background task.
 #[tool_fn(
     name = "cancelBackgroundTask",
     category = "system",
@@ -153,7 +153,7 @@ fn milliseconds(time: Duration) -> u64 {
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "Which task." } },
+        "properties": { "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "The task." } },
         "required": ["task_id"],
     })
 )]
@@ -162,7 +162,7 @@ async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<
     Ok(Output::json(json!({ "task_id": task_id, "cancelled": cancelled })))
 }
 
-/// Lists the background tasks that run.
+/// List running background tasks.
 #[tool_fn(
     name = "listBackgroundTasks",
     category = "system",
@@ -172,7 +172,7 @@ async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "plugin_name": { "type": "string", TOUCHES: { "text": "the name of a plugin" }, "description": "Of this plugin alone." } },
+        "properties": { "plugin_name": { "type": "string", TOUCHES: { "text": "the name of a plugin" }, "description": "Only this plugin's tasks." } },
     })
 )]
 async fn list_background_tasks(
@@ -188,7 +188,7 @@ async fn list_background_tasks(
     Ok(Output::json(json!({ "count": told.len(), "tasks": told })))
 }
 
-/// Lists the tools that can run in the background.
+/// List the tools that can run in the background.
 #[tool_fn(
     name = "listBackgroundCapableTools",
     category = "system",
@@ -204,21 +204,21 @@ async fn list_background_capable_tools(cx: &Cx<Background>) -> Result<Output> {
     Ok(Output::json(json!({ "count": told.len(), "tools": told })))
 }
 
-/// Ends a task; tells whether it ran.
+/// Ends a task. Returns true if it was running.
 async fn cancel(cx: &Cx<Background>, task_id: &str) -> Result<bool> {
     let before = cx.tasks().cancel(task_id).await.map_err(explained)?;
     Ok(before.status == TaskStatus::Running)
 }
 
-/// Names the tool that a model has for what the host says of services.
+/// Adds a hint that names the model's tool.
 fn explained(error: Error) -> Error {
     match error.kind {
-        ErrorKind::NotFound => error.with_hint("`listBackgroundTasks` lists those that run"),
+        ErrorKind::NotFound => error.with_hint("`listBackgroundTasks` lists the running tasks"),
         _ => error,
     }
 }
 
-/// The host keeps the tasks; here is how far each was read.
+/// The plugin's state: how far each task was read. The host keeps the tasks.
 #[derive(Default)]
 pub struct Background {
     offsets: Mutex<BTreeMap<String, u64>>,
@@ -260,12 +260,12 @@ impl State for Background {
             return Ok(Output::text(told::for_people(&cx.tasks().list().await?)));
         }
         let Some(task_id) = arguments["task"].as_str() else {
-            let error = Error::new(ErrorKind::InvalidArguments, "which task is to be ended?");
+            let error = Error::new(ErrorKind::InvalidArguments, "no task id was given");
             return Err(error.with_hint("tasks cancel task_1"));
         };
         let text = match cancel(cx, task_id).await? {
-            true => format!("{task_id} is ended"),
-            false => format!("{task_id} had ended already"),
+            true => format!("ended {task_id}"),
+            false => format!("{task_id} had already ended"),
         };
         Ok(Output::text(text))
     }

@@ -1,13 +1,13 @@
-//! What the model and the person are told of tasks.
+//! Formats tasks for the model and the user.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::task::{TaskFacts, TaskReadAnswer, TaskStatus, ToolFacts};
 
-/// This plugin, as tools and tasks name where they come from.
+/// This plugin's name in the facts of tools and tasks.
 pub const SOURCE: &str = "background";
 
-/// What `getBackgroundTask` answers.
+/// Returns the answer of `getBackgroundTask`.
 pub fn read(answer: &TaskReadAnswer) -> Value {
     let task = &answer.task;
     let mut told = json!({
@@ -28,7 +28,7 @@ pub fn read(answer: &TaskReadAnswer) -> Value {
         told["error"] = error.clone();
         return told;
     }
-    // What it printed is read by offsets; it would stand here twice.
+    // Offsets already give access to the printed output, so do not repeat it.
     let is_printed = |key: &str| task.output_bytes > 0 && matches!(key, "stdout" | "stderr");
     let rest = result.iter().filter(|(key, _)| !is_printed(key));
     let mut rest: Map<String, Value> = rest.map(|(key, it)| (key.clone(), it.clone())).collect();
@@ -41,10 +41,10 @@ pub fn read(answer: &TaskReadAnswer) -> Value {
     told
 }
 
-/// Output that is kept of one answer, in bytes: more was waited for than anyone reads.
+/// The maximum output to keep for one answer, in bytes. No one reads more than this.
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
-/// Adds what was read next to what was read before.
+/// Appends the output of a later read.
 pub fn append(answer: &mut TaskReadAnswer, next: TaskReadAnswer) {
     let mut output = std::mem::take(&mut answer.output);
     output.push_str(&next.output);
@@ -58,20 +58,20 @@ pub fn append(answer: &mut TaskReadAnswer, next: TaskReadAnswer) {
     (answer.output, answer.lost_bytes) = (output, lost);
 }
 
-/// Keeps the last lines, so many.
+/// Keeps only the last `lines` lines.
 pub fn keep_last(answer: &mut TaskReadAnswer, lines: usize) {
     let text = answer.output.trim_end_matches('\n');
     let start = text.rmatch_indices('\n').nth(lines.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
     answer.output.drain(..start);
 }
 
-/// Shows each line as a program left it that began it anew with `\r`.
+/// Shows each line as it looks after a program has overwritten it with `\r`.
 fn as_left(output: &str) -> String {
     let lines = output.split('\n').map(|line| line.trim_end_matches('\r'));
     lines.map(|line| line.rsplit('\r').next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// A line of `listBackgroundTasks`.
+/// Returns an entry of `listBackgroundTasks`.
 pub fn running(task: &TaskFacts) -> Value {
     json!({
         "task_id": task.task_id,
@@ -81,12 +81,12 @@ pub fn running(task: &TaskFacts) -> Value {
     })
 }
 
-/// A line of `listBackgroundCapableTools`.
+/// Returns an entry of `listBackgroundCapableTools`.
 pub fn capable(tool: &ToolFacts) -> Value {
     json!({ "plugin_name": tool.source, "tool_name": tool.name })
 }
 
-/// What the command `tasks` prints.
+/// Returns the output of the command `tasks`.
 pub fn for_people(tasks: &[TaskFacts]) -> String {
     let line = |task: &TaskFacts| {
         let (status, time) = (status(task.status), seconds(task.duration_ms));

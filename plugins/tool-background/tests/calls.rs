@@ -1,4 +1,4 @@
-//! The tools, through the boundary; the tasks of a fake host have ended when they were started.
+//! Tests the tools through the plugin boundary. Tasks of the fake host end as soon as they start.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn what_is_not_there_is_said() {
     let host = host();
     let error = host.call("getBackgroundTask", json!({ "task_id": "zz" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
-    assert_eq!(error.hint.as_deref(), Some("`listBackgroundTasks` lists those that run"));
+    assert_eq!(error.hint.as_deref(), Some("`listBackgroundTasks` lists the running tasks"));
     let arguments = json!({ "tool_name": "fly", "arguments": {} });
     let error = host.call("startBackgroundTask", arguments).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownTool);

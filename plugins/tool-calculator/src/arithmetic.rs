@@ -1,51 +1,51 @@
-//! Arithmetic with exact decimals of bounded length.
+//! Exact decimal arithmetic with numbers of limited length.
 
 use std::num::NonZeroU64;
 
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive as _, Zero as _};
 
-/// Digits that a number may have, before and behind the point together.
+/// The maximum number of digits in a number, before and after the decimal point together.
 pub const DIGITS_MAX: u64 = 1000;
 
-/// Significant digits of a quotient that does not end.
+/// Significant digits of a quotient whose decimals do not end.
 pub const QUOTIENT_DIGITS: NonZeroU64 = NonZeroU64::new(50).unwrap();
 
-/// Why there is no result, for the model.
+/// The reason for a missing result, as a text for the model.
 pub type Refused = String;
 
-const BY_ZERO: &str = "a division by zero";
-const NOT_WHOLE: &str = "an exponent, or a number of places, that is no whole number";
+const BY_ZERO: &str = "division by zero";
+const NOT_WHOLE: &str = "the exponent or the number of places is not a whole number";
 
-/// Reads a number as JSON and programs write it.
+/// Reads a number in the notation of JSON and programming languages.
 pub fn read(text: &str) -> Result<BigDecimal, Refused> {
     if text.len() as u64 > DIGITS_MAX {
         return Err(too_large());
     }
-    bounded(text.parse().map_err(|_| format!("`{text}` is no number"))?)
+    bounded(text.parse().map_err(|_| format!("`{text}` is not a number"))?)
 }
 
-/// Writes a number without an exponent and without zeros at its end.
+/// Writes a number without an exponent and without trailing zeros.
 pub fn written(number: &BigDecimal) -> String {
     number.normalized().to_plain_string()
 }
 
-/// `a + b`
+/// Returns `a + b`.
 pub fn add(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     bounded(a + b)
 }
 
-/// `a - b`
+/// Returns `a - b`.
 pub fn subtract(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     bounded(a - b)
 }
 
-/// `a * b`
+/// Returns `a * b`.
 pub fn multiply(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     bounded(a * b)
 }
 
-/// `a / b`: exact where that ends, else rounded to [`QUOTIENT_DIGITS`] digits.
+/// Returns `a / b`: exact if the decimals end, otherwise rounded to [`QUOTIENT_DIGITS`] digits.
 pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     if b.is_zero() {
         return Err(BY_ZERO.to_owned());
@@ -65,17 +65,17 @@ pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     bounded(quotient.with_precision_round(QUOTIENT_DIGITS, RoundingMode::HalfEven))
 }
 
-/// The largest whole number that is not above `a / b`.
+/// Returns the largest whole number that is not above `a / b`.
 pub fn divide_down(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     if b.is_zero() {
         return Err(BY_ZERO.to_owned());
     }
-    // By the remainder, which is exact where a quotient is not.
+    // Uses the remainder, which is exact even if the quotient is not.
     let rest = remainder(a, b)?;
     divide(&(a - rest), b)
 }
 
-/// What [`divide_down`] leaves: its sign is that of `b`.
+/// Returns the remainder of [`divide_down`], which has the sign of `b`.
 pub fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     if b.is_zero() {
         return Err(BY_ZERO.to_owned());
@@ -85,7 +85,7 @@ pub fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> 
     bounded(if is_across { rest + b } else { rest })
 }
 
-/// `base ** exponent`, for a whole exponent.
+/// Returns `base ** exponent` for a whole exponent.
 pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, Refused> {
     if !exponent.is_integer() {
         return Err(NOT_WHOLE.to_owned());
@@ -93,7 +93,7 @@ pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, Ref
     let is_below_zero = exponent.sign() == Sign::Minus;
     let mut times = exponent.abs().to_u64().unwrap_or(u64::MAX);
     let (mut result, mut factor) = (BigDecimal::from(1), base.normalized());
-    // 0, 1 and -1 stay as long as they are, whatever the exponent.
+    // Powers of 0, 1 and -1 do not grow, so the exponent can be reduced.
     if factor.is_zero() || factor.abs() == result {
         times = times.min(2 - times % 2);
     }
@@ -109,14 +109,14 @@ pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, Ref
     if is_below_zero { divide(&BigDecimal::from(1), &result) } else { Ok(result) }
 }
 
-/// Rounds to so many places behind the point; halves to the even side.
+/// Rounds to this many decimal places. Ties round to even.
 pub fn round(number: &BigDecimal, places: &BigDecimal) -> Result<BigDecimal, Refused> {
     let places = places.to_i64().filter(|_| places.is_integer()).ok_or(NOT_WHOLE)?;
     let bound = i64::try_from(DIGITS_MAX).unwrap_or(i64::MAX);
     bounded(number.with_scale_round(places.clamp(-bound, bound), RoundingMode::HalfEven))
 }
 
-/// Refuses what is too long, written out.
+/// Refuses a number that is too long when written out.
 fn bounded(number: BigDecimal) -> Result<BigDecimal, Refused> {
     let (_, scale) = number.as_bigint_and_exponent();
     let is_bounded = number.digits() <= DIGITS_MAX && scale.unsigned_abs() <= DIGITS_MAX;
@@ -124,5 +124,5 @@ fn bounded(number: BigDecimal) -> Result<BigDecimal, Refused> {
 }
 
 fn too_large() -> Refused {
-    format!("a number of more than {DIGITS_MAX} digits")
+    format!("a number has more than {DIGITS_MAX} digits")
 }

@@ -1,20 +1,20 @@
-//! Reads an expression and calculates it as it goes. The rules are Python's: `-2**2` is -4, and
-//! `2**3**2` is 512.
+//! Parses an expression and calculates it in the same pass. The rules are Python's: `-2**2` is -4,
+//! and `2**3**2` is 512.
 
 use bigdecimal::BigDecimal;
 
 use crate::arithmetic::{self, Refused};
 
-/// Bytes of an expression.
+/// The longest expression in bytes.
 const EXPRESSION_BYTES_MAX: usize = 10_000;
 
-/// Brackets and signs inside each other.
+/// The deepest nesting of brackets and signs.
 const DEPTH_MAX: usize = 100;
 
 /// Calculates an expression.
 ///
 /// # Errors
-/// When it cannot be read, or a number has too many digits.
+/// A text if the expression is invalid or a number has too many digits.
 pub fn calculate(expression: &str) -> Result<String, Refused> {
     if expression.len() > EXPRESSION_BYTES_MAX {
         return Err(format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"));
@@ -29,7 +29,7 @@ pub fn calculate(expression: &str) -> Result<String, Refused> {
 
 struct Reader<'a> {
     text: &'a str,
-    /// The byte that is next.
+    /// The position of the next byte.
     place: usize,
     depth: usize,
 }
@@ -60,11 +60,11 @@ impl Reader<'_> {
         Ok(left)
     }
 
-    /// A sign binds less than a power: `-2**2` is -4.
+    /// Parses a signed value. A sign binds less tightly than a power: `-2**2` is -4.
     fn signed(&mut self) -> Result<BigDecimal, Refused> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(format!("more than {DEPTH_MAX} brackets and signs inside each other"));
+            return Err(format!("more than {DEPTH_MAX} nested brackets and signs"));
         }
         let result = match self.take_one_of(&["-", "+"]) {
             Some("-") => -self.signed()?,
@@ -140,14 +140,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the next character that is no white space.
+    /// Returns the next character that is not whitespace.
     fn peek(&mut self) -> Option<char> {
         let rest = self.text[self.place..].trim_start();
         self.place = self.text.len() - rest.len();
         rest.chars().next()
     }
 
-    /// Takes the first of these that comes next. `*` is not the half of `**`.
+    /// Consumes the first of these operators that comes next. `*` does not match the start of `**`.
     fn take_one_of(&mut self, operators: &[&'static str]) -> Option<&'static str> {
         self.peek()?;
         let rest = &self.text[self.place..];
@@ -162,6 +162,6 @@ impl Reader<'_> {
     fn wrong(&mut self, expected: &str) -> Refused {
         let found = self.peek().map_or("nothing".to_owned(), |found| format!("`{found}`"));
         let place = self.text[..self.place].chars().count() + 1;
-        format!("at character {place}: {found} where {expected} should be")
+        format!("at character {place}: expected {expected}, found {found}")
     }
 }

@@ -1,7 +1,7 @@
-//! `tool-calculator`: exact decimal arithmetic, so that a model need not guess.
+//! `tool-calculator`: exact decimal arithmetic, so that a model does not have to guess.
 //!
-//! [`arithmetic`] calculates within bounds, [`expression`] reads what is to be calculated; here are
-//! the tools, whose names and answers are those of the original plugin.
+//! [`arithmetic`] calculates within limits, and [`expression`] parses expressions. This module
+//! contains the tools, which have the names and answers of the original plugin.
 #![forbid(unsafe_code)]
 
 mod arithmetic;
@@ -14,7 +14,7 @@ use jaato_plugin_sdk::serde_json::Number;
 use arithmetic::Refused;
 pub use expression::calculate as calculated;
 
-/// Calculates an expression exactly: + - * / // % **, brackets, abs, round, min, max, pow. `1/3` is
+/// Calculate an expression exactly: + - * / // % ** ( ), abs, round, min, max, pow. `1/3` is
 /// rounded to 50 digits.
 #[tool_fn(
     category = "code",
@@ -34,7 +34,7 @@ async fn calculate(
     Ok(Output::json(json!({ "expression": expression, "result": result })))
 }
 
-/// Adds two numbers exactly.
+/// Add two numbers exactly.
 #[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
 async fn add(
     _cx: &Cx,
@@ -46,7 +46,7 @@ async fn add(
     answer("addition", &a, &b, arithmetic::add)
 }
 
-/// Subtracts b from a exactly.
+/// Subtract b from a exactly.
 #[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
 async fn subtract(
     _cx: &Cx,
@@ -58,7 +58,7 @@ async fn subtract(
     answer("subtraction", &a, &b, arithmetic::subtract)
 }
 
-/// Multiplies two numbers exactly.
+/// Multiply two numbers exactly.
 #[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
 async fn multiply(
     _cx: &Cx,
@@ -70,7 +70,7 @@ async fn multiply(
     answer("multiplication", &a, &b, arithmetic::multiply)
 }
 
-/// Divides a by b, rounded to 50 digits where it does not end before.
+/// Divide a by b. Longer results are rounded to 50 digits.
 #[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
 async fn divide(
     _cx: &Cx,
@@ -84,7 +84,7 @@ async fn divide(
 
 type Operation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, Refused>;
 
-/// A number, as text if it has more digits than JSON keeps.
+/// A number, or a string if JSON would lose digits.
 #[tool_type]
 #[serde(untagged)]
 #[schemars(extend("x-jaato-touches" = { "text": "a number" }))]
@@ -102,11 +102,13 @@ impl Operand {
         let digits = text.split(['e', 'E']).next().unwrap_or_default();
         let digits = digits.trim_start_matches(['-', '0', '.']);
         let digits = digits.bytes().filter(u8::is_ascii_digit).count();
-        // A floating point number of so many digits may be the nearest one to what was written.
+        // A floating-point number with this many digits may only be the nearest one to the original
+        // text.
         if matches!(self, Self::Number(number) if number.is_f64()) && digits > DIGITS_KEPT {
-            let text = format!("`{text}` may not be the number that you wrote");
+            let text = format!("`{text}` may differ from the number that you wrote");
             let hint = format!(
-                "give a number of more than {DIGITS_KEPT} digits as text, as in \"18446744073709551617\""
+                "give a number with more than {DIGITS_KEPT} digits as text, as in \
+                 \"18446744073709551617\""
             );
             return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
         }
@@ -114,7 +116,7 @@ impl Operand {
     }
 }
 
-/// Decimal digits that every floating point number keeps.
+/// The number of decimal digits that every floating-point number preserves.
 const DIGITS_KEPT: usize = 15;
 
 fn answer(name: &str, a: &Operand, b: &Operand, operation: Operation) -> Result<Output> {
@@ -124,7 +126,7 @@ fn answer(name: &str, a: &Operand, b: &Operand, operation: Operation) -> Result<
 }
 
 fn explained(refused: Refused) -> Error {
-    let hint = "known are + - * / // % ** with brackets, abs, round, min, max, pow";
+    let hint = "supported are + - * / // % ** with brackets, abs, round, min, max, pow";
     Error::new(ErrorKind::InvalidArguments, refused).with_hint(hint)
 }
 

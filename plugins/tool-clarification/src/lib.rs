@@ -1,7 +1,7 @@
-//! `tool-clarification`: the model asks the person what it cannot find out itself.
+//! `tool-clarification`: the model asks the user for information that it cannot find out itself.
 //!
-//! [`Question`] is what the model writes, and becomes a field of a form; the host shows the form
-//! and sees to it that each answer is one of those that there are.
+//! The model writes a [`Question`], which becomes a field of a form. The host shows the form and
+//! makes sure that each answer is one of the choices.
 #![forbid(unsafe_code)]
 
 mod question;
@@ -13,10 +13,10 @@ use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
 use question::Question;
 
-/// Questions of one call: a form has no more fields.
+/// The maximum number of questions in one call. A form cannot have more fields.
 const QUESTIONS_MAX: usize = 20;
 
-/// Ask the user what you cannot find out yourself, all questions at once.
+/// Ask the user what you cannot find out yourself. Ask everything at once.
 #[tool_fn(
     core,
     category = "communication",
@@ -36,23 +36,23 @@ const QUESTIONS_MAX: usize = 20;
                     "question_type": {
                         "enum": ["single_choice", "multiple_choice", "free_text"],
                         "default": "single_choice",
-                        "description": "What is answered.",
+                        "description": "Kind of answer.",
                     },
                     "choices": {
                         "type": "array",
                         "items": { "type": ["string", "object"] },
                         TOUCHES: { "text": "answers to choose from" },
-                        "description": "To choose from.",
+                        "description": "The choices.",
                     },
                     "required": {
                         "type": "boolean",
                         "default": true,
-                        "description": "May not be skipped.",
+                        "description": "Cannot be skipped.",
                     },
                     "default_choice": {
                         "type": "integer",
                         "minimum": 0,
-                        "description": "From 1; 0: none.",
+                        "description": "Counts from 1; 0: none.",
                     },
                 },
                 "required": ["text"],
@@ -74,7 +74,7 @@ async fn request_clarification(
     Ok(Output::json(told(&questions, &answer)))
 }
 
-/// What the model is told of the person's answer.
+/// Returns the result that tells the model the user's answer.
 fn told(questions: &[Question], answer: &FormAnswer) -> Value {
     let message = match answer.outcome {
         FormOutcome::Answered => {
@@ -88,15 +88,15 @@ fn told(questions: &[Question], answer: &FormAnswer) -> Value {
             return json!({ "responses": responses });
         }
         FormOutcome::Nobody => {
-            let reason = answer.reason.as_deref().unwrap_or("nobody is there");
-            format!("Nobody can answer: {reason}. Decide yourself, and say what you assumed.")
+            let reason = answer.reason.as_deref().unwrap_or("no user is there");
+            format!("No one can answer: {reason}. Decide yourself, and say what you assumed.")
         }
         _ => "User cancelled the clarification request.".to_owned(),
     };
     json!({ "cancelled": true, "message": message })
 }
 
-/// A plugin that keeps nothing.
+/// The plugin, which has no state.
 pub struct Clarification;
 
 impl State for Clarification {

@@ -1,5 +1,4 @@
-//! A question as the model writes it, the field of the form that it becomes, and the answer as the
-//! model is told it.
+//! A question from the model, its form field, and the answer in the tool result.
 
 use jaato_plugin_sdk::form::{FieldKind, FieldOption, FormField};
 use jaato_plugin_sdk::prelude::*;
@@ -49,15 +48,15 @@ impl Choice {
 }
 
 impl Question {
-    /// Returns the kind that is asked: where there is nothing to choose from, that is a text.
+    /// Returns the question's type. Without choices it is free text.
     fn kind(&self) -> QuestionType {
         if self.choices.is_empty() { QuestionType::FreeText } else { self.question_type }
     }
 
-    /// Makes the field of the form; choices are named by their number, from 1.
+    /// Creates the form field. Choices are named by their number, starting at 1.
     ///
     /// # Errors
-    /// Where the default is none of the choices.
+    /// An error if the default is not one of the choices.
     pub fn field(&self, number: usize) -> Result<FormField> {
         let option = |(index, choice): (usize, &Choice)| FieldOption {
             value: (index + 1).to_string(),
@@ -67,8 +66,10 @@ impl Question {
         if self.default_choice > self.choices.len() {
             let count = self.choices.len();
             let text =
-                format!("question {number}: `default_choice` is none of its {count} choices");
-            return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("it counts from 1"));
+                format!("question {number}: `default_choice` is not one of its {count} choices");
+            return Err(
+                Error::new(ErrorKind::InvalidArguments, text).with_hint("choices count from 1")
+            );
         }
         let default = (self.default_choice > 0).then(|| self.default_choice.to_string());
         let (kind, default) = match self.kind() {
@@ -89,7 +90,7 @@ impl Question {
         })
     }
 
-    /// Tells the model what was answered.
+    /// Returns the answer for the tool result.
     pub fn response(&self, value: Option<&Value>) -> Value {
         let number = |value: &Value| value.as_str()?.parse::<usize>().ok();
         let text = |number: usize| Some(self.choices.get(number.checked_sub(1)?)?.text());

@@ -1,4 +1,4 @@
-//! The tool, through the boundary, before a person who is played.
+//! Tests the tool through the plugin boundary, with a simulated user.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ fn who_would_not_and_who_is_not_there_are_told_apart() {
     assert_eq!(nobody["cancelled"], true);
     assert_eq!(
         nobody["message"],
-        "Nobody can answer: there is no terminal. Decide yourself, and say what you assumed."
+        "No one can answer: there is no terminal. Decide yourself, and say what you assumed."
     );
 }
 
@@ -76,7 +76,7 @@ fn questions_that_cannot_be_asked_are_refused() {
     };
     assert_eq!(refused(json!([])).kind, ErrorKind::InvalidArguments);
     let error = refused(json!([{ "text": "x", "choices": ["a"], "default_choice": 9 }]));
-    assert_eq!(error.message, "question 1: `default_choice` is none of its 1 choices");
+    assert_eq!(error.message, "question 1: `default_choice` is not one of its 1 choices");
     let many: Vec<Value> = (0..21).map(|number| json!({ "text": number.to_string() })).collect();
     assert_eq!(refused(json!(many)).kind, ErrorKind::InvalidArguments);
     let named = json!([{ "text": "x", "choices": [{ "name": "a" }] }]);

@@ -1,4 +1,4 @@
-//! The answer to the model: how the command ended. The host adds what it printed. Pure.
+//! The tool result: how the command ended. The host adds the output. Pure.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
 use jaato_plugin_sdk::serde_json::Map;
 
-/// Processes that are listed of those left running.
+/// The maximum number of processes to list among those left running.
 const LEFT_LISTED_MAX: usize = 16;
 
 /// The key of the standard output.
@@ -15,7 +15,7 @@ pub const STDOUT: &str = "stdout";
 /// The key of the standard error.
 pub const STDERR: &str = "stderr";
 
-/// Makes the answer, with empty texts for the printed output.
+/// Creates the answer, with empty texts for the output.
 pub fn answer(exit: &ProcessExit, timeout: Duration) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert(STDOUT.to_owned(), "".into());
@@ -33,7 +33,7 @@ fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout: Durat
     }
     if exit.timed_out {
         answer.insert("timed_out".to_owned(), true.into());
-        // Whole wherever it is, as calls ask for it.
+        // A whole number if possible, as calls specify it.
         let is_whole = timeout.subsec_nanos() == 0;
         let seconds =
             if is_whole { json!(timeout.as_secs()) } else { json!(timeout.as_secs_f64()) };

@@ -1,4 +1,5 @@
-//! `[plugins.tool-cli]`, and how a command line becomes a program with words.
+//! The `[plugins.tool-cli]` settings, and the conversion of a command line to a program with
+//! arguments.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -10,15 +11,15 @@ use jaato_plugin_sdk::process::{Process, Spawn};
 use jaato_plugin_sdk::types::execution::EnvironmentFacts;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-/// How long a command may take where neither call, configuration nor execution environment say so.
-/// The session's own bound is 600 s: the command must end before it, or what it printed would be
-/// lost.
+/// The default time limit of a command, if neither the call, the configuration nor the execution
+/// environment sets one. It is shorter than the session's own limit of 600 s, at which the
+/// command's output would be lost.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Longest time that a call may ask for.
+/// The longest time that a call may ask for.
 pub const TIMEOUT_SECONDS_MAX: u32 = 3600;
 
-/// The shells that are tried, where the person names none.
+/// The shells to try if the user sets none.
 const SHELLS: [&str; 2] = ["bash", "/bin/sh"];
 
 /// `[plugins.tool-cli]`.
@@ -26,32 +27,32 @@ const SHELLS: [&str; 2] = ["bash", "/bin/sh"];
 #[derive(Debug, Default)]
 #[serde(default)]
 struct Config {
-    /// Folders that are appended to `PATH` for commands.
+    /// Folders to append to `PATH` for commands.
     #[schemars(extend("x-jaato-path" = "file"))]
     extra_paths: Vec<String>,
-    /// The shell that runs commands: it must understand `-c`. Without it `bash`, else `/bin/sh`.
+    /// The shell that runs commands. It must accept `-c`. The default is `bash`, else `/bin/sh`.
     #[schemars(extend("x-jaato-path" = "home"))]
     shell: Option<String>,
-    /// How many seconds a command may take that does not say so itself; without it as many as the
-    /// execution environment gives (`shell_timeout`).
+    /// Time limit in seconds for a command that sets none itself. The default is the execution
+    /// environment's limit (`shell_timeout`).
     #[schemars(range(min = 1, max = 3600))]
     #[schemars(extend("x-jaato-workspace" = true))]
     timeout_seconds: Option<u32>,
 }
 
-/// The plugin's state: its configuration, and which shell there is.
+/// The plugin's state: its configuration, and whether bash is missing.
 pub struct Cli {
     config: Config,
     lacks_bash: AtomicBool,
     environment: OnceLock<Told>,
 }
 
-/// What the execution environment says of its commands. Asked once, where it is needed.
+/// The execution environment's facts about commands. Requested once, when they are needed.
 #[derive(Debug, Clone)]
 struct Told {
-    /// The shell of one that is not this machine; none where it names none.
+    /// The shell of an environment that is not this machine. `None` if the environment names none.
     shell: Option<String>,
-    /// How long a command may take that says nothing itself.
+    /// The environment's default time limit of a command.
     timeout: Option<Duration>,
 }
 
@@ -75,12 +76,12 @@ impl Cli {
             return Ok(told);
         }
         let told = Told::of(host.environment().await?);
-        // Whoever asked first was told the same.
+        // A concurrent request got the same facts.
         Ok(self.environment.get_or_init(|| told))
     }
 
-    /// Returns how long a command may take: as the call says, else the person, else the
-    /// environment.
+    /// Returns the time limit of a command: from the call, or else the user's configuration, or
+    /// else the environment.
     pub async fn timeout(&self, host: &Reporter, asked: Option<u32>) -> Result<Duration> {
         if let Some(seconds) = asked.or(self.config.timeout_seconds) {
             return Ok(Duration::from_secs(seconds.clamp(1, TIMEOUT_SECONDS_MAX).into()));
@@ -111,7 +112,7 @@ impl Cli {
         let [bash, sh] = SHELLS;
         if !self.lacks_bash.load(Relaxed) {
             match host.process(&spawn(bash)).await {
-                // Or the directory is not there, which the next attempt tells again.
+                // The directory may be missing instead. The next attempt then reports it.
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 started => return started,
             }
@@ -133,14 +134,15 @@ impl Told {
     }
 }
 
-/// Variables that keep programs which only read from running others: the rules that jaato ships let
-/// them run without a question. A pager would wait for keys, too.
+/// Variables that keep read-only programs from running other programs, because jaato's default
+/// rules allow read-only programs without a permission prompt. A pager would also wait for keys.
 fn no_configured_programs() -> BTreeMap<String, String> {
     let variables = [("GIT_PAGER", "cat"), ("RIPGREP_CONFIG_PATH", "")];
     variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-/// With words, the shell runs exactly them: `"$@"` is expanded to words and never read as a script.
+/// Runs a command in a shell. If there are arguments, the shell runs exactly these: `"$@"` expands
+/// to words that the shell never parses as a script.
 fn in_shell(shell: &str, command: &str, args: &[String]) -> Spawn {
     let spawn = Spawn::program(shell).arg("-c");
     if args.is_empty() {

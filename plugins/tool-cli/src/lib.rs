@@ -1,9 +1,8 @@
-//! `cli_based_tool`: runs a command in the user's shell and tells the model what it printed and how
-//! it ended.
+//! `cli_based_tool`: runs a command in the user's shell and returns its output and exit status.
 //!
-//! It starts nothing itself: the host's service `process` does, cleans the variables and ends what
-//! must end. It streams what a command prints to the host, which keeps all of it in a file and
-//! truncates what the model gets.
+//! The host's `process` service starts the program, cleans the environment variables, and ends
+//! leftover processes. The tool streams the output to the host, which keeps all of it in a file and
+//! truncates the model's copy.
 #![forbid(unsafe_code)]
 
 mod answer;

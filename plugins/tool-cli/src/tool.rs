@@ -31,10 +31,10 @@ struct CliBasedTool {
     /// Shell command.
     #[schemars(extend("x-jaato-touches" = "command"))]
     command: String,
-    /// Words that the shell does not read.
+    /// Arguments, not parsed by the shell.
     #[schemars(extend("x-jaato-touches" = "command"))]
     args: Option<Vec<String>>,
-    /// Limit.
+    /// Time limit.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
 }
@@ -69,7 +69,9 @@ async fn stream(host: &Reporter, mut process: Process) -> Result<ProcessExit> {
             Happened::Exited(exited) => exit = Some(exited),
         }
     }
-    exit.ok_or_else(|| Error::new(ErrorKind::HostBug, "the host told no exit of the command"))
+    exit.ok_or_else(|| {
+        Error::new(ErrorKind::HostBug, "the host did not report how the command ended")
+    })
 }
 
 tool!(CliBasedTool);
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
     use crate::config::TIMEOUT_SECONDS_MAX;
 
-    /// Every request carries it, and the prompt of small models is made of it.
+    /// Every request contains this text, and small models see it in their prompt.
     #[test]
     fn a_model_reads_few_words() {
         let spec = CliBasedTool::spec();

@@ -10,14 +10,14 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_sdk::types::{Delta, Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, Reply};
 
-/// Far less than what is slept in the commands below.
+/// Much shorter than the sleeps in the commands below.
 const SOON: Duration = Duration::from_secs(15);
 
 fn host() -> FakeHost {
     FakeHost::new(tool_cli::__jaato::MODULE)
 }
 
-/// A session in a folder of its own.
+/// Returns a host whose session uses this folder.
 fn host_in(folder: &Path) -> FakeHost {
     let working_directory = folder.to_str().unwrap().to_owned();
     host().with_session(SessionFacts { working_directory, ..SessionFacts::default() })
@@ -122,7 +122,7 @@ fn a_deadline_ends_the_command_and_what_it_printed_is_told() {
     assert_eq!((&late["returncode"], &late["timeout_seconds"]), (&Value::Null, &json!(1)));
 }
 
-/// A host whose environment gives commands half a second.
+/// Returns a host whose environment limits commands to half a second.
 fn hurried_host() -> FakeHost {
     let facts = json!({ "name": "hurried", "is_host": true, "shell_timeout_ms": 500 });
     host().with_service("environment.describe", move |_| Ok(Reply::Json(facts.clone())))
@@ -185,7 +185,7 @@ fn a_person_sees_what_is_printed_while_it_is() {
     let command = "printf 'one\\n'; while [ ! -e go ]; do sleep 0.01; done; echo ö";
     let mut call = host.start("cli_based_tool", json!({ "command": command })).unwrap();
     assert_eq!(call.next_delta().unwrap(), Some(Delta::output("one\n")));
-    // Another call runs beside it, in the same folder.
+    // Another call runs at the same time, in the same folder.
     assert_eq!(self::call(&host, json!({ "command": "touch go" })), printed(""));
     let finished = call.wait();
     assert_eq!(finished.result.unwrap().content["stdout"], "one\nö\n");
@@ -247,7 +247,7 @@ fn a_command_that_prints_without_end_ends_with_its_call() {
     assert_eq!(late["timed_out"], true);
 }
 
-// Its examples write into the fake host's own folder.
+// The tool's examples write into the fake host's own folder.
 jaato_plugin_testkit::conformance!(tool_cli: tool; |suite| suite.with_all_examples().with_host(|host| {
     host.with_clock(jaato_plugin_testkit::Clock::Real)
 }));

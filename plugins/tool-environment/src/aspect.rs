@@ -1,4 +1,4 @@
-//! The aspects of an environment report, by the names that a model gives.
+//! The aspects of an environment report, with the names that a model uses.
 
 use jaato_plugin_sdk::prelude::*;
 
@@ -21,7 +21,7 @@ pub(crate) enum Aspect {
 }
 
 impl Aspect {
-    /// Whether it tells of where commands run.
+    /// Returns true if the aspect describes the place where commands run.
     pub(crate) fn needs_place(self) -> bool {
         match self {
             Self::Os | Self::Shell | Self::Arch | Self::Cwd | Self::All => true,
@@ -31,7 +31,7 @@ impl Aspect {
         }
     }
 
-    /// Whether it can only be told with the host's facts of the session.
+    /// Returns true if the aspect needs the host's facts about the session.
     pub(crate) fn needs_session(self) -> bool {
         match self {
             Self::Os | Self::Arch | Self::Datetime | Self::Network => false,
@@ -43,7 +43,7 @@ impl Aspect {
 
 #[cfg(test)]
 impl Aspect {
-    /// Every aspect but `all`.
+    /// Every aspect except `all`.
     pub(crate) const EACH: [Self; 9] = [
         Self::Os,
         Self::Shell,

@@ -1,4 +1,4 @@
-//! The aspect `datetime`: what time it is here and in UTC.
+//! The aspect `datetime`: the local time and UTC.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jiff::tz::Offset;
@@ -7,7 +7,8 @@ use crate::facts::Moment;
 
 const PLAIN: &str = "%Y-%m-%d %H:%M:%S";
 
-/// Local time, UTC and the difference. `iso_local` carries no offset: `utc_offset` does.
+/// Returns local time, UTC and the offset. `iso_local` contains no offset, because `utc_offset`
+/// does.
 pub(crate) fn datetime(moment: &Moment) -> Map<String, Value> {
     let utc = Offset::UTC.to_datetime(moment.timestamp);
     let local = moment.offset.to_datetime(moment.timestamp);
@@ -21,7 +22,7 @@ pub(crate) fn datetime(moment: &Moment) -> Map<String, Value> {
     ])
 }
 
-/// `+05:30`; seconds, which only zones of a century ago have, are cut.
+/// Formats an offset like `+05:30`. Drops seconds, which only time zones of a century ago have.
 fn hours_and_minutes(offset: Offset) -> String {
     let minutes = offset.seconds().unsigned_abs() / 60;
     let sign = if offset.is_negative() { '-' } else { '+' };

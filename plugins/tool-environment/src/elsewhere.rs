@@ -1,7 +1,8 @@
-//! Aspects of an execution environment that is not this machine: a container's system, shell and
-//! folder.
+//! The aspects of an execution environment that is not this machine: a container's system, shell
+//! and folder.
 //!
-//! What such an environment does not say is null: what holds here need not hold there.
+//! Facts that such an environment does not report are null, because this machine's facts may not
+//! apply there.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::execution::{EnvironmentFacts, OsFacts};
@@ -9,33 +10,33 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::machine::normalized;
 
-/// Where the session's files lie and its commands run.
+/// The place where the session's files are and its commands run.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Place {
-    /// On this machine; begun in this folder, where that is known.
+    /// This machine.
     #[default]
     Here,
-    /// In an environment that was asked.
+    /// An environment that reported its facts.
     Environment(Box<EnvironmentFacts>),
-    /// In one that cannot say.
+    /// An environment that cannot report its facts.
     Unknown(Error),
 }
 
 impl Place {
-    /// Takes what the host said.
+    /// Converts the host's answer.
     pub(crate) fn of(asked: Result<EnvironmentFacts, Error>) -> Self {
         match asked {
             Ok(facts) => Self::Environment(Box::new(facts)),
-            // The session has no environment: commands can only run here.
+            // The session has no environment, so commands can only run here.
             Err(error) if error.kind == ErrorKind::UnknownOperation => Self::Here,
             Err(error) => Self::Unknown(error),
         }
     }
 
-    /// Returns the environment, where it is not this machine.
+    /// Returns the environment if it is not this machine.
     ///
     /// # Errors
-    /// Where it cannot say.
+    /// An error if the environment cannot report its facts.
     pub(crate) fn elsewhere(&self) -> Result<Option<&EnvironmentFacts>, Error> {
         match self {
             Self::Here => Ok(None),
@@ -44,7 +45,7 @@ impl Place {
         }
     }
 
-    /// Returns where commands begin, where the environment says so.
+    /// Returns the folder in which commands start, if the environment reports it.
     pub(crate) fn working_directory(&self) -> Option<&str> {
         match self {
             Self::Here | Self::Unknown(_) => None,
@@ -53,7 +54,7 @@ impl Place {
     }
 }
 
-/// As [`machine::os`](crate::machine::os).
+/// Returns the aspect like [`machine::os`](crate::machine::os).
 pub(crate) fn os(facts: &EnvironmentFacts) -> Map<String, Value> {
     let os = facts.os.as_ref();
     let value = |read: fn(&OsFacts) -> &String| json!(os.map(read).filter(|text| !text.is_empty()));
@@ -65,7 +66,7 @@ pub(crate) fn os(facts: &EnvironmentFacts) -> Map<String, Value> {
     ])
 }
 
-/// As [`machine::arch`](crate::machine::arch).
+/// Returns the aspect like [`machine::arch`](crate::machine::arch).
 pub(crate) fn arch(facts: &EnvironmentFacts) -> Map<String, Value> {
     let machine = facts.machine.as_deref();
     Map::from_iter([
@@ -75,7 +76,8 @@ pub(crate) fn arch(facts: &EnvironmentFacts) -> Map<String, Value> {
     ])
 }
 
-/// As [`shell::shell`](crate::shell::shell). Every environment so far has Unix's separators.
+/// Returns the aspect like [`shell::shell`](crate::shell::shell). All existing environments use
+/// Unix separators.
 pub(crate) fn shell(facts: &EnvironmentFacts) -> Map<String, Value> {
     let shell = facts.shell.as_ref();
     let name = json!(shell.map(|shell| &shell.name));

@@ -1,6 +1,6 @@
-//! The raw facts that an environment report is made from, before anything is concluded from them.
+//! The raw facts from which an environment report is made.
 //!
-//! Plain data: `gather` fills it on a real machine, tests write it for machines that are not there.
+//! Plain data. `gather` fills it on a real machine, and tests write it for other machines.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 
 use crate::elsewhere::Place;
 
-/// Everything that the aspects conclude from.
+/// All facts that the aspects use.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    /// The system as Rust names it (`std::env::consts::OS`): `linux`, `macos`, `windows` …
+    /// The system's name in Rust (`std::env::consts::OS`): `linux`, `macos`, `windows` …
     pub(crate) os: String,
-    /// `5.15.0`; a build number on Windows.
+    /// `5.15.0`, or a build number on Windows.
     pub(crate) kernel_version: Option<String>,
-    /// `12` on a Debian, `15.1` on a Mac, `10 (19045)` on Windows.
+    /// `12` on Debian, `15.1` on a Mac, `10 (19045)` on Windows.
     pub(crate) os_version: Option<String>,
-    /// What the kernel calls the machine.
+    /// The kernel's name of the machine.
     pub(crate) machine: String,
-    /// The named operating-system variables.
+    /// The environment variables that may be read.
     pub(crate) variables: Variables,
-    /// Which programs are on `PATH`.
+    /// The programs that are on `PATH`.
     pub(crate) programs: Programs,
-    /// When, and in which time zone.
+    /// The current time and time zone.
     pub(crate) moment: Moment,
-    /// What the host knows of the session, its terminal and its working directory.
+    /// The host's facts about the session, its terminal and its working directory.
     pub(crate) session: SessionFacts,
-    /// Where the session's files lie and its commands run.
+    /// The place where the session's files are and its commands run.
     pub(crate) place: Place,
 }
 
 impl Facts {
-    /// Whether the machine speaks Windows: its separators, its shells.
+    /// Returns true if the machine uses Windows' separators and shells.
     pub(crate) fn is_windows(&self) -> bool {
         self.os == "windows"
     }
@@ -49,23 +49,23 @@ pub(crate) struct Programs {
     pub(crate) bash: bool,
 }
 
-/// A point in time as the machine's clock and time zone tell it.
+/// A point in time, with the machine's time zone.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
     /// The point in time.
     pub(crate) timestamp: jiff::Timestamp,
-    /// What the time zone adds to UTC at that point.
+    /// The time zone's offset from UTC at that point.
     pub(crate) offset: jiff::tz::Offset,
-    /// `Europe/Berlin` where the machine says so, else an abbreviation.
+    /// `Europe/Berlin` if the machine reports it, otherwise an abbreviation.
     pub(crate) zone: String,
 }
 
-/// The few variables that may be read; no other is ever looked at, so none can leak.
+/// The variables that may be read. No other variable is ever read, so none can leak.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variables(BTreeMap<&'static str, String>);
 
 impl Variables {
-    /// The names that may be read. Terminal variables are facts of the session instead.
+    /// The names that may be read. Terminal variables are part of the session's facts instead.
     pub(crate) const NAMES: [&'static str; 21] = [
         "ALL_PROXY",
         "COMSPEC",
@@ -90,7 +90,7 @@ impl Variables {
         "no_proxy",
     ];
 
-    /// Asks `read` for each name that may be read. An empty value counts as none.
+    /// Calls `read` for each name that may be read. An empty value counts as unset.
     pub(crate) fn read(read: impl Fn(&str) -> Option<String>) -> Self {
         let value = |name| Some((name, read(name).filter(|value| !value.trim().is_empty())?));
         Self(Self::NAMES.into_iter().filter_map(value).collect())
@@ -101,7 +101,7 @@ impl Variables {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Returns the first of the names that is set.
+    /// Returns the value of the first name that is set.
     pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.get(name))
     }

@@ -1,4 +1,4 @@
-//! Looks at the machine that this process runs on. Concludes nothing.
+//! Reads the facts of the machine that this process runs on, without interpreting them.
 
 use std::env;
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use sysinfo::System;
 use crate::elsewhere::Place;
 use crate::facts::{Facts, Moment, Programs, Variables};
 
-/// Gathers the facts of this machine, at this moment, beside what the host told of the session.
+/// Gathers this machine's current facts, together with the host's facts about the session.
 pub(crate) fn gather(session: SessionFacts, place: Place) -> Facts {
     Facts {
         os: env::consts::OS.to_owned(),
@@ -32,7 +32,8 @@ fn moment(now: &Zoned) -> Moment {
     Moment { timestamp: now.timestamp(), offset: now.offset(), zone }
 }
 
-/// `PATH` is walked only if the report tells of them: on Windows, and without `SHELL`.
+/// Searches `PATH` for programs. This happens only if the report uses the result: on Windows, and
+/// without `SHELL`.
 fn programs() -> Programs {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = |file| is_on_path(&path, file);
@@ -45,7 +46,7 @@ fn programs() -> Programs {
 }
 
 fn is_on_path(path: &OsStr, file: &str) -> bool {
-    // An empty entry would mean the working directory, where anybody may have put such a file.
+    // An empty entry would mean the working directory, in which any user may have put such a file.
     env::split_paths(path).any(|folder| folder != Path::new("") && folder.join(file).is_file())
 }
 

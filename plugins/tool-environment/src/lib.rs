@@ -1,8 +1,7 @@
-//! `get_environment`: tells a model the system, shell, terminal, clock, network and session.
+//! `get_environment`: reports the system, shell, terminal, clock, network and session to a model.
 //!
-//! Facts are gathered in one place and concluded from in others, so that the answers for every
-//! system are tested on any. No variable leaves here but those that are fields of the report, and
-//! no credential.
+//! Facts are gathered in one module and interpreted in others, so that the tests for every system
+//! run on any system. The report contains no variables except its own fields, and no credentials.
 #![forbid(unsafe_code)]
 
 mod aspect;
@@ -26,7 +25,7 @@ mod tool;
 jaato_plugin_sdk::export_plugin! {
     state: (),
     tools,
-    // `Variables::NAMES`, and the two by which the clock finds its time zone.
+    // `Variables::NAMES`, and the two with which the clock finds its time zone.
     variables: [
         "ALL_PROXY",
         "COMSPEC",

@@ -1,10 +1,11 @@
-//! The aspects `os` and `arch`: what the machine is.
+//! The aspects `os` and `arch`.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
 use crate::facts::Facts;
 
-/// Type, name, release and friendly name of the operating system; under MSYS2 also which one.
+/// Returns type, name, release and friendly name of the operating system. Under MSYS2, also its
+/// variant.
 pub(crate) fn os(facts: &Facts) -> Map<String, Value> {
     let (kind, name, friendly) = names(&facts.os);
     let mut report = Map::from_iter([
@@ -20,7 +21,7 @@ pub(crate) fn os(facts: &Facts) -> Map<String, Value> {
     report
 }
 
-/// Machine, processor and the one name that all spellings of an architecture share.
+/// Returns the machine, the processor, and the architecture's normalized name.
 pub(crate) fn arch(facts: &Facts) -> Map<String, Value> {
     let machine = machine(facts);
     Map::from_iter([
@@ -30,7 +31,8 @@ pub(crate) fn arch(facts: &Facts) -> Map<String, Value> {
     ])
 }
 
-/// Type as `uname` would give it in lower case, its own spelling, and what people say.
+/// Returns the type as `uname` gives it in lower case, the system's own spelling, and the common
+/// name.
 fn names(os: &str) -> (&str, &str, &str) {
     match os {
         "linux" | "android" => ("linux", "Linux", "Linux"),
@@ -43,7 +45,8 @@ fn names(os: &str) -> (&str, &str, &str) {
     }
 }
 
-/// The kernel's release; on Windows, whose kernel has only a build number, the product's: `10`.
+/// Returns the kernel's release. Windows' kernel has only a build number, so this is the product's:
+/// `10`.
 fn release(facts: &Facts) -> Option<&str> {
     if facts.is_windows() {
         return facts.os_version.as_deref()?.split_whitespace().next();
@@ -51,8 +54,8 @@ fn release(facts: &Facts) -> Option<&str> {
     facts.kernel_version.as_deref().or(facts.os_version.as_deref())
 }
 
-/// Windows' own spelling (`AMD64`) where it gives one; the first name is set for a 32-bit process
-/// on 64 bits.
+/// Returns Windows' own spelling (`AMD64`) if there is one. The first variable is set for a 32-bit
+/// process on a 64-bit system.
 fn machine(facts: &Facts) -> &str {
     let own = facts.variables.first(&["PROCESSOR_ARCHITEW6432", "PROCESSOR_ARCHITECTURE"]);
     own.filter(|_| facts.is_windows()).unwrap_or(&facts.machine)

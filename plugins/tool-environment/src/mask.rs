@@ -1,59 +1,62 @@
-//! Shows proxies, host lists and paths without the credentials that people put into them.
+//! Shows proxies, host lists and paths without the credentials that users put into them.
 //!
-//! Not a URL parser: what is shown is only what provably is no secret. A host and port that look
-//! like one stay; everything else, and everything that could be read in two ways, becomes `***`.
+//! This is not a URL parser. It shows only text that is certainly not a secret. A host and port
+//! that look like one stay. Everything else, and everything ambiguous, becomes `***`.
 
 use std::net::IpAddr;
 
 const MASKED: &str = "***";
 const MASKED_USER: &str = "***:***@";
 
-/// Proxy schemes; another word before `://` may be part of a secret.
+/// Proxy schemes. Any other word before `://` may be part of a secret.
 const SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
 
-/// What ends the host of a URL. A password may hold it too, unencoded.
+/// Characters that end the host of a URL. A password may also contain them unencoded.
 const AFTER_HOST: [char; 4] = ['/', '?', '#', '\\'];
 
-/// A proxy as it may be shown.
+/// A proxy that is safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
     /// Scheme, `***:***@` in place of a user, host and port.
     pub(crate) shown: String,
-    /// Whether it names a user.
+    /// Whether the proxy has a user.
     pub(crate) has_user: bool,
 }
 
 /// Masks user and password, and drops path, query and fragment.
 pub(crate) fn proxy(raw: &str) -> Proxy {
     let (scheme, rest) = split_scheme(raw.trim());
-    // The last `@`, because an unencoded password may hold one too.
+    // Use the last `@`, because an unencoded password may contain one too.
     let (user, after) =
         rest.rsplit_once('@').map_or((None, rest), |(user, after)| (Some(user), after));
     let host = after.split(AFTER_HOST).next().unwrap_or_default();
 
-    // `http://host/?key=a@b` or `http://user:pass/word@host`? Only the person who wrote it knows.
+    // `http://host/?key=a@b` or `http://user:pass/word@host`? Only the author knows.
     let is_ambiguous = user.is_some_and(|user| user.contains(AFTER_HOST));
     let host = if !is_ambiguous && is_host(host, Wildcard::Refused) { host } else { MASKED };
     let user = if user.is_some() { MASKED_USER } else { "" };
     Proxy { shown: format!("{scheme}{user}{host}"), has_user: !user.is_empty() }
 }
 
-/// Shows a comma or blank separated list of hosts if it is nothing else, else masks it whole:
-/// a password that ended up in it may hold a comma, so that its rest would look like a host.
+/// Shows a list of hosts that is separated by commas or spaces. Masks the whole text if any entry
+/// is not a host: a misplaced password may contain a comma, so that the rest of it would look like
+/// a host.
 pub(crate) fn host_list(raw: &str) -> String {
     let entries = raw.split(|char: char| char == ',' || char.is_whitespace());
     let shown: Option<Vec<_>> = entries.filter(|entry| !entry.is_empty()).map(host_entry).collect();
     shown.map_or_else(|| MASKED.to_owned(), |entries| entries.join(","))
 }
 
-/// A host, network or pattern; also with a scheme, which people write though it means nothing here.
+/// Returns the entry if it is a host, network or pattern. It may have a scheme, which users write
+/// although it has no meaning here.
 fn host_entry(entry: &str) -> Option<&str> {
     let (_, host) = split_scheme(entry);
     let host = network_of(host.strip_suffix('/').unwrap_or(host));
     (entry == "<local>" || is_host(host, Wildcard::Allowed)).then_some(entry)
 }
 
-/// Masks what is no plain path: a URL may hold a password, several lines may be a key.
+/// Masks a text that is not a plain path. A URL may contain a password, and several lines may be a
+/// key.
 pub(crate) fn path(raw: &str) -> &str {
     let is_path = !raw.contains("://") && !raw.contains(char::is_control);
     if is_path { raw } else { MASKED }
@@ -66,7 +69,7 @@ fn split_scheme(raw: &str) -> (&str, &str) {
     if is_known { raw.split_at(scheme.len() + "://".len()) } else { ("", raw) }
 }
 
-/// `10.0.0.0` of `10.0.0.0/8`.
+/// Returns `10.0.0.0` for `10.0.0.0/8`.
 fn network_of(entry: &str) -> &str {
     match entry.split_once('/') {
         Some((network, bits)) if is_number(bits) => network,
@@ -80,7 +83,7 @@ enum Wildcard {
     Refused,
 }
 
-/// Whether the text is a name or an address with or without a port, and nothing else.
+/// Returns true if the text is only a name or an address, with or without a port.
 fn is_host(text: &str, wildcard: Wildcard) -> bool {
     let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
     if let Some(text) = text.strip_prefix('[') {
@@ -198,7 +201,7 @@ mod tests {
         for start in starts {
             for secret in secrets {
                 for end in ends {
-                    // `user:one@two` is a user and a host to everybody.
+                    // `user:one@two` always reads as a user and a host.
                     if secret.contains('@') && !end.starts_with('@') {
                         continue;
                     }

@@ -1,17 +1,17 @@
-//! The aspect `network`: which proxies, certificates and exceptions jaato and programs here use.
+//! The aspect `network`: the proxies, certificates and exceptions that jaato and programs use.
 //!
-//! Only variables are read; nothing is connected to. Credentials never leave this module.
+//! It only reads variables and makes no connections. Credentials never leave this module.
 //!
-//! Invariant: what is reported is what jaato's own client does. It reads the proxies as curl does
-//! (the lower-case name wins, `ALL_PROXY` counts where neither is set) and always checks
-//! certificates; variables of the original that it does not read are named as such.
+//! Invariant: the report describes the behaviour of jaato's own client. The client reads proxies as
+//! curl does (the lower-case name wins, and `ALL_PROXY` applies if neither is set) and always
+//! checks certificates. The original's variables that the client does not read are listed as such.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
 use crate::facts::Variables;
 use crate::mask;
 
-/// Files and folders of certificates, by field and variable.
+/// Certificate files and folders, by field and variable.
 const CERTIFICATES: [(&str, &str); 4] = [
     ("ssl_cert_file", "SSL_CERT_FILE"),
     ("ssl_cert_dir", "SSL_CERT_DIR"),
@@ -19,10 +19,11 @@ const CERTIFICATES: [(&str, &str); 4] = [
     ("curl_ca_bundle", "CURL_CA_BUNDLE"),
 ];
 
-/// Variables by which the original was told what jaato's client does not do.
+/// Variables of the original for features that jaato's client does not have.
 const NOT_READ: [&str; 3] = ["JAATO_KERBEROS_PROXY", "JAATO_NO_PROXY", "JAATO_SSL_VERIFY"];
 
-/// Proxies with user and password masked, how one logs in there, certificates and exceptions.
+/// Returns proxies with masked user and password, the authentication of proxies, certificates and
+/// exceptions.
 pub(crate) fn network(variables: &Variables) -> Map<String, Value> {
     let http = variables.first(&["http_proxy", "HTTP_PROXY"]).map(mask::proxy);
     let https = variables.first(&["https_proxy", "HTTPS_PROXY"]).map(mask::proxy);

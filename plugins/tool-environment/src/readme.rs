@@ -1,4 +1,4 @@
-//! Holds the README to what the tool answers.
+//! Checks the README against the tool's answers.
 
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::service::{GcFacts, SessionFacts};
@@ -10,7 +10,7 @@ use crate::testing::{linux, moment, msys2, session_with_model, variables, withou
 
 const README: &str = include_str!("../README.md");
 
-/// The Linux machine of the README.
+/// Returns the Linux machine of the README.
 fn machine() -> Facts {
     let gc = GcFacts {
         threshold_percent: 80.0,

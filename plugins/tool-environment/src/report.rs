@@ -1,4 +1,4 @@
-//! Puts the aspects together: one of them flattened, or all by name.
+//! Combines the aspects: a single one flattened, or all of them by name.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::execution::EnvironmentFacts;
@@ -8,11 +8,11 @@ use crate::aspect::Aspect;
 use crate::facts::Facts;
 use crate::{clock, elsewhere, machine, network, session, shell, terminal};
 
-/// Reports one aspect, or all.
+/// Reports one aspect or all.
 ///
 /// # Errors
-/// `context` and `session`, asked for alone in a session without a model; `cwd` where the host
-/// knows none.
+/// An error for `context` or `session` alone in a session without a model, or for `cwd` if the host
+/// knows no working directory.
 pub(crate) fn report(aspect: Aspect, facts: &Facts) -> Result<Map<String, Value>, Error> {
     Ok(match aspect {
         Aspect::Os => of_place(facts, elsewhere::os, machine::os)?,
@@ -28,7 +28,7 @@ pub(crate) fn report(aspect: Aspect, facts: &Facts) -> Result<Map<String, Value>
     })
 }
 
-/// Every aspect under its name; what is not known is null rather than an error.
+/// Returns every aspect by name. Unknown ones are null and not an error.
 fn all(facts: &Facts) -> Map<String, Value> {
     Map::from_iter([
         ("os".to_owned(), json!(of_place(facts, elsewhere::os, machine::os).ok())),
@@ -43,10 +43,10 @@ fn all(facts: &Facts) -> Map<String, Value> {
     ])
 }
 
-/// Reports what holds where commands run.
+/// Reports an aspect of the place where commands run.
 ///
 /// # Errors
-/// Where the environment cannot say.
+/// An error if the environment cannot report its facts.
 fn of_place(
     facts: &Facts,
     there: fn(&EnvironmentFacts) -> Map<String, Value>,
@@ -55,25 +55,26 @@ fn of_place(
     Ok(facts.place.elsewhere()?.map_or_else(|| here(facts), there))
 }
 
-/// A tool answers with an object, so that the directory keeps its name even alone.
+/// Returns the working directory in an object, because a tool result is an object.
 fn cwd(facts: &Facts) -> Result<Map<String, Value>, Error> {
     facts.place.elsewhere()?;
     let directory = working_directory(facts).ok_or_else(|| {
-        Error::new(ErrorKind::Unavailable, "the working directory is not known")
+        Error::new(ErrorKind::Unavailable, "the working directory is unknown")
             .with_hint("start jaato in a directory that exists and that you may read")
     })?;
     Ok(Map::from_iter([("cwd".to_owned(), json!(directory))]))
 }
 
 fn working_directory(facts: &Facts) -> Option<&str> {
-    // Where the environment cannot say, what holds here is no answer.
+    // If the environment cannot report its facts, this machine's directory is not an answer.
     facts.place.elsewhere().ok()?;
     let own = || facts.session.working_directory.as_str();
     let directory = facts.place.working_directory().unwrap_or_else(own);
     Some(directory).filter(|directory| !directory.is_empty())
 }
 
-/// The text is part of the tool's contract, capital and period included.
+/// Returns the error for a missing session. Its text is part of the tool's contract, including the
+/// capital and the period.
 fn no_session(what: &str) -> Error {
     let message = format!("Session not available. {what} info requires session injection.");
     Error::new(ErrorKind::Unavailable, message)
@@ -210,7 +211,7 @@ mod tests {
             Aspect::Cwd,
             facts,
             expect![[r#"
-                unavailable: the working directory is not known
+                unavailable: the working directory is unknown
                 hint: start jaato in a directory that exists and that you may read
             "#]],
         );

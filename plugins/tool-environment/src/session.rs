@@ -1,14 +1,14 @@
-//! The aspects `context` and `session`: how full the context window is, and who asks.
+//! The aspects `context` and `session`: the use of the context window, and the session's ids.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::service::{ContextFacts, GcFacts, SessionFacts};
 
-/// Model, tokens, turns and gc settings; none where the session has no model.
+/// Returns model, tokens, turns and gc settings, or `None` if the session has no model.
 pub(crate) fn context(facts: &SessionFacts) -> Option<Map<String, Value>> {
     facts.context.as_ref().map(usage)
 }
 
-/// The ids that are known; none where the session has no model: then there is nobody to identify.
+/// Returns the known ids, or `None` if the session has no model.
 pub(crate) fn session(facts: &SessionFacts) -> Option<Map<String, Value>> {
     facts.context.as_ref()?;
     let ids = [
@@ -37,7 +37,7 @@ fn usage(facts: &ContextFacts) -> Map<String, Value> {
     ])
 }
 
-/// Two decimals. A model whose window is not known has used nothing of it.
+/// Rounds to two decimals. Returns 0 if the model's window is unknown.
 fn percent(used: u64, limit: u64) -> f64 {
     if limit == 0 {
         return 0.0;

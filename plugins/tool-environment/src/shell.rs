@@ -1,10 +1,10 @@
-//! The aspect `shell`: which shell, and how it separates paths.
+//! The aspect `shell`: the shell and its path separators.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
 use crate::facts::Facts;
 
-/// Shells that a parent process can be recognised as. Anything else that started jaato is no shell.
+/// Known shells. A parent process with any other name is not a shell.
 const KNOWN: [&str; 19] = [
     "ash",
     "bash",
@@ -27,12 +27,13 @@ const KNOWN: [&str; 19] = [
     "zsh",
 ];
 
-/// Default and current shell, the separators, and on Windows which PowerShells are there.
+/// Returns the default and current shell, the separators, and the available PowerShells on Windows.
 pub(crate) fn shell(facts: &Facts) -> Map<String, Value> {
     let path = path(facts);
     let default = path.map_or_else(|| windows_default(facts), program_name);
     let current = facts.session.parent_process.as_deref().map(program_name);
-    // Started by a service or a build tool there is no current shell; a command gets the default.
+    // If a service or a build tool started jaato, there is no current shell. Commands use the
+    // default.
     let current = current.filter(|name| KNOWN.contains(&name.as_str())).unwrap_or(default.clone());
     let (path_separator, dir_separator) = if facts.is_windows() { (";", "\\") } else { (":", "/") };
 
@@ -52,13 +53,13 @@ pub(crate) fn shell(facts: &Facts) -> Map<String, Value> {
     report
 }
 
-/// The shell's full path: a Unix fact. Windows has one only inside MSYS2.
+/// Returns the shell's full path. Windows has one only inside MSYS2.
 fn path(facts: &Facts) -> Option<&str> {
     let shell = facts.variables.get("SHELL");
     if facts.is_windows() {
         return shell.filter(|_| facts.variables.get("MSYSTEM").is_some());
     }
-    // As commands are run: by bash, else by sh.
+    // The shell that runs commands: bash, or else sh.
     Some(shell.unwrap_or(if facts.programs.bash { "/bin/bash" } else { "/bin/sh" }))
 }
 
@@ -70,7 +71,7 @@ fn windows_default(facts: &Facts) -> String {
     }
 }
 
-/// `bash` of `/bin/bash`, of `-bash` (a login shell) and of `C:\msys64\usr\bin\BASH.EXE`.
+/// Returns `bash` for `/bin/bash`, `-bash` (a login shell) and `C:\msys64\usr\bin\BASH.EXE`.
 fn program_name(path: &str) -> String {
     let file = path.trim().rsplit(['/', '\\']).next().unwrap_or(path);
     let name = file.strip_prefix('-').unwrap_or(file);

@@ -1,11 +1,12 @@
-//! The aspect `terminal`: what the terminal that the person sits at can show.
+//! The aspect `terminal`: the capabilities of the user's terminal.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::service::TerminalFacts;
 
 use crate::facts::Facts;
 
-/// Variables of the terminal and what follows from them: colours, multiplexer, emulator, graphics.
+/// Returns the terminal's variables and the conclusions from them: colours, multiplexer, emulator,
+/// graphics.
 pub(crate) fn terminal(facts: &Facts) -> Map<String, Value> {
     let terminal = &facts.session.terminal;
     Map::from_iter([
@@ -20,7 +21,7 @@ pub(crate) fn terminal(facts: &Facts) -> Map<String, Value> {
     ])
 }
 
-/// Somebody reads and somebody can type.
+/// Returns true if a user can read the output and type input.
 fn is_interactive(terminal: &TerminalFacts) -> bool {
     terminal.input_is_terminal && terminal.output_is_terminal
 }
@@ -40,7 +41,8 @@ fn color_depth(terminal: &TerminalFacts, is_windows: bool) -> &'static str {
         _ if matches!(colorterm, "truecolor" | "24bit") => "24bit",
         term if term.contains("256") => "256",
         "dumb" => "none",
-        // A Windows console sets no `TERM` and shows colours; elsewhere none means unknown.
+        // A Windows console sets no `TERM` and shows colours. On other systems, a missing `TERM`
+        // means unknown.
         "" if !is_windows => "none",
         _ => "basic",
     }
@@ -54,7 +56,7 @@ fn emulator(terminal: &TerminalFacts) -> Option<&str> {
     })
 }
 
-/// The protocol for pictures. What the user set wins; a multiplexer or a pipe swallows pictures.
+/// Returns the graphics protocol. The user's setting wins. A multiplexer or a pipe drops graphics.
 fn graphics(terminal: &TerminalFacts) -> Option<&'static str> {
     match set(&terminal.graphics).map(str::to_ascii_lowercase).as_deref() {
         Some("kitty") => return Some("kitty"),
@@ -84,7 +86,7 @@ fn term(terminal: &TerminalFacts) -> &str {
     set(&terminal.term).unwrap_or_default()
 }
 
-/// A variable that is set to nothing is not set.
+/// Returns a variable's value. An empty value counts as unset.
 fn set(variable: &Option<String>) -> Option<&str> {
     variable.as_deref().filter(|value| !value.is_empty())
 }
@@ -101,7 +103,7 @@ mod tests {
         expected.assert_eq(&lines(&terminal(&facts)));
     }
 
-    /// A terminal with somebody at it, whose `TERM`, `COLORTERM` and `TERM_PROGRAM` are these.
+    /// Returns an interactive terminal with these values of `TERM`, `COLORTERM` and `TERM_PROGRAM`.
     fn tty(term: &str, colorterm: &str, program: &str) -> TerminalFacts {
         TerminalFacts {
             input_is_terminal: true,

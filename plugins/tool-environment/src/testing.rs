@@ -1,4 +1,4 @@
-//! Machines and sessions for the tests, and how a report is written down in them.
+//! Machines, sessions and report formatting for the tests.
 
 use jaato_plugin_sdk::serde_json::{Map, Value};
 use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts, TerminalFacts};
@@ -8,7 +8,7 @@ use jiff::tz::Offset;
 use crate::elsewhere::Place;
 use crate::facts::{Facts, Moment, Programs, Variables};
 
-/// Writes one `path = value` per line, sorted: the same however maps are ordered.
+/// Writes one `path = value` per line, sorted, so that the order of maps does not matter.
 pub(crate) fn lines(report: &Map<String, Value>) -> String {
     let mut lines = Vec::new();
     for (key, value) in report {
@@ -34,7 +34,7 @@ pub(crate) fn variables(set: &[(&str, &str)]) -> Variables {
     Variables::read(|name| find(name).map(str::to_owned))
 }
 
-/// Half an hour before a new year in UTC.
+/// Returns the time half an hour before a new year in UTC.
 pub(crate) fn moment(offset_seconds: i32, zone: &str) -> Moment {
     Moment {
         timestamp: "2025-12-31T23:30:15.123456Z".parse::<Timestamp>().unwrap(),
@@ -43,7 +43,7 @@ pub(crate) fn moment(offset_seconds: i32, zone: &str) -> Moment {
     }
 }
 
-/// The same terminal that the session's facts would tell of, with somebody at it.
+/// Returns the session facts of an interactive terminal.
 fn at_terminal(term: Option<&str>, parent: &str, directory: &str) -> SessionFacts {
     SessionFacts {
         working_directory: directory.to_owned(),

@@ -1,4 +1,5 @@
-//! The tool `get_environment`: asks the host for the session, the machine for the rest.
+//! The tool `get_environment`: gets the session's facts from the host, and all others from the
+//! machine.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::service::SessionFacts;
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
     use crate::facts::Variables;
 
-    /// About 160 tokens. Every request carries them: a word more is paid for again and again.
+    /// About 160 tokens. Every request contains this text, so each word has a repeated cost.
     #[test]
     fn a_model_reads_few_words() {
         let spec = GetEnvironment::spec();

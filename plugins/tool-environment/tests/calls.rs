@@ -1,4 +1,4 @@
-//! Calls the tool as a host does: through frames, with the session's facts lent as a service.
+//! Calls the tool as a host does: through frames, with the session's facts as a service.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts, TerminalFacts
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 
-/// A person at a terminal in a folder, without a model.
+/// Returns the facts of a user at a terminal in a folder, without a model.
 fn at_terminal() -> SessionFacts {
     SessionFacts {
         working_directory: "/home/user/project".to_owned(),

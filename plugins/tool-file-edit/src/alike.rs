@@ -1,8 +1,8 @@
-//! Finds the file that a path means if no file has exactly that name.
+//! Finds the file that a path refers to if no file has exactly that name.
 //!
-//! Some names look the same and are not: macOS writes U+202F into the names of screenshots, other
-//! programs write U+00A0, and letters with accents have two forms. If one name looks the same, the
-//! path means that file. If none does, the error names paths that are near.
+//! Some names look the same but differ: macOS uses U+202F in the names of screenshots, other
+//! programs use U+00A0, and accented letters have two forms. If exactly one name looks the same,
+//! the path refers to that file. Otherwise the error suggests similar paths.
 
 use jaato_plugin_sdk::files::{FileFind, FileKind, FileOrder, FolderEntry, FolderList};
 use jaato_plugin_sdk::prelude::*;
@@ -12,18 +12,18 @@ use crate::edit::in_ascii;
 use crate::files::look;
 use crate::plan::Plan;
 
-/// Paths that an error names at most.
+/// The maximum number of paths that an error suggests.
 const NEAR_MAX: usize = 3;
-/// How near a name must be to be named (Jaro-Winkler).
+/// The minimum similarity of a suggested name (Jaro-Winkler).
 const NEAR_ENOUGH: f64 = 0.85;
-/// Milliseconds that the search for near paths takes at most.
+/// The time limit of the search for similar paths, in milliseconds.
 const SEARCH_MS: u64 = 500;
 
 impl Plan {
-    /// Looks at a file that must exist, and returns its number.
+    /// Reads a file that must exist and returns its number in the plan.
     ///
     /// # Errors
-    /// As [`Plan::open`]; `not_found` with the paths that are near.
+    /// The errors of [`Plan::open`], or `not_found` with similar paths.
     pub async fn open_there(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
         if look(cx, path).await?.is_some() {
             return self.open(cx, path).await;
@@ -35,7 +35,7 @@ impl Plan {
     }
 }
 
-/// Returns the one path that looks the same as a path that does not exist.
+/// Returns the only path that looks the same as a path that does not exist.
 pub async fn look_alike(cx: &Reporter, path: &str) -> Option<String> {
     let mut found = if path.starts_with('/') { "/".to_owned() } else { String::new() };
     for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -54,7 +54,7 @@ pub async fn look_alike(cx: &Reporter, path: &str) -> Option<String> {
     (found != path).then_some(found)
 }
 
-/// Makes the error for a file that is not there, with the paths that are near.
+/// Returns the error for a missing file, with similar paths.
 pub async fn missing(cx: &Reporter, path: &str) -> Error {
     let error = Error::new(ErrorKind::NotFound, format!("File not found: {path}"));
     if path.contains(char::REPLACEMENT_CHARACTER) {
@@ -75,7 +75,7 @@ async fn near(cx: &Reporter, path: &str) -> Vec<String> {
         None => (String::new(), path),
     };
     let mut near = Vec::new();
-    // A name of these is never a pattern.
+    // Replaces special characters, so that the name is never a pattern.
     let pattern: String =
         name.chars().map(|sign| if "*?[]{}\\!".contains(sign) { '?' } else { sign }).collect();
     let find = FileFind {
@@ -113,7 +113,7 @@ async fn entries(cx: &Reporter, folder: &str) -> Option<Vec<FolderEntry>> {
     Some(cx.files().list(list).await.ok()?.entries)
 }
 
-/// A name without what cannot be seen in it.
+/// Returns a name without invisible characters and with plain variants of others.
 fn plain(name: &str) -> String {
     name.nfkc()
         .filter(|sign| {

@@ -1,9 +1,9 @@
-//! Does what is planned: all of it, or nothing.
+//! Applies a plan completely, or not at all.
 //!
-//! Everything that is replaced stands in the history before the first file is touched. A large file
-//! is written beside its place meanwhile, and comes there after that. What fails
-//! half-way is taken back at once; what a kill leaves half done is taken back by the next call of
-//! any session of the workspace (see [`crate::mend`]).
+//! The history stores all replaced content before the first file changes. At the same time, large
+//! files are written to drafts next to their targets, and the drafts replace the targets
+//! afterwards. A change that fails halfway is rolled back immediately. A change that a kill
+//! interrupts is rolled back by the next call in the workspace (see [`crate::mend`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,38 +22,39 @@ use crate::mend;
 use crate::plan::{After, Plan};
 use crate::sights::{Sight, text_to_remember};
 
-/// Large files that are written beside their places at a time, while what they replace is kept.
+/// The maximum number of drafts of large files that are open while the replaced content is stored.
 const DRAFTS_MAX: usize = 4;
 
-/// Files by their number, written beside their places.
+/// The drafts of files, by the number of the file.
 type Drafts = HashMap<usize, FileUpload>;
 
-/// Who makes a change.
+/// The origin of a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Maker<'a> {
     /// The tool.
     pub tool: &'a str,
-    /// The change that it takes back.
+    /// The change that it undoes.
     pub undoes: Option<ChangeId>,
 }
 
-/// A change that was made.
+/// An applied change.
 #[derive(Debug)]
 pub struct Applied {
-    /// What the history says of it.
+    /// The change as the history stores it.
     pub change: Change,
-    /// The plan that was followed.
+    /// The applied plan.
     pub plan: Arc<Plan>,
-    /// How files changed.
+    /// The changes of the files.
     pub changes: Vec<FileChange>,
-    /// Files that lost the right to run as their owner or group.
+    /// Files that lost their set-user-ID or set-group-ID bit.
     pub lost_bits: Vec<String>,
 }
 
-/// Does what is planned, and tells front ends.
+/// Applies a plan and reports the changes to front ends.
 ///
 /// # Errors
-/// What kept it from being done. Then nothing is changed, or the error says what is.
+/// The reason why the plan was not applied. Nothing is changed then, unless the error says
+/// otherwise.
 pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Applied> {
     let (history, place) = (cx.state().history()?.clone(), cx.state().place(cx).await?);
     let plan = Arc::new(plan);
@@ -84,7 +85,7 @@ pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Appl
     };
     let bounds = cx.state().bounds.clone();
     let finish = move |_: &Reporter| {
-        // What cannot be written down now is found, and written down, by the next call.
+        // If this fails, the next call finds the finished change and records it.
         pending.finish(Outcome::Done)?;
         history.prune(&bounds)
     };
@@ -100,8 +101,8 @@ pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Appl
     Ok(Applied { change, plan, changes: told, lost_bits })
 }
 
-/// Digests what large files hold after it, at the same time as what they held before is kept. What
-/// asks for such a digest meanwhile waits for it.
+/// Digests the new content of large files while the old content is being stored. Other threads that
+/// need such a digest wait for it.
 async fn digest(cx: &Cx<Editor>, plan: &Arc<Plan>) -> Result<()> {
     let is_large = |number: &usize| plan.bytes(*number).is_some_and(files::is_large);
     let large: Vec<usize> = plan.changed().filter(is_large).collect();
@@ -121,11 +122,11 @@ async fn digest(cx: &Cx<Editor>, plan: &Arc<Plan>) -> Result<()> {
     cx.blocking(work).await
 }
 
-/// Writes large files beside their places.
+/// Writes large files to drafts.
 async fn write_drafts(cx: &Reporter, plan: &Plan) -> Result<Drafts> {
     let mut drafts = Drafts::new();
     for number in plan.changed().filter(|number| !plan.is_pure_move(*number)) {
-        // The folders of one that is new are made when its turn comes.
+        // For new files, the folders are created later, when their turn comes.
         let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.bytes(number)) else {
             continue;
         };
@@ -139,14 +140,14 @@ async fn write_drafts(cx: &Reporter, plan: &Plan) -> Result<Drafts> {
     Ok(drafts)
 }
 
-/// Keeps what will be replaced, and writes the change down.
+/// Stores the content that will be replaced, and records the change.
 fn begin(
     history: &History,
     mut new: NewChange,
     plan: &Plan,
     place: &Place,
 ) -> std::result::Result<Pending, HistoryError> {
-    // What was kept long ago may be taken away at this moment: it is kept once more then.
+    // A prune may remove old content at this moment. The second attempt stores it again.
     for attempt in 0.. {
         new.files = steps(history, plan, place)?;
         match history.begin(new.clone()) {
@@ -186,7 +187,7 @@ fn steps(
     Ok(steps)
 }
 
-/// Touches the files: moves first, deletions last, so that no content is ever nowhere.
+/// Changes the files. Moves come first and deletions last, so that all content exists at any time.
 async fn carry_out(
     cx: &Reporter,
     plan: &Plan,
@@ -232,11 +233,11 @@ async fn carry_out(
     Ok(done)
 }
 
-/// Takes back what was done, and adds to the error what became of it.
+/// Rolls back an incomplete change and adds the result to the error.
 async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Error) -> Error {
     let is_alone = pending.change().files.len() == 1;
     match mend::take_back(cx, place, pending).await {
-        // One file is written at once or not at all.
+        // A single file is written completely or not at all.
         Ok(left) if left.is_empty() && is_alone => error,
         Ok(left) if left.is_empty() => {
             let text = format!("{}; nothing was changed", error.message);
@@ -244,8 +245,8 @@ async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Err
         }
         Ok(left) => {
             let text = format!(
-                "{}; what was done before was taken back, but for what somebody else changed \
-                 meanwhile: {}",
+                "{}; earlier steps were rolled back, except for files that others have changed \
+                 since: {}",
                 error.message,
                 left.join(", ")
             );
@@ -253,8 +254,7 @@ async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Err
         }
         Err(again) => {
             let text = format!(
-                "{}; what was done before could not be taken back at this moment ({}), the next \
-                 call tries again",
+                "{}; earlier steps could not be rolled back ({}), so the next call tries again",
                 error.message, again.message
             );
             Error { message: text, ..error }
@@ -262,8 +262,8 @@ async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Err
     }
 }
 
-/// Finds files that lost the bits by which a program runs with the rights of its owner or group: no
-/// system keeps them where the content changes.
+/// Finds files that lost the bits that run a program with its owner's or group's rights. Systems
+/// clear these bits when the content changes.
 fn lost_bits(plan: &Plan, done: &[(usize, Option<FileFacts>)]) -> Vec<String> {
     const LENDS_RIGHTS: u32 = 0o6000;
     let lost = done.iter().filter(|(number, facts)| {
@@ -274,7 +274,7 @@ fn lost_bits(plan: &Plan, done: &[(usize, Option<FileFacts>)]) -> Vec<String> {
     lost.map(|(number, _)| plan.files[*number].path.clone()).collect()
 }
 
-/// The model knows what it wrote itself.
+/// Records the written files as seen, because the model knows its own content.
 fn remember(editor: &Editor, plan: &Plan, change: &Change, done: &[(usize, Option<FileFacts>)]) {
     let changed: Vec<usize> = plan.changed().collect();
     for (number, facts) in done {

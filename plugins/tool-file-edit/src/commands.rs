@@ -1,4 +1,4 @@
-//! The commands `undo` and `changes`: what a person takes back.
+//! The commands `undo` and `changes`, with which the user undoes changes.
 
 use jaato_plugin_sdk::form::{FormOutcome, form};
 use jaato_plugin_sdk::prelude::*;
@@ -15,17 +15,17 @@ use crate::history::{ChangeId, FilePath, ListedChange, Step};
 use crate::mend::mend;
 use crate::take_back::plan;
 
-/// Changes that are listed.
+/// The maximum number of listed changes.
 const CHANGES_MAX: usize = 30;
 
-/// Files of a change that are named.
+/// The maximum number of files that are named of a change.
 const FILES_NAMED_MAX: usize = 3;
 
-/// The answers to the question.
+/// The answers in the form.
 const DO_IT: &str = "take it back";
 const LEAVE_IT: &str = "leave it";
 
-/// What is typed behind `undo`.
+/// The arguments of `undo`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Undo {
@@ -48,7 +48,7 @@ pub fn specs() -> Vec<CommandSpec> {
                 "yes": { "type": "boolean", "description": "Do not ask." },
             },
         }),
-        // The model must know that its edit is gone.
+        // The model must know that its edit was undone.
         share_with_model: true,
         ..CommandSpec::default()
     };
@@ -63,7 +63,7 @@ pub fn specs() -> Vec<CommandSpec> {
 /// Runs a command.
 ///
 /// # Errors
-/// What hinders it.
+/// The reason why the command failed.
 pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output> {
     match name {
         "undo" => {
@@ -73,7 +73,7 @@ pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output
         }
         "changes" => changes(cx).await,
         _ => {
-            let text = format!("there is no command `{name}`");
+            let text = format!("unknown command `{name}`");
             Err(Error::new(ErrorKind::UnknownOperation, text))
         }
     }
@@ -91,9 +91,9 @@ async fn changes(cx: &Cx<Editor>) -> Result<Output> {
 
 fn line(change: &ListedChange) -> String {
     let state = match (change.undoes, change.is_taken_back) {
-        (Some(undoes), true) => format!("  (took back {undoes})"),
-        (Some(undoes), false) => format!("  (did {undoes} again)"),
-        (None, true) => "  (taken back)".to_owned(),
+        (Some(undoes), true) => format!("  (undid {undoes})"),
+        (Some(undoes), false) => format!("  (redid {undoes})"),
+        (None, true) => "  (undone)".to_owned(),
         (None, false) => String::new(),
     };
     let at = diff::moment(change.at_ms);
@@ -119,17 +119,15 @@ async fn undo(cx: &Cx<Editor>, asked: Undo) -> Result<Output> {
     let files: Vec<FilePath> = step.files.iter().map(|file| file.path.clone()).collect();
     let (id, tool, files) = (step.change, &step.tool, named(&files));
     if !asked.yes && !is_agreed(cx, &step, &shown).await? {
-        return Ok(Output::text(format!("Change {id} stays.")));
+        return Ok(Output::text(format!("Change {id} was not undone.")));
     }
     let applied = apply(cx, Maker { tool: "undo", undoes: Some(id) }, plan).await?;
     let again = applied.change.id;
-    Ok(Output::text(format!(
-        "Change {id} ({tool}: {files}) is taken back. `undo {again}` does it again."
-    )))
+    Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone. `undo {again}` redoes it.")))
 }
 
-/// Finds the change that is meant: without a number the last one of this session, or else of the
-/// workspace.
+/// Finds the requested change. Without a number, this is the last change of the session, or else of
+/// the workspace.
 async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
     let named = named.map(str::trim).filter(|text| !text.is_empty());
     let id = named.map(|text| {
@@ -149,13 +147,13 @@ async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
             Some(id) => Some(id),
             None => latest().map_err(failed)?,
         };
-        let nothing = || Error::new(ErrorKind::NotFound, "there is no change to take back");
+        let nothing = || Error::new(ErrorKind::NotFound, "there is no change to undo");
         history.step(id.ok_or_else(nothing)?).map_err(failed)
     };
     cx.blocking(find).await?
 }
 
-/// Shows what would change, and asks.
+/// Shows the planned changes and asks the user.
 async fn is_agreed(cx: &Cx<Editor>, step: &Step, changes: &[FileChange]) -> Result<bool> {
     let (id, tool, at) = (step.change, &step.tool, diff::moment(step.at_ms));
     let mut text = diff::short(changes);
@@ -171,11 +169,11 @@ async fn is_agreed(cx: &Cx<Editor>, step: &Step, changes: &[FileChange]) -> Resu
         options: [DO_IT, LEAVE_IT].map(option).to_vec(),
         ..FormField::default()
     };
-    let title = format!("Take back change {id} ({tool}, {at})?");
+    let title = format!("Undo change {id} ({tool}, {at})?");
     let answer = cx.ask(&form(title).field(field)).await?;
     if answer.outcome == FormOutcome::Nobody {
-        let text = format!("change {id} stays: no user can agree to take it back");
-        let hint = format!("`jaato undo {id} --yes` takes it back without a question");
+        let text = format!("change {id} was not undone: no user can confirm it");
+        let hint = format!("`jaato undo {id} --yes` undoes it without asking");
         return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(hint));
     }
     Ok(answer.values.get("undo").and_then(Value::as_str) == Some(DO_IT))

@@ -10,7 +10,8 @@ use crate::history::Bounds;
 #[derive(Debug, Default)]
 #[serde(default)]
 struct Config {
-    /// Changes of one file that can be undone: 50 without it. The oldest is forgotten.
+    /// Number of changes of one file that can be undone; older ones are forgotten. The default is
+    /// 50.
     #[schemars(range(min = 1, max = 10000))]
     #[schemars(extend(
         "x-jaato-workspace" = true,
@@ -19,10 +20,10 @@ struct Config {
     backup_count: Option<u32>,
 }
 
-/// Asks for how much of the past is kept.
+/// Reads the limits of the history from the configuration.
 ///
 /// # Errors
-/// What the host answers.
+/// The host's error.
 pub async fn bounds(home: &Home) -> Result<Bounds> {
     let config: Config = home.config().await?;
     let bounds = Bounds::default();

@@ -1,4 +1,4 @@
-//! Bytes of a file, with their digest.
+//! The bytes of a file, with their digest.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -8,11 +8,10 @@ use sha2::{Digest as _, Sha256};
 use crate::diff::same_prefix;
 use crate::history::ContentId;
 
-/// How far apart the states are that a digest goes through and that are kept: each has some 100
-/// bytes.
+/// The distance between the stored states of a digest. Each state takes about 100 bytes.
 const STATE_BYTES: usize = 1024 * 1024;
 
-/// Bytes whose digest is made at most once: for a large file that takes as long as writing it.
+/// Bytes whose digest is computed at most once. For a large file, that takes as long as writing it.
 #[derive(Debug, Clone, Default)]
 pub struct Content {
     bytes: Vec<u8>,
@@ -22,18 +21,18 @@ pub struct Content {
 #[derive(Debug, Clone)]
 struct Digested {
     id: ContentId,
-    /// What the digest was after each [`STATE_BYTES`].
+    /// The states of the digest after each [`STATE_BYTES`].
     states: Vec<Sha256>,
 }
 
 impl Content {
-    /// Returns the digest. Takes its time the first time; another thread that asks meanwhile waits.
+    /// Returns the digest. The first call takes long, and other threads wait for it.
     pub fn digest(&self) -> &ContentId {
         &self.digest.get_or_init(|| Digested::of(&self.bytes, &[])).id
     }
 
-    /// Returns the digest, and makes it of what differs alone where both begin alike and that of
-    /// the other one was made.
+    /// Returns the digest. If the digest of `other` is known, it is reused for the common
+    /// beginning.
     pub fn digest_after(&self, other: &Self) -> &ContentId {
         let digested = self.digest.get_or_init(|| {
             let states = other.digest.get().map_or(&[][..], |digested| &digested.states);
@@ -43,14 +42,14 @@ impl Content {
         &digested.id
     }
 
-    /// Gives the bytes.
+    /// Returns the bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
 impl Digested {
-    /// Digests bytes of which the first states are known.
+    /// Digests bytes from the last of the known states.
     fn of(bytes: &[u8], known: &[Sha256]) -> Self {
         let mut states = known.to_vec();
         let mut state = known.last().cloned().unwrap_or_default();
@@ -78,7 +77,7 @@ impl Deref for Content {
     }
 }
 
-/// What has the same bytes is the same, whether its digest was made or not.
+/// Compares only the bytes, whether or not the digests are known.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes

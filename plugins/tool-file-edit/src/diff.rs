@@ -1,7 +1,7 @@
-//! How a file changed: the pieces that differ, for people, front ends and the model. Pure.
+//! Computes the changes of a file as hunks, for users, front ends and the model. Pure.
 //!
-//! Only what lies between the first and the last difference is compared line by line, so that a
-//! small edit of a large file costs little.
+//! Only the part between the first and the last difference is compared line by line, so a small
+//! edit of a large file is fast.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use jaato_plugin_sdk::types::file_change::{
 use jaato_plugin_sdk::types::text::cut;
 use similar::{ChangeTag, TextDiffConfig};
 
-/// Lines around what differs.
+/// The number of context lines around a difference.
 const CONTEXT_LINES: usize = 3;
 
-/// How long lines are compared to find the fewest that differ. What is left then is told as
+/// The time limit for computing a minimal diff. After that, the remaining lines are reported as
 /// removed and added.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Lines of a diff that the model is shown, and characters of each.
+/// The maximum number of diff lines shown to the model, and of characters in each.
 const SHORT_LINES_MAX: usize = 40;
 const SHORT_CHARS_MAX: usize = 200;
 
-/// A file before and after; none where there is no file, or no text.
+/// The text of a file before and after. `None` means that there is no file, or no text.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
-    /// Before.
+    /// The text before.
     pub old: Option<&'a str>,
-    /// After.
+    /// The text after.
     pub new: Option<&'a str>,
 }
 
-/// Tells how a file of that path changes.
+/// Computes the change of a file.
 pub fn change(path: &str, kind: FileChangeKind, texts: Texts<'_>) -> FileChange {
     let mut change = FileChange { path: path.to_owned(), kind, ..FileChange::default() };
     let whole = |text: Option<&str>| {
@@ -43,9 +43,9 @@ pub fn change(path: &str, kind: FileChangeKind, texts: Texts<'_>) -> FileChange 
     change
 }
 
-/// The part of two texts between their first and last difference, with some lines around.
+/// The part of two texts between their first and last difference, with context lines.
 struct Middle<'a> {
-    /// Lines before it.
+    /// The number of lines before the part.
     lines_before: usize,
     old: Vec<&'a str>,
     new: Vec<&'a str>,
@@ -70,7 +70,7 @@ fn compare(change: &mut FileChange, old: &str, new: &str) {
             change.lines_added += u64::from(kind == HunkLineKind::Added);
             change.lines_removed += u64::from(kind == HunkLineKind::Removed);
             bytes += line.value().len();
-            // The rest is counted alone.
+            // Lines beyond the limit are only counted.
             if bytes <= room {
                 hunk.lines.push(hunk_line(kind, line.value()));
             }
@@ -87,7 +87,7 @@ fn compare(change: &mut FileChange, old: &str, new: &str) {
     }
 }
 
-/// The number of a piece's first line; that of the line before where it has none.
+/// Returns the number of a hunk's first line, or of the line before it if the hunk has no lines.
 fn number(lines_before: usize, count: usize) -> u64 {
     (lines_before + usize::from(count > 0)) as u64
 }
@@ -98,7 +98,7 @@ fn hunk_line(kind: HunkLineKind, line: &str) -> HunkLine {
     HunkLine { kind, text: text.unwrap_or(line).to_owned(), is_unended, ..HunkLine::default() }
 }
 
-/// Finds it; none where the texts are the same.
+/// Returns the differing part, or `None` if the texts are equal.
 fn middle<'a>(old: &'a str, new: &'a str) -> Option<Middle<'a>> {
     let (old_bytes, new_bytes) = (old.as_bytes(), new.as_bytes());
     let same = same_prefix(old_bytes, new_bytes);
@@ -109,7 +109,7 @@ fn middle<'a>(old: &'a str, new: &'a str) -> Option<Middle<'a>> {
     let shortest = old.len().min(new.len()) - same;
     let same_end =
         same_suffix(&old_bytes[old.len() - shortest..], &new_bytes[new.len() - shortest..]);
-    // What both end with, from the end of a line on, without the lines that stay as context.
+    // The common end, from a line start, without the lines that remain as context.
     let ahead = lines_ahead(&old_bytes[old.len() - same_end..], CONTEXT_LINES + 1);
     let tail = same_end - ahead;
     let lines = |text: &'a str| text[start..text.len() - tail].split_inclusive('\n').collect();
@@ -120,20 +120,21 @@ fn middle<'a>(old: &'a str, new: &'a str) -> Option<Middle<'a>> {
     })
 }
 
-/// Where a line begins, so many lines before the one that holds that byte.
+/// Returns the start of the line that is `lines` lines before the line at `at`.
 fn lines_back(text: &[u8], at: usize, lines: usize) -> usize {
     memchr::memrchr_iter(b'\n', &text[..at]).nth(lines).map_or(0, |end| end + 1)
 }
 
-/// How many bytes so many line ends are ahead; all where there are fewer.
+/// Returns the number of bytes up to the given count of line ends, or of all bytes if there are
+/// fewer.
 fn lines_ahead(text: &[u8], lines: usize) -> usize {
     memchr::memchr_iter(b'\n', text).nth(lines - 1).map_or(text.len(), |end| end + 1)
 }
 
-/// Bytes that are compared at a time.
+/// The number of bytes that are compared at a time.
 const BLOCK_BYTES: usize = 4096;
 
-/// How many bytes two texts begin with alike.
+/// Returns the length of the common beginning of two texts.
 pub fn same_prefix(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.chunks(BLOCK_BYTES).zip(b.chunks(BLOCK_BYTES));
     let same = blocks.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
@@ -147,13 +148,13 @@ fn same_suffix(a: &[u8], b: &[u8]) -> usize {
     same + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
-/// Writes changes as a short unified diff for the model; no text where no line differs.
+/// Formats changes as a short unified diff for the model. Empty if no line differs.
 pub fn short(changes: &[FileChange]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut left_out = 0;
     for change in changes.iter().filter(|change| !change.hunks.is_empty() || change.is_cut) {
         let text = change.unified();
-        // One file needs no heading: the call names it.
+        // A single file needs no heading, because the call names it.
         let heading = if changes.len() == 1 { 2 } else { 0 };
         for line in text.lines().skip(heading) {
             if lines.len() == SHORT_LINES_MAX {
@@ -170,7 +171,7 @@ pub fn short(changes: &[FileChange]) -> String {
     lines.join("\n")
 }
 
-/// Writes a moment, in milliseconds since 1970 UTC, as `2026-11-24T00:10:00Z`.
+/// Formats milliseconds since 1970 UTC as `2026-11-24T00:10:00Z`.
 pub fn moment(at_ms: i64) -> String {
     let moment = jiff::Timestamp::from_millisecond(at_ms);
     moment.map(|moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default()
@@ -218,7 +219,7 @@ mod tests {
         check("same\n", "same\n", "");
     }
 
-    /// What the hunks say is what the texts are.
+    /// Applying the hunks to the old text gives the new text.
     #[test]
     fn a_diff_applies() {
         let mut state = 1_u32;

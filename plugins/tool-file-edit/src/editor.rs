@@ -1,4 +1,4 @@
-//! The plugin's state: what the model has seen, and the history of changes.
+//! The plugin's state: the files that the model has seen, and the history of changes.
 
 use std::sync::OnceLock;
 
@@ -12,27 +12,27 @@ use crate::{commands, config};
 /// The state that all tools share.
 pub struct Editor {
     history: Result<History>,
-    /// How much of the past is kept.
+    /// The limits of the history.
     pub bounds: Bounds,
     sights: Mutex<Sights>,
     place: OnceLock<Place>,
 }
 
-/// Where the session works. It does not change.
+/// The execution environment of the session. It does not change.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The session's id; empty for a person's own calls.
+    /// The session's ID. Empty for a command that the user typed.
     pub session: String,
     /// The name of the execution environment.
     pub environment: String,
-    /// Where relative paths begin.
+    /// The folder to which relative paths refer.
     pub folder: String,
 }
 
 impl State for Editor {
     async fn create(home: &Home, saved: Option<Value>) -> Result<Self> {
         let bounds = config::bounds(home).await?;
-        // Files can be read without a history: who changes one is told what is wrong with it.
+        // Reading files works without a history. Changes report the error.
         let history = match home.store().of_workspace().folder().await {
             Ok(folder) => {
                 let open = move |_: &Reporter| History::open(folder.as_ref()).map_err(failed);
@@ -63,25 +63,25 @@ impl Editor {
     /// Returns the history of the workspace.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no history.
     pub fn history(&self) -> Result<&History> {
         self.history.as_ref().map_err(|error| {
-            let text = format!("what is changed cannot be kept: {}", error.message);
+            let text = format!("cannot store the change in the history: {}", error.message);
             let error = Error { message: text, ..error.clone() };
             if error.hint.is_some() { error } else { error.with_hint("nothing was changed") }
         })
     }
 
-    /// Tells where the session works.
+    /// Returns the session's execution environment.
     ///
     /// # Errors
-    /// What the host answers.
+    /// The host's error.
     pub async fn place(&self, cx: &Reporter) -> Result<&Place> {
         if let Some(place) = self.place.get() {
             return Ok(place);
         }
         let facts = cx.environment().await?;
-        // A call that a person typed has no session.
+        // A command that the user typed has no session.
         let session = cx.session().await.map(|session| session.session_id).unwrap_or_default();
         let (environment, folder) = (facts.name, facts.working_directory);
         Ok(self.place.get_or_init(|| Place { session, environment, folder }))
@@ -92,25 +92,25 @@ impl Editor {
         self.sights.lock().remember(path, sight);
     }
 
-    /// Forgets a file that is gone.
+    /// Forgets a removed file.
     pub fn forget(&self, path: &str) {
         self.sights.lock().forget(path);
     }
 
-    /// Returns how the model saw a file last.
+    /// Returns how the model last saw a file.
     pub fn seen(&self, path: &str) -> Option<Sight> {
         self.sights.lock().get(path).cloned()
     }
 }
 
 impl Place {
-    /// Names a file for the history.
+    /// Returns a file's name in the history.
     pub fn name(&self, absolute: &str) -> FilePath {
         FilePath::new(absolute, &self.folder, &self.environment)
     }
 }
 
-/// Makes an error of the history one that people and models read.
+/// Converts a history error to an error for users and models.
 pub fn failed(error: HistoryError) -> Error {
     let is_full = error.is_disk_full();
     let kind = match &error {
@@ -128,7 +128,7 @@ pub fn failed(error: HistoryError) -> Error {
     };
     let told = Error::new(kind, error.to_string());
     if matches!(error, HistoryError::InUse(_)) {
-        return told.with_hint("read it again, then change it anew");
+        return told.with_hint("read it again, then repeat the change");
     }
     if is_full { told.with_hint("the disk is full: free some space") } else { told }
 }

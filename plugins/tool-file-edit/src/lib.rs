@@ -1,9 +1,9 @@
-//! `readFile`, `updateFile`, `writeNewFile`, `removeFile`, `moveFile`, `renameFile`,
-//! `multiFileEdit`, `findAndReplace`, `undoFileChange`, `restoreFile`, `listBackups`: files read,
-//! changed and taken back.
+//! The tools `readFile`, `updateFile`, `writeNewFile`, `removeFile`, `moveFile`, `renameFile`,
+//! `multiFileEdit`, `findAndReplace`, `undoFileChange`, `restoreFile` and `listBackups`, which read
+//! and change files and undo changes.
 //!
-//! The files are those of the session's execution environment. What a call changes is kept before
-//! it happens, and a call changes all that it should or nothing.
+//! The files are those of the session's execution environment. Replaced content is stored before a
+//! call changes a file, and a call makes all of its changes or none.
 #![forbid(unsafe_code)]
 
 mod alike;

@@ -1,5 +1,5 @@
-//! Changes that were left half done: by a kill, a lost container, a full disk. What was done of
-//! them is taken back, or they are written down as done where they are.
+//! Recovers changes that were interrupted by a kill, a lost container or a full disk. A completely
+//! applied change is recorded as done, and any other change is rolled back.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use crate::editor::{Editor, Place, failed};
 use crate::files::{self, Put, Taken, look};
 use crate::history::{ContentId, FileStep, Found, Outcome, Pending, Recovery, plan_recovery};
 
-/// Looks for changes that somebody left half done, and mends them. Returns a line for each, and one
-/// for what is damaged in the history itself.
+/// Recovers interrupted changes. Returns one line for each, and one if the history itself is
+/// damaged.
 ///
 /// # Errors
-/// The history cannot be read. A change that cannot be mended at this moment is told and tried
-/// again by the next call.
+/// An error if the history cannot be read. A change that cannot be recovered at this moment gets a
+/// line, and the next call tries again.
 pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
     let history = cx.state().history()?.clone();
     let look = move |_: &Reporter| Ok((history.unfinished()?, history.take_damaged()?));
@@ -23,8 +23,7 @@ pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
     let mut told = Vec::new();
     if damaged > 0 {
         let line = format!(
-            "the history of changes is damaged: {damaged} of its entries cannot be read, and what \
-             they say cannot be undone"
+            "the history of changes is damaged: {damaged} of its entries cannot be read or undone"
         );
         cx.notice(&line);
         told.push(line);
@@ -41,18 +40,18 @@ pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
         let line = match settle(cx, place, pending, Wanted::AsItIs).await {
             Ok(None) => continue,
             Ok(Some(Settled { is_done: true, .. })) => {
-                format!("a {tool} of {files} that was interrupted had been done")
+                format!("an interrupted {tool} of {files} was complete")
             }
             Ok(Some(Settled { left_alone, .. })) if left_alone.is_empty() => {
-                format!("a {tool} of {files} that was interrupted was taken back")
+                format!("an interrupted {tool} of {files} was rolled back")
             }
             Ok(Some(Settled { left_alone, .. })) => format!(
-                "a {tool} of {files} that was interrupted was taken back, but for what somebody \
-                 else changed since: {}",
+                "an interrupted {tool} of {files} was rolled back, except for files that others \
+                 have changed since: {}",
                 left_alone.join(", ")
             ),
             Err(error) => format!(
-                "a {tool} of {files} that was interrupted cannot be taken back at this moment: {error}"
+                "an interrupted {tool} of {files} cannot be rolled back at this moment: {error}"
             ),
         };
         cx.notice(&line);
@@ -61,21 +60,21 @@ pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
     Ok(told)
 }
 
-/// Takes back what was done of a change. Returns the files that somebody else changed meanwhile.
+/// Rolls back a change. Returns the files that others have changed since.
 ///
 /// # Errors
-/// What keeps it from being taken back; the next call tries again.
+/// The reason why the change cannot be rolled back. The next call tries again.
 pub async fn take_back(cx: &Cx<Editor>, place: &Place, pending: Pending) -> Result<Vec<String>> {
     let settled = settle(cx, place, pending, Wanted::Before).await?;
     Ok(settled.map(|settled| settled.left_alone).unwrap_or_default())
 }
 
-/// What is to become of a change.
+/// How to settle a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// It stays where it is done whole, else it is taken back.
+    /// Keeps the change if it is complete, otherwise rolls it back.
     AsItIs,
-    /// It is taken back.
+    /// Rolls the change back.
     Before,
 }
 
@@ -84,7 +83,7 @@ struct Settled {
     left_alone: Vec<String>,
 }
 
-/// What is at a path of a change.
+/// The current state of a change's path.
 struct There {
     found: Found,
     facts: Option<FileFacts>,
@@ -110,7 +109,7 @@ async fn settle(
         return Ok(None);
     }
     if recovery.is_done && wanted == Wanted::Before {
-        // The last step was done, although it was told to have failed.
+        // The last step was applied, although it reported an error.
         let all = (0..change.files.len()).rev();
         let restore = all.filter(|number| !recovery.left_alone.contains(number)).collect();
         recovery = Recovery { is_done: false, restore, ..recovery };
@@ -159,8 +158,8 @@ async fn find(cx: &Cx<Editor>, place: &Place, step: &FileStep) -> Result<There> 
     }
 }
 
-/// Whether the content after a change was being written into a file in its place: a draft with that
-/// content lies beside the file then.
+/// Returns true if writing the new content into an existing file was interrupted. A draft with that
+/// content is then next to the file.
 async fn is_torn(cx: &Cx<Editor>, step: &FileStep) -> Result<bool> {
     let Some(after) = &step.after else { return Ok(false) };
     for draft in drafts_beside(cx, step.path.as_str()).await {
@@ -173,7 +172,7 @@ async fn is_torn(cx: &Cx<Editor>, step: &FileStep) -> Result<bool> {
     Ok(false)
 }
 
-/// Removes what was left beside the files of a change that its process did not finish.
+/// Removes the drafts that an interrupted change left next to its files.
 async fn remove_drafts(cx: &Cx<Editor>, steps: &[FileStep]) {
     let mut folders = HashSet::new();
     for step in steps {
@@ -182,7 +181,7 @@ async fn remove_drafts(cx: &Cx<Editor>, steps: &[FileStep]) {
             continue;
         }
         for path in drafts_beside(cx, path).await {
-            // One that somebody is writing is refused, and stays.
+            // If a process is writing the draft, the environment refuses to delete it.
             let _ = cx.files().delete(FileDelete { path, ..FileDelete::default() }).await;
         }
     }
@@ -202,8 +201,8 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Makes files what they were before: moves go back as moves, then comes what was there, and what
-/// was not there goes last.
+/// Restores files: moves are reversed first, then replaced content is restored, and created files
+/// are deleted last.
 async fn restore(
     cx: &Cx<Editor>,
     steps: &[FileStep],
@@ -250,16 +249,16 @@ fn how_is_new(how: Put<'_>) -> bool {
     matches!(how, Put::New)
 }
 
-/// Reads what was kept.
+/// Reads a stored content.
 ///
 /// # Errors
-/// It is not there, or damaged.
+/// An error if the content is missing or damaged.
 pub async fn contents(cx: &Cx<Editor>, id: &ContentId) -> Result<Vec<u8>> {
     let (history, id) = (cx.state().history()?.clone(), id.clone());
     cx.blocking(move |_| history.contents(&id)).await?.map_err(failed)
 }
 
-/// Names some of many files.
+/// Names the first of several files.
 fn named(files: &[&str]) -> String {
     const NAMED_MAX: usize = 3;
     let mut text = files.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");

@@ -1,44 +1,45 @@
-//! Some lines of a text that passes by in pieces. Pure.
+//! Extracts some lines from a text that arrives in chunks. Pure.
 //!
-//! Whatever passes by, only what is shown is held.
+//! Only the shown lines are in memory.
 
-/// Characters of a line that are shown; the rest is told as a number.
+/// The maximum number of characters shown of a line. The rest is counted.
 const LINE_CHARS_MAX: usize = 2000;
 
 /// Some lines of a text.
 #[derive(Debug)]
 pub struct Page {
-    /// The number of the first line that is wanted, from 1.
+    /// The number of the first wanted line, from 1.
     first: u64,
     lines_max: u64,
-    /// Bytes of the text as JSON.
+    /// The maximum number of bytes of the text as JSON.
     bytes_max: usize,
     text: String,
     bytes: usize,
-    /// Lines that were shown.
+    /// The number of lines shown.
     shown: u64,
-    /// Lines that have passed.
+    /// The number of lines passed.
     passed: u64,
-    /// The line that is not ended yet, its first characters, and how many more it has.
+    /// The current incomplete line, its first characters, and its length.
     line: String,
     line_chars: usize,
     is_open: bool,
     is_full: bool,
 }
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The lines.
     pub text: String,
-    /// How many.
+    /// The number of lines.
     pub lines: u64,
-    /// Lines that have passed, where the whole text did.
+    /// The number of lines passed, which is the total after the whole text.
     pub total: u64,
 }
 
 impl Page {
-    /// Begins a page: from that line on, so many lines, and so many bytes as JSON.
+    /// Creates a page that begins at line `first`, with limits for its lines and for its bytes as
+    /// JSON.
     pub fn new(first: u64, lines_max: u64, bytes_max: usize) -> Self {
         Self {
             first: first.max(1),
@@ -55,17 +56,17 @@ impl Page {
         }
     }
 
-    /// Whether no further line fits.
+    /// Returns true if no further line fits.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Whether its first line has not come yet.
+    /// Returns true before the first wanted line.
     pub fn is_ahead(&self) -> bool {
         self.passed + 1 < self.first
     }
 
-    /// Takes the next piece. Lines behind a full page are only counted.
+    /// Adds a chunk. Lines after a full page are only counted.
     pub fn take(&mut self, mut piece: &str) {
         if self.is_ahead() || self.is_full {
             let wanted = if self.is_full { u64::MAX } else { self.first - 1 - self.passed };
@@ -96,7 +97,7 @@ impl Page {
         Shown { text: self.text, lines: self.shown, total: self.passed }
     }
 
-    /// Lets so many lines pass, and gives what comes behind them.
+    /// Skips up to `lines` lines and returns the rest.
     fn pass<'a>(&mut self, piece: &'a str, lines: u64) -> &'a str {
         let (mut end, mut count) = (0, 0);
         for at in memchr::memchr_iter(b'\n', piece.as_bytes()) {
@@ -149,7 +150,7 @@ impl Page {
     }
 }
 
-/// Bytes of a text as JSON, without its quotes.
+/// Returns the length of a text as JSON, without its quotes.
 fn json_bytes(text: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 2,

@@ -1,5 +1,4 @@
-//! What a call makes of files, before it does anything: what a person is shown and what is done
-//! are the same.
+//! Plans the changes of a call before it makes them, so that the user sees exactly what is applied.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,60 +12,61 @@ use crate::diff::{Texts, change};
 use crate::files::{CHANGED_BYTES_MAX, Snapshot, snapshot};
 use crate::text::{decode, shown};
 
-/// Bytes of all files of one change, before and after: they are held in memory.
+/// The maximum number of bytes of all files of one change, before and after, because they are in
+/// memory.
 const PLAN_BYTES_MAX: u64 = 4 * CHANGED_BYTES_MAX;
 
-/// What becomes of a file.
+/// The planned state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum After {
-    /// Nothing.
+    /// The file does not change.
     Same,
-    /// It goes.
+    /// The file is deleted.
     Gone,
-    /// It has these bytes, which are not what it had before unless it has moved.
+    /// The file gets these bytes. They differ from its old bytes, unless the file moves.
     Bytes(Content),
-    /// It has the bytes that another file, by its number, had before.
+    /// The file gets the old bytes of another file, given by its number.
     From(usize),
 }
 
 /// A path of a plan.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// The path as the call names it.
+    /// The path as given in the call.
     pub path: String,
-    /// The same, absolute.
+    /// The absolute path.
     pub absolute: String,
-    /// What is there.
+    /// The current file.
     pub before: Option<Arc<Snapshot>>,
-    /// What becomes of it.
+    /// The planned state.
     pub after: After,
-    /// The number of the file that it comes from, where it moves.
+    /// The number of the file that moves here.
     pub moved_from: Option<usize>,
-    /// Permission bits of a file that is made; as usual without.
+    /// Permission bits of a new file. `None` means the default.
     pub permissions: Option<u32>,
 }
 
-/// What a call makes of files.
+/// The planned changes of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// The files, each path once.
+    /// The files. Each path occurs once.
     pub files: Vec<Planned>,
     numbers: HashMap<String, usize>,
-    /// Where relative paths begin.
+    /// The folder to which relative paths refer.
     folder: String,
     bytes: u64,
 }
 
 impl Plan {
-    /// Begins a plan.
+    /// Creates an empty plan.
     pub fn new(folder: &str) -> Self {
         Self { folder: folder.to_owned(), ..Self::default() }
     }
 
-    /// Looks at a file, unless the plan has it, and returns its number.
+    /// Reads a file, unless it is already in the plan, and returns its number.
     ///
     /// # Errors
-    /// What is there is no file, or too large, or not allowed.
+    /// An error if the path is not a file, the file is too large, or the path is not allowed.
     pub async fn open(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
         let absolute = absolute(&self.folder, path);
         if let Some(number) = self.numbers.get(&absolute) {
@@ -76,10 +76,10 @@ impl Plan {
         self.add(path, before)
     }
 
-    /// Adds a file that was looked at, and returns its number.
+    /// Adds a file that was already read, and returns its number.
     ///
     /// # Errors
-    /// All files together are too large.
+    /// An error if all files together are too large.
     pub fn add(&mut self, path: &str, before: Option<Snapshot>) -> Result<usize> {
         let absolute = absolute(&self.folder, path);
         self.grow(before.as_ref().map_or(0, |snapshot| snapshot.bytes.len()))?;
@@ -91,12 +91,12 @@ impl Plan {
         Ok(number)
     }
 
-    /// Returns what a file holds after all that is planned so far; nothing where there is none.
+    /// Returns the planned bytes of a file, or `None` if there will be no file.
     pub fn bytes(&self, number: usize) -> Option<&[u8]> {
         self.content(number).map(|content| &**content)
     }
 
-    /// Returns the same with its digest.
+    /// Returns the planned content of a file, with its digest.
     pub fn content(&self, number: usize) -> Option<&Content> {
         let file = &self.files[number];
         let before = |number: usize| Some(&self.files[number].before.as_ref()?.bytes);
@@ -108,15 +108,15 @@ impl Plan {
         }
     }
 
-    /// Plans that a file holds these bytes.
+    /// Plans new bytes for a file.
     ///
     /// # Errors
-    /// The file, or all files together, are too large.
+    /// An error if the file, or all files together, are too large.
     pub fn write(&mut self, number: usize, bytes: Vec<u8>) -> Result<()> {
         if bytes.len() as u64 > CHANGED_BYTES_MAX {
             let path = &self.files[number].path;
             let text = format!(
-                "{path} would have {} bytes, at most {CHANGED_BYTES_MAX} are written",
+                "{path} would have {} bytes, but at most {CHANGED_BYTES_MAX} can be written",
                 bytes.len()
             );
             return Err(Error::new(ErrorKind::LimitReached, text));
@@ -127,13 +127,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Plans that a file goes.
+    /// Plans the deletion of a file.
     pub fn delete(&mut self, number: usize) {
         let file = &mut self.files[number];
         (file.after, file.moved_from) = (After::Gone, None);
     }
 
-    /// Plans that a file moves to another path, over what is there.
+    /// Plans to move a file to another path and replace the file there.
     pub fn rename(&mut self, from: usize, to: usize) {
         let permissions = self.mode(from);
         let source = &mut self.files[from];
@@ -143,7 +143,7 @@ impl Plan {
             after => after,
         };
         let target = &mut self.files[to];
-        // What comes back to where it was has not moved.
+        // A file that returns to its original path has not moved.
         match origin == to {
             true if after == After::From(to) => {
                 (target.after, target.moved_from) = (After::Same, None)
@@ -155,7 +155,7 @@ impl Plan {
         self.compare(to);
     }
 
-    /// Notes where what a file holds is what it held before.
+    /// Marks a file as unchanged if its planned bytes equal its old bytes.
     fn compare(&mut self, number: usize) {
         let file = &mut self.files[number];
         let (Some(before), After::Bytes(bytes)) = (&file.before, &file.after) else { return };
@@ -177,11 +177,12 @@ impl Plan {
         if self.bytes <= PLAN_BYTES_MAX {
             return Ok(());
         }
-        let text = format!("the files of one change have more than {PLAN_BYTES_MAX} bytes in all");
+        let text =
+            format!("the files of one change have more than {PLAN_BYTES_MAX} bytes in total");
         Err(Error::new(ErrorKind::LimitReached, text).with_hint("change fewer files at a time"))
     }
 
-    /// Whether a file is another after it.
+    /// Returns true if the plan changes a file.
     pub fn is_changed(&self, number: usize) -> bool {
         let file = &self.files[number];
         match &file.after {
@@ -191,24 +192,24 @@ impl Plan {
         }
     }
 
-    /// The numbers of files that are another after it.
+    /// Returns the numbers of the changed files.
     pub fn changed(&self) -> impl Iterator<Item = usize> {
         (0..self.files.len()).filter(|number| self.is_changed(*number))
     }
 
-    /// Whether a file only gets another path.
+    /// Returns true if only the path of a file changes.
     pub fn is_pure_move(&self, number: usize) -> bool {
         let file = &self.files[number];
         matches!(file.after, After::From(from) if self.files[from].after == After::Gone)
     }
 
-    /// Whether a file goes because it has another path after it.
+    /// Returns true if a file moves to another path.
     pub fn is_moved_away(&self, number: usize) -> bool {
         self.files[number].after == After::Gone
             && self.files.iter().any(|other| other.moved_from == Some(number))
     }
 
-    /// Tells how files change, for people and front ends. Takes its time where files are large.
+    /// Returns the changes of files for users and front ends. Takes long for large files.
     pub fn changes(&self) -> Vec<FileChange> {
         let told = self.changed().filter(|number| !self.is_moved_away(*number));
         told.map(|number| self.change_of(number)).collect()
@@ -231,7 +232,7 @@ impl Plan {
     }
 }
 
-/// The text of a file, where there is one and it is text.
+/// Returns the text of a file, if there is a file and it is text.
 fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
     Some(shown(decode(bytes?).ok()?.text))
 }
@@ -256,7 +257,8 @@ mod tests {
 
     use super::*;
 
-    /// A plan over files `a`, `b` … with these texts; `-` is no file.
+    /// Creates a plan with files `a`, `b` and so on with these texts. `-` means that there is no
+    /// file.
     fn plan(texts: &[&str]) -> Plan {
         let mut plan = Plan::new("/w");
         for (number, text) in texts.iter().enumerate() {

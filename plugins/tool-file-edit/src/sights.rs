@@ -1,5 +1,5 @@
-//! What the model has seen of files in this session: so that it never changes one blindly that is
-//! another by now.
+//! Tracks how the model last saw files in this session, so that it never changes a file unaware of
+//! later changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,44 +10,44 @@ use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 use crate::history::ContentId;
 use crate::text::decode;
 
-/// Files that are remembered; the one that was seen first is forgotten.
+/// The maximum number of remembered files. The oldest is forgotten.
 const FILES_MAX: usize = 2000;
 
-/// Longest text that is remembered, and bytes of all, to show what changed since.
+/// The maximum size of a remembered text, and of all of them. They are used to show later changes.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 const TEXTS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Bytes of the longest file that may have such a text: no encoding writes a character with more
-/// than twice the bytes that it has in UTF-8, beside a mark at the beginning.
+/// The maximum size of a file with such a text. No encoding uses more than twice the bytes of UTF-8
+/// for a character, apart from a byte order mark.
 const FILE_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX + 4;
 
-/// A file as the model has seen it.
+/// A file as the model last saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 pub struct Sight {
-    /// The environment's word for it.
+    /// The environment's version of the file.
     pub version: Option<String>,
-    /// The digest of its bytes, where it was read whole.
+    /// The digest of its bytes, if it was read completely.
     pub digest: Option<ContentId>,
-    /// Its text, where that is short.
+    /// Its text, if it is short.
     #[serde(skip)]
     pub text: Option<Arc<str>>,
 }
 
-/// All that was seen, the latest last.
+/// All seen files, latest last.
 #[derive(Debug, Default)]
 pub struct Sights {
     files: VecDeque<(String, Sight)>,
 }
 
 impl Sights {
-    /// Reads what an earlier instance kept; nothing where that is of another shape.
+    /// Restores the state of an earlier instance. Ignores data in another format.
     pub fn from_saved(saved: Option<Value>) -> Self {
         let files = saved.and_then(|saved| serde_json::from_value(saved).ok());
         Self { files: files.unwrap_or_default() }
     }
 
-    /// Gives what the next instance needs.
+    /// Returns the state for the next instance.
     pub fn saved(&self) -> Value {
         json!(self.files)
     }
@@ -76,14 +76,14 @@ impl Sights {
         self.files.retain(|(other, _)| other != path);
     }
 
-    /// Returns what was seen of a file.
+    /// Returns how a file was last seen.
     pub fn get(&self, path: &str) -> Option<&Sight> {
         self.files.iter().find(|(other, _)| other == path).map(|(_, sight)| sight)
     }
 }
 
 impl Sight {
-    /// Whether a file is still the one that was seen.
+    /// Returns true if a file has not changed since it was seen.
     pub fn is_of(&self, version: Option<&str>, digest: impl FnOnce() -> ContentId) -> bool {
         if version.is_some() && self.version.as_deref() == version {
             return true;
@@ -92,7 +92,7 @@ impl Sight {
     }
 }
 
-/// Returns a file's text where that is short enough to be remembered.
+/// Returns the text of a file if it is short enough to be remembered.
 pub fn text_to_remember(bytes: &[u8]) -> Option<Arc<str>> {
     let bytes = (bytes.len() <= FILE_BYTES_MAX).then_some(bytes)?;
     let text = decode(bytes).ok()?.text;

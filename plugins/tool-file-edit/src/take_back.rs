@@ -1,4 +1,4 @@
-//! Takes a change back, in all its files or in none.
+//! Undoes a change in all its files, or in none of them.
 
 use jaato_plugin_sdk::prelude::*;
 
@@ -9,19 +9,20 @@ use crate::history::{FileStep, HistoryError, Step};
 use crate::mend::contents;
 use crate::plan::Plan;
 
-/// Takes a change back.
+/// Undoes a change.
 ///
 /// # Errors
-/// `conflict`, with what hinders it. Then nothing is changed.
+/// `conflict`, with the reasons. Nothing is changed then.
 pub async fn take_back(cx: &Cx<Editor>, tool: &str, step: &Step) -> Result<Applied> {
     let plan = plan(cx, step).await?;
     apply(cx, Maker { tool, undoes: Some(step.change) }, plan).await
 }
 
-/// Plans that files become what they were before a change, if each still is what the change made.
+/// Plans to restore the files of a change, provided that each still has the state that the change
+/// produced.
 ///
 /// # Errors
-/// As [`take_back`].
+/// The errors of [`take_back`].
 pub async fn plan(cx: &Cx<Editor>, step: &Step) -> Result<Plan> {
     let place = cx.state().place(cx).await?;
     let mut plan = Plan::new(&place.folder);
@@ -39,7 +40,7 @@ pub async fn plan(cx: &Cx<Editor>, step: &Step) -> Result<Plan> {
         let error = failed(HistoryError::Hindered { change: step.change, hindrances });
         return Err(error.with_hint(hint));
     }
-    // What moved goes back as it came.
+    // Moved files are moved back.
     for (number, file) in step.files.iter().enumerate() {
         let from = file.moved_from.as_ref();
         let source = from.and_then(|from| step.files.iter().position(|other| other.path == *from));
@@ -67,7 +68,7 @@ pub async fn plan(cx: &Cx<Editor>, step: &Step) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Adds a file to the plan. Returns why it cannot be taken back, if it cannot.
+/// Adds a file to the plan. Returns the reason if it cannot be restored.
 async fn open(
     cx: &Cx<Editor>,
     place: &Place,

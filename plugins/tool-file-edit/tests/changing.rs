@@ -1,4 +1,4 @@
-//! `updateFile`, `writeNewFile`, `removeFile`, `moveFile`.
+//! Tests of `updateFile`, `writeNewFile`, `removeFile` and `moveFile`.
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::ErrorKind;
@@ -80,11 +80,11 @@ fn a_text_that_the_file_writes_otherwise_is_edited_and_the_model_is_told() {
         json!({ "path": "a.md", "old": "\"Caf\u{E9}\"\n- tea", "new": "\"Caf\u{E9}\"\n- milk" });
     let result = desk.call("updateFile", edit.clone());
     assert_eq!(desk.text("a.md"), "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} milk\n");
-    let note = "the file writes this text differently (decomposed letters in the file (NFD), \
-                composed ones in yours (NFC); straight or curly quotes; hyphens or dashes; blanks \
-                at line ends); text that you did not change is kept";
+    let note = "this text differs in the file (decomposed letters in the file (NFD), composed \
+                ones in yours (NFC); straight or curly quotes; hyphens or dashes; whitespace at \
+                line ends); text that you did not change is kept";
     assert_eq!(result["note"], note);
-    // Where it is there twice nothing is done, and the difference is told.
+    // If the text occurs twice, nothing changes and the error describes the difference.
     desk.write("b.md", "Cafe\u{301} A\nx\nCafe\u{301} B\n");
     let error =
         desk.refused("updateFile", json!({ "path": "b.md", "old": "Caf\u{E9}", "new": "" }));
@@ -103,7 +103,7 @@ fn a_file_that_changed_since_it_was_read_is_refused_once() {
     desk.read("a.txt");
     desk.write("a.txt", "ONE\ntwo\nthree\n");
     let edit = json!({ "path": "a.txt", "old": "two", "new": "2" });
-    // Before the question already, and then it counts as read.
+    // The preview already refuses the call. After that, the file counts as read.
     let preview = desk.preview("updateFile", edit.clone());
     let error = preview.refusal.unwrap();
     assert_eq!(error.message, "a.txt has changed since you read it, so nothing was done");
@@ -111,14 +111,14 @@ fn a_file_that_changed_since_it_was_read_is_refused_once() {
     assert!(hint.contains("-one\n+ONE\n two\n+three\n"), "{hint}");
     desk.call("updateFile", edit);
     assert_eq!(desk.text("a.txt"), "ONE\n2\nthree\n");
-    // One that the model wrote itself is known, also where only its time changed.
+    // The model knows a file that it wrote itself, even if only its time changed.
     desk.write("a.txt", "ONE\n2\nthree\n");
     desk.call("updateFile", json!({ "path": "a.txt", "old": "2", "new": "two" }));
     desk.write("a.txt", "gone\n");
     let error = desk.refused("removeFile", json!({ "path": "a.txt" }));
     assert_eq!(error.kind, ErrorKind::Conflict);
     desk.call("removeFile", json!({ "path": "a.txt" }));
-    // One that was never read may be changed.
+    // A file that was never read may be changed.
     desk.write("b.txt", "x");
     desk.call("updateFile", json!({ "path": "b.txt", "new_content": "y" }));
 }
@@ -217,7 +217,7 @@ fn names_and_rights_of_a_file_stay_or_it_is_told() {
     let result = desk.call("updateFile", json!({ "path": "a.sh", "old": "one", "new": "two" }));
     assert_eq!((desk.text("a.sh"), desk.text("b.sh")), ("two\n".into(), "two\n".into()));
     let note = "the set-user-ID and set-group-ID bits were removed from: a.sh";
-    // The kernel leaves them where root writes in place.
+    // The kernel keeps the bits if root writes in place.
     let has_bit = std::fs::metadata(&path).unwrap().permissions().mode() & 0o4000 != 0;
     assert_eq!(result.get("mode_note"), (!has_bit).then_some(&json!(note)));
     std::fs::remove_file(desk.path("b.sh")).unwrap();
@@ -260,7 +260,7 @@ fn a_preview_shows_what_a_call_would_do_and_does_nothing() {
     let over = json!({ "source_path": "a.txt", "destination_path": "b.txt", "overwrite": true });
     let preview = desk.preview("moveFile", over);
     let text =
-        "Move file: a.txt -> b.txt (1 lines), over a file that is there (backup will be created)";
+        "Move file: a.txt -> b.txt (1 lines), replacing the existing file (backup will be created)";
     assert_eq!(preview.text, text);
     let preview = desk.preview("updateFile", json!({ "path": "a.txt", "old": "no", "new": "" }));
     assert_eq!(preview.refusal.unwrap().kind, ErrorKind::NotFound);

@@ -1,9 +1,9 @@
-//! What every tool plugin must do. The examples need files, and are played by the other tests.
+//! The conformance suite. The examples need files, so other tests cover them.
 
 use jaato_plugin_testkit::Kind;
 use jaato_plugin_testkit::conformance::{Suite, checks};
 
-/// The one check that these tools cannot pass in an empty folder.
+/// The only check that these tools cannot pass in an empty folder.
 const EXAMPLES: &str = "examples_work";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Files that are read, digested and written in pieces.
+//! Files that are read, digested and written in chunks.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use jaato_plugin_sdk::types::ErrorKind;
 
 use crate::support::Desk;
 
-/// As many as one change writes, and more than it writes beside their places at a time.
+/// More files than drafts are open at a time, in one change.
 const FILES: usize = 6;
 
-/// A text of somewhat more than is written at once.
+/// Returns a text slightly larger than one write.
 fn large(word: &str) -> String {
     let half = "a line of a file\n".repeat(4 * 1024 * 1024 / 17 / 2 + 1000);
     format!("{half}{word}\n{half}")
@@ -20,7 +20,7 @@ fn desk() -> Desk {
     (0..FILES).fold(Desk::new(), |desk, number| desk.with(&number.to_string(), large("old")))
 }
 
-/// The names of all that lies in the folder.
+/// Returns the names of all entries in the folder.
 fn names(desk: &Desk) -> Vec<String> {
     let entries = fs::read_dir(desk.path("")).unwrap();
     let mut names: Vec<_> =

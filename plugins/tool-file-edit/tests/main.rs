@@ -1,4 +1,4 @@
-//! The file tools over the files of a fake host, and what every tool plugin must do.
+//! The file tools with files of a fake host, and the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod changing;

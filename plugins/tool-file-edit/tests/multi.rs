@@ -1,4 +1,4 @@
-//! `multiFileEdit`.
+//! Tests of `multiFileEdit`.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
@@ -100,7 +100,7 @@ fn one_operation_that_cannot_be_done_undoes_all() {
 #[test]
 fn what_fails_while_it_is_done_is_taken_back() {
     let desk = desk();
-    // A folder stands where a folder must be made.
+    // A file is in the way of a new folder.
     let error = refused(
         &desk,
         json!([
@@ -155,7 +155,7 @@ fn a_patch_changes_many_files_or_none() {
         (&result["added"], &result["modified"], &result["deleted"], &result["moved"]),
         (&json!(["e"]), &json!(["a", "c"]), &json!(["b"]), &json!([{ "from": "c", "to": "n/d" }]))
     );
-    // It is one change, which goes back as one.
+    // The patch is one change, which is undone as one.
     desk.call("undoFileChange", json!({ "path": "e" }));
     assert_eq!(texts(&desk), ["1", "2", "3", "-"]);
     assert_eq!((desk.text("n/d"), desk.text("e")), ("-".into(), "-".into()));
@@ -164,7 +164,7 @@ fn a_patch_changes_many_files_or_none() {
     let text = "c cannot be patched: chunk 1 of 1: its lines are not in the file: '4'";
     assert_eq!((error.kind, &*error.message), (ErrorKind::NotFound, text));
     assert_eq!(texts(&desk), ["1", "2", "3", "-"]);
-    // A file that is there is written whole.
+    // An existing file is replaced completely.
     desk.write("w", "old\r\n");
     let add = "*** Begin Patch\n*** Add File: w\n+x\n+y\n*** End Patch";
     desk.call("apply_patch", json!({ "input": add }));

@@ -1,4 +1,4 @@
-//! `readFile`.
+//! Tests of `readFile`.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;

@@ -1,4 +1,4 @@
-//! `findAndReplace`.
+//! Tests of `findAndReplace`.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
@@ -55,8 +55,8 @@ fn plain_text_and_several_globs_are_taken() {
         json!({ "pattern": "foo(foo)", "replacement": "$1", "paths": ["**/*.py", "src/a.*"] });
     let result = desk.call("findAndReplace", arguments.clone());
     assert_eq!((&result["total_matches"], &result["files_searched"]), (&json!(0), &json!(2)));
-    let hint = "the expression matches nothing, but 1 files have it as plain text: `literal` \
-                replaces that";
+    let hint = "the expression matches nothing, but 1 files contain it as plain text: use \
+                `literal` to replace that";
     assert_eq!(result["hint"], hint);
     let mut literal = arguments;
     literal["literal"] = json!(true);

@@ -14,10 +14,10 @@ use jaato_plugin_sdk::types::{Delta, Error};
 use jaato_plugin_testkit::{FakeHost, FakeInstance, Reply};
 use tempfile::TempDir;
 
-/// A session in a folder of its own.
+/// A session in its own folder.
 pub struct Desk {
     folder: TempDir,
-    /// Where the plugin keeps the history of changes.
+    /// The folder in which the plugin stores the history.
     pub history: TempDir,
     host: FakeHost,
     forms: Arc<Mutex<Vec<Form>>>,
@@ -37,7 +37,7 @@ impl Desk {
         Self { folder, history, host, forms: Arc::default() }
     }
 
-    /// A session whose user gives this answer to each form.
+    /// Creates a session whose user gives this answer to each form.
     pub fn answering(answer: &'static str) -> Self {
         let desk = Self::new();
         let forms = Arc::clone(&desk.forms);
@@ -49,12 +49,12 @@ impl Desk {
         Self { host, ..desk }
     }
 
-    /// The forms that the user was shown.
+    /// Returns the forms that the user saw.
     pub fn forms(&self) -> Vec<Form> {
         self.forms.lock().unwrap().clone()
     }
 
-    /// Answers a service in place of the host.
+    /// Answers a service instead of the host.
     pub fn with_service(
         self,
         operation: &str,
@@ -78,7 +78,7 @@ impl Desk {
         fs::write(path, bytes).unwrap();
     }
 
-    /// The bytes of a file, as text; `-` where there is none.
+    /// Returns the bytes of a file as text, or `-` if it does not exist.
     pub fn text(&self, name: &str) -> String {
         let bytes = fs::read(self.path(name)).unwrap_or_else(|_| b"-".to_vec());
         String::from_utf8_lossy(&bytes).into_owned()
@@ -105,7 +105,7 @@ impl Desk {
         self.instance().preview(tool, arguments).unwrap()
     }
 
-    /// What a call tells front ends.
+    /// Returns the file changes that a call reports to front ends.
     pub fn changes(&self, tool: &str, arguments: Value) -> Vec<FileChange> {
         let finished = self.instance().run(tool, arguments);
         finished.result.unwrap();

@@ -1,4 +1,4 @@
-//! `undoFileChange`, `restoreFile`, `listBackups`.
+//! Tests of `undoFileChange`, `restoreFile` and `listBackups`.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
@@ -119,7 +119,7 @@ fn a_later_session_finds_what_an_earlier_one_changed() {
     assert_eq!(result.content["files"], json!(["a.txt", "b.txt"]));
 }
 
-/// A desk on which one change made `v2` of two files.
+/// Returns a session in which one change wrote `v2` to two files.
 fn both_changed(desk: Desk) -> Desk {
     let desk = desk.with("a.txt", "v1\n").with("b.txt", "v1\n");
     let arguments = json!({ "pattern": "v1", "replacement": "v2", "paths": "*.txt" });
@@ -132,14 +132,14 @@ fn a_change_of_several_files_is_taken_back_whole_or_not_at_all() {
     let desk = both_changed(Desk::new());
     desk.call("updateFile", json!({ "path": "b.txt", "old": "v2", "new": "v3" }));
     let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
-    let text = "change 1 cannot be taken back, so nothing was done: b.txt was changed again by \
+    let text = "change 1 cannot be undone, so nothing was changed: b.txt was changed again by \
                 updateFile (change 2)";
     assert_eq!((error.kind, &*error.message), (ErrorKind::Conflict, text));
     undo(&desk, "b.txt");
     desk.write("b.txt", "theirs\n");
     std::fs::remove_file(desk.path("a.txt")).unwrap();
     let error = desk.refused("undoFileChange", json!({ "path": "b.txt" }));
-    let text = "change 1 cannot be taken back, so nothing was done: a.txt no longer exists; b.txt \
+    let text = "change 1 cannot be undone, so nothing was changed: a.txt no longer exists; b.txt \
                 has changed since";
     assert_eq!((error.message.as_str(), desk.text("b.txt")), (text, "theirs\n".into()));
     desk.write("a.txt", "v2\n");
@@ -157,20 +157,20 @@ fn a_person_sees_the_diff_and_takes_a_change_back() {
         output.map(|output| output.content["result"].as_str().unwrap_or_default().to_owned())
     };
     let desk = both_changed(Desk::answering("leave it"));
-    assert_eq!(command(&desk, "undo", json!({})).unwrap(), "Change 1 stays.");
+    assert_eq!(command(&desk, "undo", json!({})).unwrap(), "Change 1 was not undone.");
     let form = &desk.forms()[0];
-    assert!(form.title.starts_with("Take back change 1 (findAndReplace, 2"), "{form:?}");
+    assert!(form.title.starts_with("Undo change 1 (findAndReplace, 2"), "{form:?}");
     assert!(form.fields[0].text.contains("-v2\n+v1"), "{form:?}");
     assert_eq!(desk.text("a.txt"), "v2\n");
 
     let desk = both_changed(Desk::answering("take it back"));
-    let told = "Change 1 (findAndReplace: a.txt, b.txt) is taken back. `undo 2` does it again.";
+    let told = "Change 1 (findAndReplace: a.txt, b.txt) was undone. `undo 2` redoes it.";
     assert_eq!(command(&desk, "undo", json!({})).unwrap(), told);
     assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "v1\n".into()));
     let error = command(&desk, "undo", json!({})).unwrap_err();
-    assert_eq!(error.message, "there is no change to take back");
+    assert_eq!(error.message, "there is no change to undo");
     let error = command(&desk, "undo", json!({ "change": "1" })).unwrap_err();
-    assert_eq!(error.message, "change 1 was taken back already");
+    assert_eq!(error.message, "change 1 was already undone");
     command(&desk, "undo", json!({ "change": "#2", "yes": true })).unwrap();
     assert_eq!((desk.text("a.txt"), desk.forms().len()), ("v2\n".into(), 1));
     let listed = command(&desk, "changes", json!({})).unwrap();
@@ -178,17 +178,17 @@ fn a_person_sees_the_diff_and_takes_a_change_back() {
     assert_eq!(
         lines,
         [
-            "undo            a.txt, b.txt  (did 2 again)",
-            "undo            a.txt, b.txt  (took back 1)",
-            "findAndReplace  a.txt, b.txt  (taken back)",
+            "undo            a.txt, b.txt  (redid 2)",
+            "undo            a.txt, b.txt  (undid 1)",
+            "findAndReplace  a.txt, b.txt  (undone)",
         ]
     );
 
-    // Where no user can agree nothing is done.
+    // If no user can agree, nothing is changed.
     let desk = both_changed(Desk::new());
     let error = command(&desk, "undo", json!({})).unwrap_err();
     assert_eq!((error.kind, desk.text("a.txt")), (ErrorKind::PermissionDenied, "v2\n".into()));
-    assert_eq!(error.hint.unwrap(), "`jaato undo 1 --yes` takes it back without a question");
+    assert_eq!(error.hint.unwrap(), "`jaato undo 1 --yes` undoes it without asking");
     for (bad, kind) in [("moon", ErrorKind::InvalidArguments), ("9", ErrorKind::NotFound)] {
         assert_eq!(command(&desk, "undo", json!({ "change": bad })).unwrap_err().kind, kind);
     }
@@ -205,7 +205,7 @@ fn a_damaged_history_is_told_where_backups_are_listed() {
     assert!(told.starts_with("the history of changes is damaged: 1 of its entries"), "{told}");
 }
 
-/// Begins a change of `a.txt` from `old` to `new text`, as a process does that dies in the middle.
+/// Begins a change of `a.txt` from `old` to `new text`, like a process that dies halfway.
 fn killed(desk: &Desk) {
     use tool_file_edit::history::{FilePath, FileStep, History, Kept, NewChange};
     let history = History::open(desk.history.path()).unwrap();
@@ -224,21 +224,21 @@ fn killed(desk: &Desk) {
 #[test]
 fn what_a_kill_left_of_a_write_is_taken_back_and_removed() {
     const DRAFT: &str = ".jaato-0123456789abcdef.tmp";
-    // Killed before the draft came into its place.
+    // The process was killed before the draft replaced the file.
     let desk = Desk::new().with("a.txt", "old").with(DRAFT, "new te").with(".jaato-x.tmp", "mine");
     killed(&desk);
     desk.read("a.txt");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
     assert_eq!(desk.text(".jaato-x.tmp"), "mine");
-    // Killed while the draft was written into the file in its place.
+    // The process was killed while the draft was copied into the existing file.
     let desk = Desk::new().with("a.txt", "new").with(DRAFT, "new text");
     killed(&desk);
     let told = desk.read("a.txt");
-    assert!(told.contains("that was interrupted was taken back]"), "{told}");
+    assert!(told.contains("was rolled back]"), "{told}");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
-    // Without a draft nothing tells whose text it is.
+    // Without a draft, the origin of the text is unknown.
     let desk = Desk::new().with("a.txt", "new");
     killed(&desk);
-    assert!(desk.read("a.txt").contains("somebody else changed since: a.txt"));
+    assert!(desk.read("a.txt").contains("others have changed since: a.txt"));
     assert_eq!(desk.text("a.txt"), "new");
 }

@@ -1,18 +1,18 @@
-//! `[plugins.tool-filesystem-query]`.
+//! The `[plugins.tool-filesystem-query]` settings.
 
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-/// Most results that a call may ask for.
+/// The maximum number of results that a call may ask for.
 pub const RESULTS_MAX: usize = 10_000;
 
-/// Most lines that may be told around a match.
+/// The maximum number of context lines around a match.
 pub const CONTEXT_LINES_MAX: usize = 50;
 
-/// What is left out outside of git repositories unless the user says otherwise: what programs make,
-/// keep or fetch. In a repository, its `.gitignore` files say that.
+/// The default exclusions outside of git repositories: files that programs build, cache or
+/// download. In a repository, its `.gitignore` files exclude them.
 #[rustfmt::skip]
 const EXCLUDED: [&str; 40] = [
     ".git", ".svn", ".hg", ".bzr",
@@ -25,19 +25,19 @@ const EXCLUDED: [&str; 40] = [
     "*.min.js", "*.min.css",
     "package-lock.json", "yarn.lock", "poetry.lock", "Pipfile.lock",
     ".DS_Store", "Thumbs.db",
-    // What is jaato's own.
+    // jaato's own files.
     ".jaato",
 ];
 
-/// What becomes of the patterns that are left out by default.
+/// How `exclude_patterns` combine with the default exclusions.
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum ExcludeMode {
-    /// `exclude_patterns` come beside them.
+    /// `exclude_patterns` are added to the default exclusions.
     #[default]
     Extend,
-    /// `exclude_patterns` take their place.
+    /// `exclude_patterns` replace the default exclusions.
     Replace,
 }
 
@@ -46,48 +46,48 @@ enum ExcludeMode {
 #[derive(Debug, Default)]
 #[serde(default)]
 struct Config {
-    /// Patterns of what is left out, as in `.gitignore`.
+    /// Patterns of paths to exclude, as in `.gitignore`.
     #[schemars(extend("x-jaato-workspace" = true))]
     exclude_patterns: Vec<String>,
-    /// `extend`: they come beside the default ones, which hold outside of git repositories;
-    /// `replace`: they take their place.
+    /// `extend` adds `exclude_patterns` to the default exclusions, which apply outside git
+    /// repositories; `replace` uses only `exclude_patterns`.
     #[schemars(extend("x-jaato-workspace" = true))]
     exclude_mode: ExcludeMode,
-    /// Patterns of what is looked at although another pattern leaves it out.
+    /// Patterns of paths to include even if another pattern excludes them.
     #[schemars(extend("x-jaato-workspace" = true))]
     include_patterns: Vec<String>,
-    /// Results of a call that does not say how many it wants; 500 without it.
+    /// Number of results for a call that does not set it. The default is 500.
     #[schemars(range(min = 1, max = 10000))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_results: Option<usize>,
-    /// Larger files are passed over when a folder is searched; 1024 without it.
+    /// Larger files are skipped when a folder is searched. The default is 1024.
     #[schemars(range(min = 1, max = 1048576))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_file_size_kb: Option<u64>,
-    /// Seconds that a search may take; 30 without it.
+    /// Time limit of a search in seconds. The default is 30.
     #[schemars(range(min = 1, max = 3600))]
     #[schemars(extend("x-jaato-workspace" = true))]
     timeout_seconds: Option<u64>,
-    /// Lines around a match for a call that does not say how many it wants; none without it.
+    /// Number of context lines around a match for a call that does not set it. The default is 0.
     #[schemars(range(min = 0, max = 50))]
     #[schemars(extend("x-jaato-workspace" = true))]
     context_lines: Option<usize>,
 }
 
-/// The plugin's state: what holds, after the defaults were filled in.
+/// The plugin's state: the settings with defaults filled in.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Patterns of what is left out, as in `.gitignore`.
+    /// Patterns of excluded paths, as in `.gitignore`.
     pub leave_out: Vec<String>,
-    /// The same, outside of git repositories.
+    /// Patterns of paths that are excluded only outside of git repositories.
     pub leave_out_unless_git: Vec<String>,
-    /// Results of a call that does not say how many it wants.
+    /// The default number of results of a call.
     pub results: usize,
-    /// Lines around a match for a call that does not say how many it wants.
+    /// The default number of context lines around a match.
     pub context_lines: usize,
-    /// Larger files are passed over.
+    /// Larger files are skipped.
     pub file_bytes_max: u64,
-    /// How long a search may take.
+    /// The time limit of a search.
     pub time_limit: Duration,
 }
 
@@ -98,7 +98,7 @@ impl State for Query {
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        let text = "Find files with glob_files and text with grep_content, not by shell commands.";
+        let text = "Find files with glob_files and text with grep_content, not with the shell.";
         description.instructions = Some(text.to_owned());
     }
 }
@@ -109,7 +109,7 @@ impl Query {
             ExcludeMode::Extend => &EXCLUDED[..],
             ExcludeMode::Replace => &[],
         };
-        // The pattern that comes last wins.
+        // The last matching pattern wins.
         let with_kept = |mut patterns: Vec<String>| {
             if !patterns.is_empty() {
                 patterns.extend(config.include_patterns.iter().map(|it| format!("!{it}")));

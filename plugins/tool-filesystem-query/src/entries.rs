@@ -1,30 +1,30 @@
-//! Makes of the lines that a search tells one entry for each file, in the form of `rg`. Pure.
+//! Groups a search's lines into one entry per file, in the format of `rg`. Pure.
 
 use jaato_plugin_sdk::files::{SearchedFile, SearchedLine};
 use jaato_plugin_sdk::prelude::*;
 
 use crate::place::Place;
 
-/// Bytes of an answer that are no entries: totals, notes.
+/// Bytes of an answer in addition to the entries: totals and notes.
 pub const HEADING_BYTES: usize = 1024;
-/// Bytes of JSON that an entry has next to its path and lines.
+/// Bytes of an entry's JSON in addition to its path and lines.
 pub const ENTRY_BYTES: usize = 24;
 
-/// Bytes of an answer if the host does not say how many a model is sent.
+/// The answer's size if the host does not report the model's limit.
 const ANSWER_BYTES: usize = 16 * 1024;
-/// Bytes of an answer at most: it must fit into a frame.
+/// The largest answer, which must fit into a frame.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Entries, as they are collected.
+/// The entries collected so far.
 pub struct Entries {
-    /// Matches that are still passed over.
+    /// Number of matches that are still to be skipped.
     skip: u64,
     bytes_left: usize,
     with_context: bool,
     entries: Vec<Entry>,
-    /// Matches that were told or passed over.
+    /// Number of matches that were added or skipped.
     pub seen: u64,
-    /// An entry did not fit: none after it is told.
+    /// An entry did not fit, so no later entry is added.
     pub is_full: bool,
 }
 
@@ -35,13 +35,13 @@ struct Entry {
 }
 
 impl Entries {
-    /// Begins: passes over so many matches, and fits into an answer of so many bytes.
+    /// Skips `skip` matches, and collects an answer of at most `bytes_max` bytes.
     pub fn new(skip: u64, bytes_max: usize, with_context: bool) -> Self {
         let bytes_left = bytes_max.saturating_sub(HEADING_BYTES);
         Self { skip, bytes_left, with_context, entries: Vec::new(), seen: 0, is_full: false }
     }
 
-    /// Adds lines of a file; a file may come in several pages.
+    /// Adds lines of a file. The lines of one file may arrive in several pages.
     pub fn add(&mut self, place: &Place, file: SearchedFile) {
         let path = place.relative_of(&file.path);
         let mut is_passed_over = false;
@@ -53,7 +53,7 @@ impl Entries {
             if self.is_full {
                 return;
             }
-            // Lines before the first match that is told, and after the last one passed over.
+            // Lines before the first added match, and after the last skipped one.
             if is_passed_over || (matches == 0 && self.seen < self.skip) {
                 self.seen += matches;
                 continue;
@@ -64,7 +64,7 @@ impl Entries {
         }
     }
 
-    /// Tells whether a file is told by its name; the results that are skipped are files then.
+    /// Returns true if the file's name is part of the answer. The results to skip are files here.
     pub fn takes_file(&mut self, path: &str) -> bool {
         let bytes = json_bytes(path) + ENTRY_BYTES;
         self.is_full |= self.seen >= self.skip && bytes > self.bytes_left;
@@ -110,14 +110,14 @@ impl Entries {
         true
     }
 
-    /// Gives all entries.
+    /// Returns all entries.
     pub fn finish(self) -> Vec<Value> {
         let told = |entry: Entry| json!({ "file": entry.path, "lines": entry.lines });
         self.entries.into_iter().map(told).collect()
     }
 }
 
-/// A line as it is told: without spaces at its end, and with a sign where something is left out.
+/// Formats a line: without trailing whitespace, and with a mark for omitted text.
 pub fn text(line: &SearchedLine) -> String {
     let before = if line.skipped > 0 { "…" } else { "" };
     match line.is_cut {
@@ -126,13 +126,13 @@ pub fn text(line: &SearchedLine) -> String {
     }
 }
 
-/// Bytes that an answer may have, so that the model is sent all of it.
+/// Returns the largest answer that the host sends to the model completely.
 pub async fn answer_bytes(cx: &Reporter) -> usize {
     let facts = cx.session().await.ok();
     facts.and_then(|facts| facts.output_bytes_max).unwrap_or(ANSWER_BYTES).min(ANSWER_BYTES_MAX)
 }
 
-/// Bytes of a text as JSON, about.
+/// Estimates the size of a text as JSON.
 pub fn json_bytes(text: &str) -> usize {
     let escaped = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\' | b'\t' | b'\n'));
     text.len() + escaped.count()

@@ -16,11 +16,11 @@ use crate::live::Live;
 use crate::place::{Place, is_absolute, told};
 use crate::time_limit::{Came, TimeLimit, late};
 
-/// What is added to the time of a search before nobody waits for it any more: it ends itself.
+/// Extra time after which the plugin gives up on a search. The search normally ends itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Find files by a glob pattern, newest first, or list a folder (`src/`). Returns paths relative to
-/// the root, and the total.
+/// Find files by glob pattern, newest first, or list a folder (`src/`). Returns paths relative to
+/// root, and the total.
 #[derive(ToolInput)]
 #[tool(
     core,
@@ -41,7 +41,7 @@ struct GlobFiles {
     /// Such as `**/*.py`, `src/*.{ts,tsx}` or `src/`.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     pattern: String,
-    /// Folder to search in; default the working folder.
+    /// Folder to search. Default: working folder.
     #[schemars(extend("x-jaato-touches" = "search_root"))]
     root: Option<String>,
     /// Default `files`; folders end with `/`.
@@ -94,7 +94,7 @@ impl Tool for GlobFiles {
                 ..find
             };
             found = self.find(cx, &list).await?;
-            found.notes.push(format!("`{folder}` is a folder: this is what it holds"));
+            found.notes.push(format!("`{folder}` is a folder: these are its contents"));
         } else if self.is_name() {
             let deep = format!("**/{}", self.pattern);
             let limit = if found.count == 0 { limit } else { 0 };
@@ -102,10 +102,10 @@ impl Tool for GlobFiles {
             let below = self.find(cx, &below).await?;
             if found.count == 0 && below.count > 0 {
                 found = below;
-                found.notes.push(format!("these fit `{deep}`: none is in the folder itself"));
+                found.notes.push(format!("these match `{deep}`: the folder itself has no match"));
             } else if below.count > found.count {
                 let more = below.count - found.count;
-                found.notes.push(format!("{more} more in folders below fit `{deep}`"));
+                found.notes.push(format!("{more} more in subfolders match `{deep}`"));
             }
         }
         let bytes_max = answer_bytes(cx).await;
@@ -123,7 +123,7 @@ impl GlobFiles {
             include_hidden: self.include_hidden,
             include_ignored: self.include_ignored,
             kind: match self.kind {
-                // As in a shell, `*/` fits folders.
+                // As in a shell, `*/` matches folders.
                 Kind::Files if is_folder => FindKind::Folders,
                 Kind::Files => FindKind::Files,
                 Kind::Folders => FindKind::Folders,
@@ -148,7 +148,7 @@ impl GlobFiles {
         collect(cx, found, query.time_limit).await
     }
 
-    /// The folder that the pattern names, with a `/` at its end.
+    /// Returns the folder that the pattern names, with a trailing `/`.
     async fn named_folder(&self, cx: &Cx<Query>, place: &Place, found: &Found) -> Option<String> {
         let name = self.pattern.trim_start_matches("./").trim_end_matches('/');
         let name = if name == "." { "" } else { name };
@@ -162,7 +162,7 @@ impl GlobFiles {
         is_folder.then(|| if name.is_empty() { String::new() } else { format!("{name}/") })
     }
 
-    /// Whether the pattern is one of names, and not only of the folder's own files.
+    /// Returns true if the pattern matches names at any depth, and not only the folder's own files.
     fn is_name(&self) -> bool {
         let pattern = self.pattern.as_str();
         !pattern.contains('/') && !pattern.starts_with("**") && pattern != "*"
@@ -186,7 +186,8 @@ impl GlobFiles {
         let is_odd =
             |file: &Value| file["path"].as_str().is_some_and(|path| path.contains('\u{FFFD}'));
         if files.iter().any(is_odd) {
-            let text = "names with � are not UTF-8: only commands open them, by a pattern";
+            let text = "names with � are not UTF-8: only shell commands can open them, with a \
+                        pattern";
             found.notes.push(text.to_owned());
         }
         let mut answer = json_object!({
@@ -199,7 +200,7 @@ impl GlobFiles {
             answer.insert("next_offset".to_owned(), seen.into());
         }
         if returned == 0 && found.count > 0 {
-            let text = format!("there are only {} results: give a smaller offset", found.count);
+            let text = format!("there are only {} results: use a smaller offset", found.count);
             found.notes.push(text);
         }
         tell_beside(&mut answer, query, found.left_out, found.unreadable, &found.notes);
@@ -222,7 +223,7 @@ fn check(pattern: &str) -> Result<()> {
     Ok(())
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Default)]
 struct Found {
     files: Vec<FoundFile>,
@@ -266,7 +267,7 @@ async fn collect(
     Ok(found)
 }
 
-/// Adds how much was left out, what could not be read, and notes, if there are some.
+/// Adds the number of excluded files, unreadable paths and notes, if there are any.
 pub fn tell_beside(
     answer: &mut Map<String, Value>,
     query: &Query,
@@ -285,7 +286,7 @@ pub fn tell_beside(
     }
 }
 
-/// How many files and folders were left out, and how to look at them.
+/// Returns the number of excluded files and folders, with a way to include them.
 fn told_left_out(query: &Query, left_out: LeftOut) -> Value {
     let LeftOut { ignored, hidden, excluded, denied, .. } = left_out;
     let excluded_way = if query.leave_out.is_empty() {
@@ -313,7 +314,7 @@ fn told_left_out(query: &Query, left_out: LeftOut) -> Value {
     told.into()
 }
 
-/// A moment in UTC.
+/// Formats a time in UTC.
 fn iso(milliseconds: i64) -> String {
     let moment = jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default();
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -14,8 +14,8 @@ use crate::live::Live;
 use crate::place::{Place, is_absolute, told};
 use crate::time_limit::{Came, TimeLimit, late};
 
-/// Search text in files by a regular expression (Rust syntax). Returns matching lines as
-/// `number:text` by file, and true totals.
+/// Search files with a regular expression (Rust syntax). Returns matching lines as `number:text`
+/// per file, and full totals.
 #[derive(ToolInput)]
 #[tool(
     core,
@@ -35,10 +35,10 @@ struct GrepContent {
     /// Regular expression.
     #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     pattern: String,
-    /// Folder or file; default the working one.
+    /// Folder or file. Default: working folder.
     #[schemars(extend("x-jaato-touches" = "search_root"))]
     path: Option<String>,
-    /// Only files that fit, such as `*.py` or `src/**/*.ts`.
+    /// Only these files, such as `*.py` or `src/**/*.ts`.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     file_glob: Option<Globs>,
     /// Default `content`.
@@ -47,7 +47,7 @@ struct GrepContent {
     /// The pattern is plain text.
     #[serde(default)]
     literal: bool,
-    /// Match over lines; `.` fits line ends.
+    /// Match across lines; `.` matches line ends.
     #[serde(default)]
     multiline: bool,
     /// Lines around a match.
@@ -113,8 +113,8 @@ impl Tool for GrepContent {
             let plain = self.search(cx, &place, &globs, pattern).await?;
             if plain.totals.matches > 0 {
                 found = plain;
-                let note = "as a regular expression the pattern matches nothing; these are the \
-                            matches of its plain text (literal: true)";
+                let note = "the regular expression matches nothing; these are the matches of the \
+                            pattern as plain text (literal: true)";
                 found.notes.push(note.to_owned());
             }
         }
@@ -203,7 +203,7 @@ impl GrepContent {
             answer.insert("next_offset".into(), seen.into());
         }
         if all > 0 && seen <= self.offset as u64 && self.offset > 0 {
-            found.notes.push(format!("there are only {all} results: give a smaller offset"));
+            found.notes.push(format!("there are only {all} results: use a smaller offset"));
         }
         for (key, count) in
             [("skipped_large", totals.files_too_large), ("skipped_binary", totals.files_binary)]
@@ -217,15 +217,15 @@ impl GrepContent {
     }
 }
 
-/// The regular expression that is searched.
+/// The regular expression to search for.
 struct Pattern {
     regex: String,
     is_multi_line: bool,
 }
 
 impl Pattern {
-    /// A pattern with a line end matches over lines even if the call does not say so: else it
-    /// could match nothing.
+    /// Creates the regular expression. A pattern with a line end searches across lines even if the
+    /// call does not ask for it, because otherwise it could not match.
     fn of(pattern: &str, literal: bool, multiline: bool) -> Self {
         let is_multi_line =
             multiline || pattern.contains('\n') || (!literal && pattern.contains("\\n"));
@@ -235,16 +235,15 @@ impl Pattern {
     }
 }
 
-/// Signs that mean something else in a regular expression.
+/// Characters with a special meaning in a regular expression.
 const SIGNS: &str = "\\.+*?()|[]{}^$";
 
-/// Whether a pattern may be meant as plain text: it has signs, and no escape that only a regular
-/// expression has.
+/// Returns true if a pattern contains special characters, so that it may be meant as plain text.
 fn may_be_plain_text(pattern: &str) -> bool {
     pattern.contains(|sign| SIGNS.contains(sign))
 }
 
-/// Lets `\n` match the end of a line as Windows writes it too, outside of brackets.
+/// Makes `\n` outside of brackets also match Windows' line ends.
 fn with_any_line_end(pattern: &str) -> String {
     const ANY: &str = r"(?:\r?\n)";
     let mut out = String::with_capacity(pattern.len() + 8);
@@ -269,25 +268,25 @@ fn with_any_line_end(pattern: &str) -> String {
     out
 }
 
-/// Puts an error in the words of this tool.
+/// Rephrases an error for this tool.
 fn wrong(error: Error, path: &str) -> Error {
     match error.message.split_once(" is no regular expression: ") {
         Some((_, reason)) => {
             let text = format!("Invalid regex pattern: {reason}");
             let hint = error.hint.unwrap_or_default();
             Error::new(error.kind, text)
-                .with_hint(format!("for plain text give literal: true; else {hint}"))
+                .with_hint(format!("for plain text, set literal: true; otherwise {hint}"))
         }
         None => told(error, "Path", path),
     }
 }
 
-/// What was found.
+/// The result of a search.
 struct Found {
     entries: Entries,
-    /// Files with the number of their matches, if counts were asked for.
+    /// Files with their numbers of matches, if the call asked for counts.
     files: Vec<(String, u64)>,
-    /// Files that were told or passed over.
+    /// Number of files that were added or skipped.
     passed: u64,
     totals: SearchTotals,
     unreadable: Vec<String>,
@@ -355,7 +354,7 @@ mod tests {
 
     use super::*;
 
-    /// A model reads them when it looks for tools.
+    /// A model reads this text when it looks for tools.
     #[test]
     fn a_model_reads_few_words() {
         let spec = GrepContent::spec();

@@ -1,7 +1,7 @@
-//! `glob_files` and `grep_content`: find files by a pattern, and texts in them.
+//! `glob_files` and `grep_content`: find files by pattern, and search their contents.
 //!
-//! The session's execution environment searches; here stand the settings, what a person sees
-//! meanwhile, and the shape of the answers.
+//! The session's execution environment does the search. This crate contains the settings, the live
+//! display for the user, and the format of the answers.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,15 +1,15 @@
-//! Shows a person what is found, while it is: as much as somebody reads.
+//! Shows the user results while a search runs, up to a limit.
 
 use jaato_plugin_sdk::Reporter;
 use jaato_plugin_sdk::types::Delta;
 
-/// Lines that are shown of one search.
+/// The maximum number of lines to show for one search.
 const LINES_MAX: usize = 200;
 
-/// Characters of a line that are shown.
+/// The maximum length of a shown line, in characters.
 const LINE_CHARS_MAX: usize = 200;
 
-/// What a person is shown.
+/// The live display of a search.
 #[derive(Default)]
 pub struct Live {
     shown: usize,
@@ -25,19 +25,19 @@ impl Live {
             return;
         }
         self.shown += 1;
-        // What moves a cursor is no text of a line.
+        // Control characters could move the cursor.
         let signs = line.chars().map(|sign| if sign.is_control() { ' ' } else { sign });
         self.text.extend(signs.take(LINE_CHARS_MAX));
         self.text.push('\n');
     }
 
-    /// Shows what was added, and how far the search has come.
+    /// Shows the added lines and the progress.
     pub fn show(&mut self, host: &Reporter, label: &str, done: u64) {
         if self.text.is_empty() {
             host.emit(&Delta::progress_so_far(label, done));
             return;
         }
-        // Nobody need be there: the result is for the model.
+        // No one has to receive it, because the result is for the model.
         host.output(std::mem::take(&mut self.text));
     }
 

@@ -1,19 +1,19 @@
-//! Where a call searches, and what a model is told when it cannot.
+//! The start of a search, and its errors.
 
 use jaato_plugin_sdk::files::{FileFacts, FileKind};
 use jaato_plugin_sdk::prelude::*;
 
-/// Where a search begins.
+/// The path at which a search starts.
 #[derive(Debug)]
 pub struct Place {
-    /// As it was asked for; empty for the session's folder.
+    /// The path in the call. Empty for the session's folder.
     pub asked: String,
-    /// Whether it is a folder.
+    /// Whether the path is a folder.
     pub is_folder: bool,
 }
 
 impl Place {
-    /// Finds it. `what` is what a model is told of it: `Root path` or `Path`.
+    /// Finds the path. Errors call it `what`: `Root path` or `Path`.
     pub async fn find(cx: &Reporter, asked: Option<String>, what: &str) -> Result<Self> {
         let asked = asked.unwrap_or_default();
         let path = if asked.is_empty() { "." } else { &asked };
@@ -23,7 +23,7 @@ impl Place {
         Ok(Self { asked, is_folder: kind == FileKind::Folder })
     }
 
-    /// The path of what was found, as a call may name it.
+    /// Returns a result's path in a form that a call can use.
     pub fn relative_of(&self, found: &str) -> String {
         joined(&self.asked, found)
     }
@@ -37,7 +37,7 @@ fn joined(folder: &str, name: &str) -> String {
     }
 }
 
-/// Puts an error in the words of these tools, with what the environment says as the hint.
+/// Rephrases an error for these tools, with the environment's message as the hint.
 pub fn told(error: Error, what: &str, path: &str) -> Error {
     let text = match error.kind {
         ErrorKind::PermissionDenied => format!("Path not allowed: {path}"),
@@ -51,7 +51,7 @@ pub fn told(error: Error, what: &str, path: &str) -> Error {
     Error::new(error.kind, text).with_hint(hint)
 }
 
-/// Tells whether a pattern begins at the top of a file system, here or on Windows.
+/// Returns true if a pattern starts at the root of a file system, on Unix or Windows.
 pub fn is_absolute(pattern: &str) -> bool {
     let bytes = pattern.as_bytes();
     let has_drive = bytes.len() > 2

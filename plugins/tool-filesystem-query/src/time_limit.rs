@@ -1,4 +1,4 @@
-//! Waits for the next page, until the time is over.
+//! Waits for the next page of results within a time limit.
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -8,21 +8,21 @@ use jaato_plugin_sdk::files::SearchPages;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde::de::DeserializeOwned;
 
-/// What came.
+/// The result of a wait.
 pub enum Came<P> {
     /// A page.
     Page(P),
-    /// There is none any more.
+    /// The last page was read.
     End,
-    /// The time is over.
+    /// The time limit has passed.
     Late,
 }
 
-/// A time that runs from when it is made.
+/// A time limit that starts at creation.
 pub struct TimeLimit<'a>(Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>);
 
 impl<'a> TimeLimit<'a> {
-    /// Begins.
+    /// Starts the time limit.
     pub fn new(cx: &'a Reporter, time: Duration) -> Self {
         Self(Box::pin(cx.sleep(time)))
     }
@@ -39,11 +39,11 @@ impl<'a> TimeLimit<'a> {
     }
 }
 
-/// What is said of a search that took too long.
+/// Returns the note for a search that took too long.
 pub fn late(time: Duration) -> String {
     format!(
-        "the search was ended after {} seconds: this is what was found by then; search in a \
-         smaller folder or with a narrower pattern",
+        "the search stopped after {} seconds with partial results; search in a smaller folder or \
+         with a narrower pattern",
         time.as_secs()
     )
 }

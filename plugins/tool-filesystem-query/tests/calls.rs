@@ -152,7 +152,7 @@ fn names_are_found_below_and_folders_are_listed() {
     let (paths, note) = glob(json!({ "pattern": "*.rs" }));
     assert_eq!(
         (paths.as_str(), note.as_str()),
-        ("main.rs", "2 more in folders below fit `**/*.rs`")
+        ("main.rs", "2 more in subfolders match `**/*.rs`")
     );
     for pattern in ["src", "src/", "./src/"] {
         assert_eq!(glob(json!({ "pattern": pattern })).0, "src/[id]/ src/deep/ src/f1.rs");

@@ -1,5 +1,5 @@
-//! The answer to the model: what is new on the screen, why it is told at this moment, and what may
-//! be typed.
+//! Builds the result for the model: the new output, the reason why the result is given at this
+//! moment, and the kind of input that the program expects.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
@@ -11,10 +11,11 @@ use crate::session::{End, Live, Session, Taken};
 use crate::wait::{Doing, Waited};
 use crate::{changed, join, output};
 
-/// Processes that are listed; of more their number is told.
+/// The maximum number of processes listed. Further ones are only counted.
 const PROCESSES_LISTED_MAX: usize = 16;
 
-/// Tells what is new, shows people the screen, and marks it as told.
+/// Builds a result with the new output, marks that output as reported, and shows the screen to
+/// users.
 pub async fn answer(
     cx: &Reporter,
     session: &Session,
@@ -40,13 +41,13 @@ pub async fn answer(
     tell_reason(&mut answer, waited);
     join::show(session).await;
     if !drawn.is_empty() {
-        // No one need look at it: the output is for the model.
+        // It does not matter if no user sees this, because the result is for the model.
         cx.output(drawn + "\n");
     }
     Ok(answer)
 }
 
-/// Returns what people are shown of a screen that a program draws: what changed.
+/// Returns what changed on a drawn screen, for users.
 fn for_people(live: &mut Live, is_drawn: bool) -> String {
     if !is_drawn {
         live.shown_rows.clear();
@@ -57,8 +58,8 @@ fn for_people(live: &mut Live, is_drawn: bool) -> String {
     changed::rows(&before, &live.shown_rows)
 }
 
-/// Adds how much of an input was typed, where that is not all: then the time is over, whatever else
-/// was seen.
+/// Adds how much of an input was typed, if not all of it. In that case the time limit has passed,
+/// whatever else happened.
 pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
     let (typed, how_much) = match taken {
         Taken::All => return,
@@ -74,13 +75,13 @@ pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
     answer.insert("reason".to_owned(), Reason::Limit.as_str().into());
     answer.remove("expects");
     let note = format!(
-        "the program does not read: {how_much} were typed, and the rest is dropped. shell_control with c-c, or with \
-         `signal`, interrupts it; shell_read waits for it"
+        "the program does not read its input: {how_much} were typed, the rest was dropped. Interrupt it with \
+         shell_control (c-c or `signal`), or wait with shell_read"
     );
     answer.insert("note".to_owned(), note.into());
 }
 
-/// Adds how the program ended: a code and a signal are two things.
+/// Adds how the program ended: an exit code, or a signal.
 pub fn tell_end(answer: &mut Map<String, Value>, end: &End) {
     match end {
         End::Exit(ProcessExit { code, signal, left_running, .. }) => {
@@ -99,7 +100,7 @@ pub fn tell_end(answer: &mut Map<String, Value>, end: &End) {
     }
 }
 
-/// Adds processes, with their names.
+/// Adds processes with their names.
 pub fn tell_processes(answer: &mut Map<String, Value>, key: &str, processes: &[LeftRunning]) {
     if processes.is_empty() {
         return;
@@ -131,14 +132,14 @@ fn tell_reason(answer: &mut Map<String, Value>, waited: &Waited) {
     }
 }
 
-/// What a program wants that reads from its terminal.
+/// The kind of input that a program reads from its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// A line, shown while it is typed.
+    /// A line that is visible while it is typed.
     Line,
-    /// A line that is not shown: a secret.
+    /// A line that is hidden because it is a secret.
     HiddenLine,
-    /// Keys, each by itself.
+    /// Single keys.
     Keys,
 }
 
@@ -152,7 +153,7 @@ impl Wanted {
     }
 }
 
-/// Returns what the terminal's modes say of what a program wants.
+/// Returns the kind of input according to the terminal's modes.
 pub fn wanted(state: &TerminalState) -> Option<Wanted> {
     Some(match (state.reads_lines?, state.echoes?) {
         (true, true) => Wanted::Line,
@@ -161,27 +162,27 @@ pub fn wanted(state: &TerminalState) -> Option<Wanted> {
     })
 }
 
-/// Says what the program does, where reason and `expects` do not.
+/// Describes what the program does, if the reason and `expects` do not show it.
 fn note(waited: &Waited, wanted: Option<Wanted>) -> Option<&'static str> {
     let is_relay = waited.state.waits == Some(TerminalWait::Relaying);
     let is_over = waited.reason == Reason::Limit;
     match waited.doing {
         Doing::Ended => None,
         Doing::Waits | Doing::Unknown if wanted == Some(Wanted::HiddenLine) => Some(
-            "a secret is asked for: shell_input with `ask_user` lets the user type it, unseen by you",
+            "the program asks for a secret: use shell_input with `ask_user` to let the user type it",
         ),
-        Doing::Waits => is_over.then_some("the time is over, and the program waits for input"),
+        Doing::Waits => is_over.then_some("the time limit has passed, and the program waits for input"),
         Doing::Works => is_over.then_some("the program is busy; shell_read waits for more"),
         Doing::WorksSilently => (is_over || waited.reason == Reason::Silence).then_some(
-            "the program runs, reads nothing and has shown nothing for a while: it computes, sleeps or serves; \
-             shell_read with `wait_for` waits for what it shows next",
+            "the program runs without reading or printing: it computes, sleeps or serves; wait for its next output \
+             with shell_read and `wait_for`",
         ),
         Doing::Unknown if is_relay => Some(
-            "silent, and what happens behind the connection cannot be seen; at a shell's prompt, \
-             shell_input with `mark_prompts` makes later results exact",
+            "silent, and the state of the remote program is unknown; at a shell prompt, shell_input \
+             with `mark_prompts` makes later results exact",
         ),
         Doing::Unknown => (is_over || waited.reason == Reason::Silence)
-            .then_some("whether the program waits for input cannot be known; shell_read waits for more"),
+            .then_some("it is unknown whether the program waits for input; shell_read waits for more"),
     }
 }
 
@@ -256,8 +257,8 @@ mod tests {
         check_note(Reason::Limit, Doing::WorksSilently, None, Some("serves"));
         check_note(Reason::Silence, Doing::WorksSilently, None, Some("serves"));
         check_note(Reason::Limit, Doing::Waits, line, Some("waits for input"));
-        check_note(Reason::Limit, Doing::Unknown, None, Some("cannot be known"));
-        check_note(Reason::Silence, Doing::Unknown, None, Some("cannot be known"));
+        check_note(Reason::Limit, Doing::Unknown, None, Some("unknown whether"));
+        check_note(Reason::Silence, Doing::Unknown, None, Some("unknown whether"));
         check_note(Reason::Waiting, Doing::Waits, line, None);
         check_note(Reason::Found, Doing::Waits, line, None);
         check_note(Reason::Found, Doing::Works, None, None);

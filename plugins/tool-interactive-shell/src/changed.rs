@@ -1,19 +1,19 @@
-//! What of a screen people are shown: the rows that changed since they saw it last. Pure.
+//! Selects the rows of a screen to show to users: those that changed since the last result. Pure.
 //!
-//! The model is given the whole screen with each result; people, who scroll through all results,
-//! would read the same 24 rows again and again.
+//! The model gets the whole screen with each result. Users see all results in a row, so they would
+//! read the same rows again and again.
 
-/// What stands in place of rows that did not change.
+/// Replaces rows that did not change.
 const UNCHANGED: &str = "…";
 
-/// What vim puts where a file has no more lines.
+/// The row that vim shows after the end of a file.
 const NO_LINE: &str = "~";
 
-/// What is said where nothing changed.
+/// The text if nothing changed.
 const NOTHING: &str = "(the screen is as it was)";
 
-/// Returns the rows that are new, and where others lie between them. Rows that only moved up or
-/// down are not new.
+/// Returns the changed rows, with marks for unchanged rows between them. Rows that only moved up or
+/// down count as unchanged.
 pub fn rows(before: &[String], now: &[String]) -> String {
     let moved = moved(before, now);
     let (mut shown, mut is_gap) = (Vec::new(), false);
@@ -36,8 +36,8 @@ pub fn rows(before: &[String], now: &[String]) -> String {
     shown.join("\n")
 }
 
-/// Finds by how many rows the screen moved: where most rows are as they were. Of as good ones the
-/// smallest way counts.
+/// Returns by how many rows the screen moved, so that most rows are unchanged. Among equal results,
+/// the smallest move wins.
 fn moved(before: &[String], now: &[String]) -> isize {
     let longest = before.len().max(now.len()) as isize;
     let same = |by: isize| {

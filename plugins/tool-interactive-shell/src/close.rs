@@ -1,4 +1,4 @@
-//! Ends a session: first as a person would, then as the system can; and then what the program left
+//! Ends a session: first the program, gently and then by force, and then the processes that it left
 //! running.
 
 use std::pin::pin;
@@ -11,20 +11,20 @@ use jaato_plugin_sdk::terminal::TerminalWait;
 
 use crate::session::Session;
 
-/// How long a program that waits for input may take to end after the end of its input.
+/// The maximum time for a program that waits for input to end after the end of its input.
 const END_OF_INPUT: Duration = Duration::from_secs(1);
 
-/// How long a program may take to end after its terminal has hung up.
+/// The maximum time for a program to end after its terminal has hung up.
 const HANG_UP: Duration = Duration::from_millis(250);
 
-/// How long the system may take to tell that a program was ended.
+/// The maximum time for the system to report the end of a killed program.
 const ENDED: Duration = Duration::from_secs(5);
 
-/// Ends everything that runs in a session, and returns what outlived the program itself. None where
-/// the program is not told to have ended.
+/// Ends everything that runs in a session, and returns the processes that outlived the program.
+/// Returns `None` if the program's end was not reported.
 ///
 /// # Errors
-/// What keeps from being ended what outlived the program.
+/// The reason why the remaining processes could not be ended.
 pub async fn end(session: &Session, host: &Reporter) -> Result<Option<Vec<LeftRunning>>> {
     if session.is_alive() && !end_program(session, host).await {
         return Ok(None);
@@ -32,8 +32,8 @@ pub async fn end(session: &Session, host: &Reporter) -> Result<Option<Vec<LeftRu
     session.end_left().await.map(Some)
 }
 
-/// Ends a program: the end of its input where it reads, then SIGHUP, then everything that it has
-/// started. False where even that is not told to have ended it.
+/// Ends a program: with the end of its input if it reads, then with SIGHUP, then by killing
+/// everything that it has started. Returns false if even that does not end it.
 async fn end_program(session: &Session, host: &Reporter) -> bool {
     let control = session.control();
     let waits = control.state().await.unwrap_or_default().waits;
@@ -44,13 +44,13 @@ async fn end_program(session: &Session, host: &Reporter) -> bool {
     if control.signal(Signal::Hangup).await.is_ok() && ended(session, host, HANG_UP).await {
         return true;
     }
-    // What cannot be ended is told by the wait.
+    // If this fails, the wait below notices it.
     let _ = control.end().await;
     ended(session, host, ENDED).await
 }
 
-/// Ends the input and waits for the end; no longer where not even that can be typed, because nobody
-/// reads.
+/// Ends the input and waits for the program's end. Gives up if the end of input cannot be typed
+/// because the program does not read.
 async fn ends_with_its_input(session: &Session, host: &Reporter) -> bool {
     let typed = pin!(session.control().end_input());
     match select(typed, pin!(host.sleep(END_OF_INPUT))).await {
@@ -59,7 +59,7 @@ async fn ends_with_its_input(session: &Session, host: &Reporter) -> bool {
     }
 }
 
-/// Waits for the end.
+/// Waits for the program's end.
 async fn ended(session: &Session, host: &Reporter, longest: Duration) -> bool {
     let _wanted = session.want();
     let mut changes = session.changes();

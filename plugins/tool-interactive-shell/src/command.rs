@@ -1,22 +1,21 @@
-//! What a command line becomes: the words of a program, or a line for the shell. Pure.
+//! Parses a command line into the words of a program, or a line for the shell. Pure.
 //!
-//! A program that is started by itself is the terminal's own: it is told apart from a shell around
-//! it, its exit is its own, and one that is not there is told at once. Only what a shell must read
-//! goes to one.
+//! A program without a shell around it owns the terminal. Its exit is its own, and a missing
+//! program is reported immediately. Only lines that need a shell are run by one.
 
-/// Characters that mean something to a shell outside of quotes.
+/// Characters with a special meaning in a shell, outside of quotes.
 const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n";
 
-/// How a command is started.
+/// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// A program with its arguments.
     Program(Vec<String>),
-    /// A line that a shell reads.
+    /// A line for the shell.
     Line(String),
 }
 
-/// Reads a command line; none where it is empty.
+/// Parses a command line. Returns `None` if it is empty.
 pub fn read(line: &str) -> Option<Command> {
     let line = line.trim();
     if line.is_empty() {
@@ -26,14 +25,14 @@ pub fn read(line: &str) -> Option<Command> {
     if needs_shell(line) {
         return Some(as_line());
     }
-    // Quotes that do not end: the shell says so better.
+    // For unclosed quotes, the shell gives a better error.
     Some(
         shlex::split(line).filter(|words| !words.is_empty()).map_or_else(as_line, Command::Program),
     )
 }
 
 impl Command {
-    /// Returns the words to start, with the shell that reads a line.
+    /// Returns the words to start, including the shell for a line.
     pub fn words(self, shell: &str) -> Vec<String> {
         match self {
             Self::Program(words) => words,
@@ -41,8 +40,7 @@ impl Command {
         }
     }
 
-    /// Tells whether it is a program with nothing but options, none of them `-c`: a shell then asks
-    /// for commands.
+    /// Returns true for a program that has only options, without `-c`. A shell then reads commands.
     pub fn is_bare_shell(&self) -> bool {
         match self {
             Self::Program(words) => {
@@ -52,7 +50,7 @@ impl Command {
         }
     }
 
-    /// Returns the program's name without its folder; none for a line.
+    /// Returns the program's name without its folder, or `None` for a line.
     pub fn program(&self) -> Option<&str> {
         match self {
             Self::Program(words) => words.first().and_then(|word| word.rsplit('/').next()),
@@ -61,7 +59,7 @@ impl Command {
     }
 }
 
-/// Tells whether a shell would read more than words.
+/// Returns true if a shell would interpret the line.
 fn needs_shell(line: &str) -> bool {
     let mut quote = None;
     let mut characters = line.chars();

@@ -5,22 +5,22 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-/// Sessions that may live at a time, where nobody says otherwise.
+/// The default limit of running sessions.
 const SESSIONS: u32 = 8;
 
-/// Most sessions that a person may allow: each holds a terminal and a screen.
+/// The maximum limit of running sessions that a user may set. Each holds a terminal and a screen.
 pub const SESSIONS_MAX: u32 = 64;
 
-/// Seconds that a session lives at most.
+/// The default lifetime of a session, in seconds.
 const LIFETIME_SECONDS: f64 = 600.0;
 
-/// Seconds that a session lives without being used.
+/// The default lifetime of an unused session, in seconds.
 const IDLE_SECONDS: f64 = 300.0;
 
-/// Seconds of silence that end a wait where nothing better is known.
+/// The default silence that ends a wait if the program's state is unknown, in seconds.
 const SILENCE_SECONDS: f64 = 0.5;
 
-/// Longest time that can be set: a year.
+/// The maximum duration that can be set: one year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 
 /// `[plugins.tool-interactive-shell]`.
@@ -28,63 +28,63 @@ const SECONDS_MAX: f64 = 31_536_000.0;
 #[derive(Debug, Default)]
 #[serde(default)]
 struct Config {
-    /// How many sessions may live at a time.
+    /// Maximum number of sessions at the same time.
     #[schemars(range(min = 1, max = 64))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_sessions: Option<u32>,
-    /// How many seconds a session lives at most.
+    /// Maximum lifetime of a session in seconds.
     #[schemars(range(min = 0.1, max = 31536000.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_lifetime: Option<f64>,
-    /// How many seconds a session lives without being used.
+    /// Number of seconds without use after which a session ends.
     #[schemars(range(min = 0.1, max = 31536000.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_idle: Option<f64>,
-    /// How many seconds of silence end a wait, where it cannot be known whether the program waits
-    /// for input; where it is set, the wait for a busy program as well.
+    /// Number of seconds of silence that end a wait if jaato cannot detect whether the program
+    /// waits for input. If set, it also ends the wait for a busy program.
     #[schemars(range(min = 0.05, max = 30.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     idle_timeout: Option<f64>,
-    /// Where programs run; the working directory of the session without it.
+    /// Where programs run. The default is the session's working directory.
     #[schemars(extend("x-jaato-path" = "file"))]
     workspace_root: Option<String>,
     /// The name of the agent in the trace log.
     agent_name: Option<String>,
-    /// Whether a trace log is kept: true without it.
+    /// Whether to keep a trace log. The default is true.
     trace_log: Option<bool>,
-    /// Whether the model may type where a program hides what is typed: for passwords that are
-    /// thrown away, where nobody can be asked. They stay in the conversation.
+    /// Whether the model may type at prompts that hide the input. Meant for throw-away passwords
+    /// if no user can be asked. The passwords stay in the conversation.
     type_secrets: Option<bool>,
 }
 
-/// What holds, after the defaults were filled in.
+/// The settings with their defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Sessions that may live at a time.
+    /// The maximum number of running sessions.
     pub sessions_max: usize,
-    /// How long a session lives at most.
+    /// The maximum lifetime of a session.
     pub lifetime: Duration,
-    /// How long a session lives without being used.
+    /// The maximum lifetime of an unused session.
     pub idle: Duration,
-    /// The silence that ends a wait where nothing better is known.
+    /// The silence that ends a wait if the program's state is unknown.
     pub silence: Duration,
-    /// Whether that silence ends the wait for a busy program as well: the person set it.
+    /// Whether that silence also ends the wait for a busy program, because the user set it.
     pub ends_busy_waits: bool,
-    /// Where programs run.
+    /// The folder in which programs run.
     pub directory: Option<String>,
     /// The name of the agent in the trace log.
     pub agent: Option<String>,
-    /// Whether a trace log is kept.
+    /// Whether a trace log is written.
     pub is_traced: bool,
     /// Whether the model may type at hidden prompts.
     pub types_secrets: bool,
 }
 
 impl Settings {
-    /// Asks the host for them.
+    /// Reads the settings from the host.
     ///
     /// # Errors
-    /// What the host answers.
+    /// The host's error.
     pub async fn ask(home: &Home) -> Result<Self> {
         Ok(Self::of(home.config().await?))
     }

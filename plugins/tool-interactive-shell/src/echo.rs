@@ -1,11 +1,10 @@
-//! Leaves out of an output what was typed and shown again. Pure.
+//! Removes the echo of typed text from an output. Pure.
 
-/// Returns the output without the lines that are typed lines which the program, or its terminal,
-/// has shown.
+/// Returns the output without typed lines that the program or its terminal has echoed.
 ///
-/// Only whole lines at the beginning are left out: the first must be what was typed, the next ones
-/// may begin with a prompt (`... `). What was typed without a line end stays, for then it is all
-/// that there is to see.
+/// Only whole lines at the beginning are removed. The first must equal the typed line, and the next
+/// ones may begin with a prompt (`... `). Text that was typed without a line end stays, because
+/// there may be nothing else to show.
 pub fn without<'a>(output: &'a str, typed: &str) -> &'a str {
     let mut rest = output;
     let typed = typed.replace("\r\n", "\n").replace('\r', "\n");
@@ -25,7 +24,8 @@ pub fn without<'a>(output: &'a str, typed: &str) -> &'a str {
     rest
 }
 
-/// A line with no more than this, where an empty line was typed, is a prompt: `... `, `dquote> `.
+/// The maximum length of a line that counts as a prompt if an empty line was typed: `... `,
+/// `dquote> `.
 const PROMPT_CHARACTERS_MAX: usize = 8;
 
 #[cfg(test)]

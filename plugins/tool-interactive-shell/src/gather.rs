@@ -1,4 +1,5 @@
-//! Reads a flood in large pieces: of such a piece the screen passes over all that nobody will see.
+//! Gathers a flood of output into large pieces. The screen can skip most lines of such a piece,
+//! because they scroll away at once.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -9,42 +10,42 @@ use jaato_plugin_sdk::terminal::TerminalHappened;
 
 use crate::backend::Events;
 
-/// A piece of so many bytes is one of a flood: a terminal holds half of that at a time, and more is
-/// told at once only of a program that prints on and on.
+/// The minimum size of a piece that counts as part of a flood. A terminal buffers half as much, so
+/// only a program that prints continuously sends more at once.
 const FLOOD_BYTES: usize = 8 * 1024;
 
-/// Bytes that are gathered: of many times more lines than screen and history have.
+/// The maximum number of gathered bytes, which hold many times more lines than screen and history.
 const GATHER_BYTES: usize = 1024 * 1024;
 
-/// How long it is gathered at most. Nobody sees that a flood is shown a twentieth of a second late;
+/// The maximum time of gathering. A user does not notice a delay of a twentieth of a second.
 const GATHER_MAX: Duration = Duration::from_millis(50);
 
-/// but its end is to be seen at once: one that pauses for so long is over.
+/// A pause that ends a flood, so that its end is visible at once.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What happens on a terminal, read for its screen.
+/// The events of a terminal, with floods gathered for the screen.
 pub struct Gathered {
     events: Box<dyn Events>,
-    /// What came behind the last piece that was gathered.
+    /// The event after the last gathered piece.
     next: Option<Result<Option<TerminalHappened>>>,
 }
 
 impl Gathered {
-    /// Takes the events.
+    /// Wraps the events of a terminal.
     pub fn new(events: Box<dyn Events>) -> Self {
         Self { events, next: None }
     }
 
-    /// Gives the events back.
+    /// Returns the events.
     pub fn into_events(self) -> Box<dyn Events> {
         self.events
     }
 
-    /// Waits for what happens next. A flood is gathered where `is_wanted` says that somebody waits
-    /// for it.
+    /// Waits for the next event. A flood is gathered if `is_wanted` returns true because a call
+    /// waits.
     ///
     /// # Errors
-    /// What the terminal is lost by.
+    /// The reason why the terminal was lost.
     pub async fn next(
         &mut self,
         host: &Reporter,

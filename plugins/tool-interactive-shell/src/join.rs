@@ -1,4 +1,4 @@
-//! People see the sessions and may type into them: what they are shown, and what they did.
+//! Lets users watch sessions and type into them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,10 +10,10 @@ use jaato_plugin_sdk::terminal::{TerminalNews, TerminalScreen};
 use crate::session::Session;
 use crate::shells::Inner;
 
-/// Time between two screens that somebody looks at: 30 a second.
+/// The minimum time between two screens that a user watches: 30 per second.
 const FRAME: Duration = Duration::from_millis(33);
 
-/// Shows people what is on the screen. Where nobody can be shown it, nothing is lost.
+/// Shows the screen to users. If no one watches, this has no effect.
 pub async fn show(session: &Session) {
     let (screen, ansi) = {
         let live = session.live();
@@ -31,11 +31,11 @@ pub async fn show(session: &Session) {
         };
         (screen, live.screen.ansi())
     };
-    // Who looks is told by the news.
+    // The news report who watches.
     let _ = session.control().show(screen, &ansi).await;
 }
 
-/// Follows what people do, as long as the host tells it.
+/// Follows the news about users until the host ends them.
 pub async fn watch(shells: Arc<Inner>) {
     if let Ok(mut news) = shells.home.terminal_news().await {
         while let Ok(Some(news)) = news.next().await {
@@ -54,14 +54,14 @@ fn take(shells: &Arc<Inner>, news: &TerminalNews) {
         TerminalNews::Watched { terminal, watchers } => {
             let Some(session) = find(*terminal) else { return };
             session.watchers.store(*watchers, SeqCst);
-            // Lets who shows it to nobody any more go.
+            // Wakes the task that shows the screen, so that it ends if no one watches.
             session.tell();
             if *watchers > 0 && !session.is_shown_live.swap(true, SeqCst) {
                 let host = shells.home.clone();
                 shells.home.spawn(async move { show_live(&session, &host).await });
             }
         }
-        // How much, and key by key, is nobody's business: it may be a password.
+        // The number and timing of keys stay private, because they may form a password.
         TerminalNews::Typed { terminal, .. } => {
             let Some(session) = find(*terminal) else { return };
             session.note_typed();
@@ -74,7 +74,7 @@ fn take(shells: &Arc<Inner>, news: &TerminalNews) {
     }
 }
 
-/// Shows each change as long as somebody looks and the program runs.
+/// Shows each change while a user watches and the program runs.
 async fn show_live(session: &Session, host: &Reporter) {
     let _wanted = session.want();
     let mut changes = session.changes();
@@ -82,7 +82,7 @@ async fn show_live(session: &Session, host: &Reporter) {
         changes.borrow_and_update();
         if !session.is_watched() || !session.is_alive() {
             session.is_shown_live.store(false, SeqCst);
-            // Who came in this moment found it still shown.
+            // A user who joined at this moment found the flag set, so no other task was started.
             if !session.is_alive()
                 || !session.is_watched()
                 || session.is_shown_live.swap(true, SeqCst)

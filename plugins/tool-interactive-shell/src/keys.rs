@@ -1,23 +1,23 @@
-//! Keys by name: what a terminal sends for them.
+//! Maps key names to the bytes that a terminal sends for them.
 //!
-//! `c-c` and its like come from `expectrl`'s control codes; those with sequences follow xterm
+//! `c-c` and similar keys come from `expectrl`'s control codes. Escape sequences follow xterm
 //! (<https://invisible-island.net/xterm/ctlseqs/ctlseqs.html>).
 
 use expectrl::ControlCode;
 
-/// What Ctrl-D types.
+/// The byte of Ctrl-D.
 pub const END_OF_TRANSMISSION: &[u8] = b"\x04";
 
-/// What is typed around pasted text for a program that asked for it.
+/// Precedes pasted text for a program that requested it.
 pub const PASTE_BEGIN: &[u8] = b"\x1b[200~";
-/// What ends pasted text.
+/// Follows pasted text.
 pub const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// The seed's keys, which the model is shown first.
+/// The seed's keys, which are listed first for the model.
 pub const CONTROL_KEYS: [&str; 5] = ["c-c", "c-d", "c-z", "c-l", "c-\\"];
 
-/// Keys that have names, apart from `c-` and `m-` with a character: the name, what is sent, and
-/// what is sent to a program that asked for application cursor keys.
+/// Named keys, except `c-` and `m-` with a character: the name, the bytes, and the bytes for a
+/// program that requested application cursor keys.
 const NAMED: [(&str, &str, &str); 31] = [
     ("enter", "\r", "\r"),
     ("tab", "\t", "\t"),
@@ -52,17 +52,17 @@ const NAMED: [(&str, &str, &str); 31] = [
     ("c-space", "\0", "\0"),
 ];
 
-/// Which of its two forms a cursor key has.
+/// The mode of the cursor keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CursorKeys {
-    /// What they are at the start.
+    /// The initial mode.
     Normal,
-    /// What a full-screen program may ask for.
+    /// The mode that a full-screen program may request.
     Application,
 }
 
-/// Returns what a key sends; none for a name that is no key's. Case does not matter, and the seed's
-/// bare letters (`c` for `c-c`) are known.
+/// Returns the bytes of a key, or `None` for an unknown name. Case does not matter, and the seed's
+/// bare letters (`c` for `c-c`) are accepted.
 pub fn bytes(name: &str, cursor_keys: CursorKeys) -> Option<Vec<u8>> {
     let lower = name.trim().to_ascii_lowercase();
     if let Some((_, normal, application)) = NAMED.iter().find(|named| named.0 == lower) {
@@ -81,7 +81,7 @@ pub fn bytes(name: &str, cursor_keys: CursorKeys) -> Option<Vec<u8>> {
         return Some(sent);
     }
     let control = lower.strip_prefix("c-").or_else(|| {
-        // What the original takes beside the names.
+        // Accepts the bare letters of the original.
         ["c", "d", "z", "l", "\\"].contains(&lower.as_str()).then_some(lower.as_str())
     })?;
     control_code(single(control)?)
@@ -99,7 +99,7 @@ fn control_code(key: char) -> Option<Vec<u8>> {
     Some(sent.to_vec())
 }
 
-/// Lists the keys for a model that named none of them.
+/// Lists the known keys for an error to the model.
 pub fn known() -> String {
     let named: Vec<_> = NAMED.iter().map(|named| named.0).collect();
     format!(

@@ -1,9 +1,9 @@
-//! `shell_spawn`, `shell_input`, `shell_read`, `shell_control`, `shell_close`, `shell_list`:
-//! interactive programs, each on a terminal of its own.
+//! The tools `shell_spawn`, `shell_input`, `shell_read`, `shell_control`, `shell_close` and
+//! `shell_list`, which run interactive programs, each on its own terminal.
 //!
-//! Terminals, and what the system knows of who waits for input, are the execution environment's.
-//! Here are the sessions with their limits, what a person would see of each, and the decision when
-//! a result may be given.
+//! The execution environment provides the terminals and knows which programs wait for input. This
+//! crate manages the sessions and their limits, computes each visible screen, and decides when to
+//! return a result.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -35,6 +35,6 @@ mod wait;
 jaato_plugin_sdk::export_plugin! {
     state: shells::Shells,
     tools,
-    // The trace log's place, where it is kept otherwise, and the time zone of its lines.
+    // The trace log's path, if it is not the default, and the time zone of its lines.
     variables: ["JAATO_TRACE_LOG", "TMPDIR", "TZ", "TZDIR"],
 }

@@ -1,5 +1,5 @@
-//! Streams a session's new output into a call's result. The host shows as much of it as a result
-//! may have, and keeps all of it in a file.
+//! Streams a session's new output into a call's result. The host truncates the result and stores
+//! the complete output in a file.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
@@ -12,33 +12,33 @@ use crate::session::{Live, Session};
 /// The key of the text that a call streams while it waits, and of the output in most results.
 pub const OUTPUT_KEY: &str = "output";
 
-/// After so much output a screen gives back the memory for rows that are empty.
+/// After this much output, a screen releases the memory of empty rows.
 const LONG_BYTES: usize = 16 * 1024;
 
-/// As long as it lives, a call takes new output as it comes. If the call gives no result, the bytes
-/// that it took count as lost.
+/// While this exists, a call takes new output as it arrives. If the call returns no result, the
+/// bytes that it took count as lost.
 pub struct Streaming<'a> {
     session: &'a Session,
     bytes: u64,
 }
 
 impl<'a> Streaming<'a> {
-    /// Begins.
+    /// Starts streaming.
     pub fn new(session: &'a Session) -> Self {
         session.streaming.fetch_add(1, SeqCst);
         Self { session, bytes: 0 }
     }
 
-    /// Streams the older part of a long text, which was taken with [`surplus`].
+    /// Streams the older part of a long text, which [`surplus`] returned.
     ///
     /// # Errors
-    /// `cancelled`; what keeps the host from taking it.
+    /// `cancelled`, or the reason why the host does not accept the text.
     pub async fn send(&mut self, host: &Reporter, text: String) -> Result<()> {
         self.bytes += text.len() as u64;
         host.keep_and_show(OUTPUT_KEY, text).await
     }
 
-    /// Ends with a result, which has the streamed text.
+    /// Ends streaming with a result, which contains the streamed text.
     pub fn finish(mut self) {
         self.bytes = 0;
     }
@@ -51,22 +51,22 @@ impl Drop for Streaming<'_> {
     }
 }
 
-/// Takes the older part of a long text, once: in a flood more may have come when it is sent, and a
-/// call looks at its time first.
+/// Takes the older part of a long text, once. During a flood, more text may arrive while it is
+/// sent, and the caller must check its time limit first.
 pub fn surplus(live: &mut Live) -> Option<String> {
     let text = live.transcript.take_surplus()?;
     Some(without_echo(live, text))
 }
 
-/// Returns whether a call streams.
+/// Returns true while a call streams.
 pub fn is_streamed(streaming: &AtomicU32) -> bool {
     streaming.load(SeqCst) > 0
 }
 
-/// Streams new output and marks it as told. Returns the screen if a program draws one.
+/// Streams new output and marks it as reported. Returns the screen if a program draws one.
 ///
 /// # Errors
-/// `cancelled`; what keeps the host from taking it.
+/// `cancelled`, or the reason why the host does not accept the text.
 pub async fn tell(
     cx: &Reporter,
     session: &Session,
@@ -74,7 +74,7 @@ pub async fn tell(
     key: &str,
 ) -> Result<Option<String>> {
     let (mut text, drawn) = take(&mut session.live(), answer);
-    // The host puts the text in its place.
+    // The host replaces this by the text.
     answer.insert(key.to_owned(), "".into());
     if let Some(drawn) = &drawn {
         if !text.is_empty() && !text.ends_with('\n') {
@@ -86,7 +86,7 @@ pub async fn tell(
         let is_open = !text.ends_with('\n');
         cx.keep_and_show(key, text).await?;
         if is_open {
-            // What people are shown next begins a line.
+            // The next text for users begins on a new line.
             cx.output("\n");
         }
     }
@@ -105,7 +105,7 @@ fn take(live: &mut Live, answer: &mut Map<String, Value>) -> (String, Option<Str
     let is_full_screen = live.screen.is_full_screen();
     let unseen = if is_drawn { live.screen.unseen_above() } else { live.screen.unseen() };
     live.transcript.push(&unseen);
-    // The text below a full-screen program is told when the program is gone.
+    // Text below a full-screen program is reported after the program has ended.
     let new = if is_full_screen { String::new() } else { live.transcript.take() };
     live.mark_told();
     if new.len() > LONG_BYTES {
@@ -115,7 +115,7 @@ fn take(live: &mut Live, answer: &mut Map<String, Value>) -> (String, Option<Str
     (text, is_drawn.then(|| live.screen.lines().join("\n")))
 }
 
-/// Leaves out typed text at the beginning of new output.
+/// Removes echoed text at the beginning of new output.
 fn without_echo(live: &mut Live, new: String) -> String {
     if new.is_empty() {
         return new;

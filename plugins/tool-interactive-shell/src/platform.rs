@@ -1,4 +1,4 @@
-//! The trace log's file, as each system opens it for its owner alone.
+//! Opens the trace log so that only its owner can access it, on each system.
 
 #[cfg(not(unix))]
 pub use elsewhere::{open, open_own};
@@ -15,17 +15,18 @@ mod unix {
         AtFlags, CWD, FileType, Mode, OFlags, chmodat, fchmod, fstat, mkdirat, openat,
     };
 
-    /// Opens a file for its owner alone, at its end; neither a link nor anything that is no file.
+    /// Opens a file for appending, for its owner only. Rejects links and everything that is not a
+    /// file.
     pub fn open(path: &Path) -> Result<File> {
         open_at(CWD, path)
     }
 
-    /// Opens a file in the folder that is this user's and nobody else may enter.
+    /// Opens a file in a folder that only this user can access.
     pub fn open_own(temporary: &Path, name: &str) -> Result<(PathBuf, File)> {
         let user = rustix::process::geteuid().as_raw();
         let path = temporary.join(format!("jaato-{user}"));
         match mkdirat(CWD, &path, Mode::RWXU) {
-            // Whatever the umask has taken away.
+            // Sets the mode regardless of the umask.
             Ok(()) => chmodat(CWD, &path, Mode::RWXU, AtFlags::empty())
                 .map_err(|error| told(&path, &error.into()))?,
             Err(rustix::io::Errno::EXIST) => {}
@@ -36,7 +37,7 @@ mod unix {
         let folder = folder.map_err(|error| told(&path, &error.into()))?;
         let facts = fstat(&folder).map_err(|error| told(&path, &error.into()))?;
         if facts.st_uid != user || facts.st_mode & 0o077 != 0 {
-            let text = "the folder is another user's, or others may enter it";
+            let text = "the folder belongs to another user, or others may enter it";
             return Err(told(&path, &Error::other(text)));
         }
         let file = open_at(&folder, Path::new(name))?;
@@ -44,7 +45,7 @@ mod unix {
     }
 
     fn open_at(folder: impl std::os::fd::AsFd, path: &Path) -> Result<File> {
-        // Without `NONBLOCK` a pipe would hold up whoever opens it.
+        // Without `NONBLOCK`, opening a named pipe would block.
         let flags = OFlags::CREATE
             | OFlags::APPEND
             | OFlags::WRONLY
@@ -55,10 +56,10 @@ mod unix {
         let file = opened.map_err(|error| told(path, &error.into()))?;
         let facts = fstat(&file).map_err(|error| told(path, &error.into()))?;
         if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
-            return Err(told(path, &Error::other("it is no file")));
+            return Err(told(path, &Error::other("it is not a regular file")));
         }
         if facts.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(told(path, &Error::other("the file is another user's")));
+            return Err(told(path, &Error::other("the file belongs to another user")));
         }
         fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|error| told(path, &error.into()))?;
         Ok(File::from(file))
@@ -79,7 +80,7 @@ mod elsewhere {
         OpenOptions::new().create(true).append(true).open(path)
     }
 
-    /// The temporary folder is the user's own there.
+    /// On this system, the temporary folder belongs to the user.
     pub fn open_own(temporary: &Path, name: &str) -> Result<(PathBuf, File)> {
         let folder = temporary.join("jaato");
         create_dir_all(&folder)?;

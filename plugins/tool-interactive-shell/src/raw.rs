@@ -1,11 +1,11 @@
-//! The bytes as they came, bounded. Pure.
+//! The raw bytes of a stream, with a limit. Pure.
 
 use std::collections::VecDeque;
 
-/// Bytes that are kept: what a person's `shell_read` with `raw` looks back on.
+/// The maximum number of stored bytes, for `shell_read` with `raw`.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// The last bytes of a stream that were not read.
+/// The last unread bytes of a stream.
 #[derive(Debug, Default)]
 pub struct Raw {
     kept: VecDeque<u8>,
@@ -15,16 +15,16 @@ pub struct Raw {
 /// A piece of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The text; what is no UTF-8 is replaced.
+    /// The text, with invalid UTF-8 replaced.
     pub text: String,
-    /// Bytes before it that were dropped unread.
+    /// The number of bytes before it that were dropped unread.
     pub lost: u64,
-    /// Bytes behind it that are kept for the next one.
+    /// The number of stored bytes after it.
     pub left: u64,
 }
 
 impl Raw {
-    /// Takes what came.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let kept = &bytes[bytes.len().saturating_sub(BYTES_MAX)..];
         let excess = (self.kept.len() + kept.len()).saturating_sub(BYTES_MAX);
@@ -33,10 +33,10 @@ impl Raw {
         self.lost += (excess + bytes.len() - kept.len()) as u64;
     }
 
-    /// Gives the oldest bytes that were not given, so many at most.
+    /// Returns the oldest unread bytes, up to `bytes_max`.
     pub fn take(&mut self, bytes_max: usize) -> Piece {
         let mut count = self.kept.len().min(bytes_max);
-        // A character that is cut would be two wrong ones.
+        // Avoids splitting a character, which would give two invalid ones.
         let is_middle =
             |byte: Option<&u8>| byte.is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
         let back = (0..3).take_while(|&back| is_middle(self.kept.get(count - back))).count();

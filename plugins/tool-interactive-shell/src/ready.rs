@@ -1,86 +1,88 @@
-//! Decides when a result may be given: when the program waits for input, or nothing better can be
-//! known. Pure.
+//! Decides when to return a result: when the program waits for input, or when its state is unknown
+//! and the program is silent. Pure.
 //!
-//! What the system says goes before silence: a program that is busy is waited for however silent it
-//! is, and one that waits is not waited for. Silence decides only where nothing is known, unless
-//! the person has set how much of it ends a wait.
+//! The system's information takes precedence over silence. A wait continues for a busy program
+//! however long it is silent, and ends for a program that reads. Silence decides only if the state
+//! is unknown, unless the user has set a silence that ends all waits.
 
 use std::time::Duration;
 
 use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 
-/// The first time between two looks, and after each piece of output.
+/// The first interval between two looks, and the interval after each output.
 pub const LOOK_MIN: Duration = Duration::from_millis(1);
 
-/// The longest time between two looks at a program that was busy a moment ago.
+/// The longest interval between two looks at a program that was busy recently.
 const LOOK_MAX: Duration = Duration::from_millis(8);
 
-/// The longest time between two looks at a program that has been silent for [`LONG`].
+/// The longest interval between two looks at a program that has been silent for [`LONG`].
 const LOOK_LONG: Duration = Duration::from_millis(25);
 
-/// A silence after which looks become rarer.
+/// After this silence, looks become less frequent.
 const LONG: Duration = Duration::from_secs(2);
 
-/// A wait of which nothing else was seen for so long is one, and not a moment between two steps.
+/// A read must last this long to count as a wait, and not as a moment between two steps.
 const WAIT_US_MIN: u64 = 500;
 
-/// A wait that ends by itself counts when it began anew so often,
+/// The minimum number of times that a read with a timeout must restart to count as a wait.
 const AGAIN_MIN: u32 = 2;
 
-/// in so much silence,
+/// The minimum silence during these restarts.
 const AGAIN_SILENCE: Duration = Duration::from_millis(150);
 
-/// and in more than the longest of them takes by so much: a timer that a program waits for beside
-/// its input has done what it does by then.
+/// The minimum silence beyond the read's timeout. By then, a timer that the program also waits for
+/// has fired.
 const AGAIN_MARGIN: Duration = Duration::from_millis(50);
 
-/// A wait that takes so long is as good as one without end: servers have such timers.
+/// A read with a timeout of at least this length counts as one without a timeout, because servers
+/// have such timers.
 const WAIT_LONG: Duration = Duration::from_secs(5);
 
-/// The silence that decides on a terminal where the cursor stands at the beginning of its line. A
-/// prompt is a text that the cursor stands behind: without one a command works, or sleeps, out of
-/// sight. Longer would be too long for the few programs that wait there without a word (`cat`).
+/// The silence that decides on a terminal whose cursor is at the beginning of its line. A prompt
+/// leaves the cursor after a text, so without one a command is probably running or sleeping. A
+/// longer silence would delay the few programs that wait there without a prompt (`cat`).
 const NO_PROMPT_SILENCE: Duration = Duration::from_secs(3);
 
-/// Why a result is given.
+/// The reason why a result is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The program waits for input: the system says so.
+    /// The program waits for input, as reported by the system.
     Waiting,
-    /// A shell has shown its prompt: its mark says so.
+    /// A shell shows its prompt, as reported by its mark.
     Prompt,
-    /// What was waited for was shown.
+    /// The awaited text was shown.
     Found,
     /// The program has ended.
     Exit,
-    /// Nothing was shown for a while, and nothing better can be known.
+    /// The program was silent for a while, and its state is unknown.
     Silence,
-    /// The time is over; the program is busy.
+    /// The time limit has passed, and the program is busy.
     Limit,
 }
 
-/// What is seen of a program at one moment.
+/// The observed state of a program at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
-    /// What the system says.
+    /// The system's information.
     pub state: TerminalState,
-    /// Bytes that were taken of what the terminal has told.
+    /// The number of bytes received from the terminal.
     pub taken_bytes: u64,
-    /// Since when nothing was shown and nothing typed.
+    /// The time since the last output or input.
     pub silence: Duration,
-    /// The silence that decides where nothing is known.
+    /// The silence that decides if the state is unknown.
     pub idle_timeout: Duration,
-    /// Whether it decides of busy programs as well.
+    /// Whether the silence also decides for busy programs.
     pub ends_busy_waits: bool,
-    /// Whether the cursor stands behind text: a prompt without a line end.
+    /// Whether the cursor is after text, as for a prompt without a line end.
     pub is_mid_line: bool,
-    /// Whether it runs on a terminal, where programs and shells show prompts.
+    /// Whether the program runs on a terminal, where programs and shells show prompts.
     pub is_on_terminal: bool,
-    /// Whether a full-screen program draws, or one that moves the cursor up (`top`).
+    /// Whether a program draws the screen: a full-screen program, or one that moves the cursor up
+    /// (`top`).
     pub is_drawn: bool,
 }
 
-/// Decides; none means: look again.
+/// Returns the reason to return a result, or `None` to look again.
 pub fn decide(look: &Look) -> Option<Reason> {
     let state = &look.state;
     let is_silent = look.silence >= look.idle_timeout;
@@ -104,8 +106,7 @@ pub fn decide(look: &Look) -> Option<Reason> {
     decided.or_else(|| is_over.then_some(Reason::Silence))
 }
 
-/// Decides of a program that waits for input and goes on by itself after a while: it may as well
-/// wait for a timer.
+/// Decides for a program that reads with a timeout. It may only wait for a timer.
 fn decide_for_a_while(look: &Look) -> Option<Reason> {
     let state = &look.state;
     let is_prompt = (look.is_mid_line || look.is_drawn) && state.is_pause != Some(true);
@@ -118,18 +119,18 @@ fn decide_for_a_while(look: &Look) -> Option<Reason> {
     if is_prompt || is_long || is_again {
         return Some(Reason::Waiting);
     }
-    // What is known of its timer is waited for.
+    // If the timeout is known, the wait continues until it has passed.
     (takes.is_none() && look.silence >= look.idle_timeout).then_some(Reason::Silence)
 }
 
-/// Returns how long to wait for the next look.
+/// Returns the interval until the next look.
 pub fn next_look(last: Duration, silence: Duration) -> Duration {
     let longest = if silence >= LONG { LOOK_LONG } else { LOOK_MAX };
     (last * 3 / 2).clamp(LOOK_MIN, longest)
 }
 
 impl Reason {
-    /// Returns the word that the model is given.
+    /// Returns the name of the reason for the model.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -227,8 +228,8 @@ mod tests {
         }
     }
 
-    /// Looks at a terminal every 10 ms of a clock of its own, and tells after how many
-    /// milliseconds of silence a result is given.
+    /// Looks at a terminal every 10 ms of a virtual clock. Returns after how many milliseconds of
+    /// silence a result is returned.
     fn given_after(look: &Look) -> Option<u64> {
         (0..10_000).step_by(10).find(|at| {
             let at = Look { silence: Duration::from_millis(*at), ..look.clone() };

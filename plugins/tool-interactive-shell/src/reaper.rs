@@ -1,4 +1,4 @@
-//! Closes sessions that have been there, or unused, for too long.
+//! Closes sessions that exceed their lifetime or their idle time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use crate::close;
 use crate::session::Session;
 use crate::shells::Inner;
 
-/// The shortest time between two looks: an expiry is told in time, and nothing spins.
+/// The minimum interval between two checks, so that the loop does not spin.
 const LOOK_MIN: Duration = Duration::from_millis(10);
 
-/// Closes what is too old, until there is no session.
+/// Closes expired sessions until no session is left.
 pub async fn run(shells: Arc<Inner>) {
     while let Some(next) = shells.next_expiry() {
         if shells.home.sleep(next.max(LOOK_MIN)).await.is_err() {
@@ -31,7 +31,7 @@ fn reap(shells: &Arc<Inner>, session: Arc<Session>, now: Instant) {
     let settings = &shells.settings;
     let is_old = session.is_alive() && session.begun + settings.lifetime <= now;
     let why = if is_old {
-        format!("after {} s, the longest that a session lives", settings.lifetime.as_secs_f64())
+        format!("after {} s, the maximum lifetime of a session", settings.lifetime.as_secs_f64())
     } else {
         format!("after {} s without use", settings.idle.as_secs_f64())
     };
@@ -39,11 +39,12 @@ fn reap(shells: &Arc<Inner>, session: Arc<Session>, now: Instant) {
     shells.forget_because(&session, &why);
     shells.home.log(Level::Debug, format_args!("session `{}` was closed {why}", session.id));
     let host = shells.home.clone();
-    // Beside the next one: a program may take a second to end.
+    // Runs in a separate task, because a program may take a second to end.
     shells.home.spawn(async move {
-        // Of one that ended by itself it was told what it left running: that goes on.
+        // If the program ended by itself, its result listed the processes that it left running.
+        // They continue.
         if session.is_alive() {
-            // What cannot be ended now ends with the host.
+            // If this fails, the processes end with the host.
             let _ = close::end(&session, &host).await;
         }
     });

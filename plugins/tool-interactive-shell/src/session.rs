@@ -1,7 +1,8 @@
-//! One session: a program, its screen, and what is known of both.
+//! A session: a program, its screen, and the state of both.
 //!
-//! A task of its own reads what the program shows; calls wait for changes. While no call waits, a
-//! program that floods is read slowly, so that it costs little and never stands still for good.
+//! A separate task reads the program's output, and calls wait for changes. While no call waits, a
+//! flooding program is read slowly, so that it uses little processor time but never stops
+//! completely.
 
 use std::fmt;
 use std::pin::pin;
@@ -25,97 +26,98 @@ use crate::screen::Screen;
 use crate::transcript::Transcript;
 use crate::wait::{Doing, Silence};
 
-/// Bytes that are read at once while no call waits, before the program must wait
+/// The number of bytes read without a pause while no call waits.
 const BACKGROUND_BYTES: u64 = 64 * 1024;
 
-/// for so long: 2.5 MiB a second, which no log needs and which costs two percent of a processor.
-/// All that flood so share them, so that what a call waits for is not held up.
+/// The pause after [`BACKGROUND_BYTES`]. The rate of 2.5 MiB per second exceeds any log and takes
+/// two percent of a processor. All flooding sessions share it, so that they do not slow down a
+/// waiting call.
 const BACKGROUND_PAUSE: Duration = Duration::from_millis(25);
 
-/// How long a flood waits for the call that streams it to its result.
+/// How long a flood waits for the call that streams it.
 const STREAMING_PAUSE: Duration = Duration::from_millis(2);
 
-/// Answers of the terminal to the program's questions that may wait to be typed. A program that
-/// asks more and reads none gets no more.
+/// The maximum number of waiting replies of the terminal. A program that asks for more without
+/// reading gets no more.
 const REPLIES_MAX: usize = 16;
 
-/// How much later than it should a way of typing may tell how much was taken. One that cannot tell
-/// is given up then.
+/// How long after its time limit a backend may still report how much was read. After that, the
+/// session stops waiting for it.
 const ANSWER_DELAY: Duration = Duration::from_millis(100);
 
-/// How long an answer of the terminal's waits for a program to take what is before it: one that
-/// reads nothing gets none.
+/// The maximum time for a program to read the input before a reply. A program that does not read
+/// gets no reply.
 const REPLY_LONGEST: Duration = Duration::from_secs(1);
 
-/// Shells whose lines jaato can read, by the names of their processes.
+/// Shells whose lines jaato can parse, by their process names.
 const SHELLS: [&str; 4] = ["ash", "bash", "dash", "sh"];
 
-/// How much of what was to be typed was taken. The rest is not typed any more.
+/// How much of an input was read. The rest is no longer typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// All of it.
     All,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// It cannot be known.
+    /// Unknown.
     Unknown,
 }
 
 /// A session.
 pub struct Session {
-    /// By what it is named: `session_0`.
+    /// The name, such as `session_0`.
     pub id: String,
-    /// What runs in it, as the model gave it.
+    /// The command as the model gave it.
     pub command: String,
-    /// Which way it runs.
+    /// The backend that runs the program.
     pub backend: Name,
-    /// When it began.
+    /// The start time.
     pub begun: Instant,
-    /// The events of a program that has ended and left something running: as long as they are
-    /// there, that can be ended.
+    /// The events of a program that has ended and left processes running. While they exist, the
+    /// processes can be ended.
     held: Mutex<Option<Box<dyn Events>>>,
     control: Box<dyn Control>,
-    /// Calls that stream new output into their results.
+    /// The number of calls that stream new output into their results.
     pub streaming: AtomicU32,
     live: Mutex<Live>,
     changes: watch::Sender<u64>,
     replies: mpsc::Sender<Vec<u8>>,
-    /// Calls that wait for what is shown, and people who look at it.
+    /// The number of calls that wait for output, and of tasks that show it to users.
     wanted: AtomicU32,
-    /// People who look at it.
+    /// The number of users who watch.
     pub watchers: AtomicU32,
-    /// Whether each change is shown to them.
+    /// Whether a task shows each change to users.
     pub is_shown_live: AtomicBool,
 }
 
-/// What changes.
+/// The changing state of a session.
 pub struct Live {
-    /// What is to be seen.
+    /// The visible screen.
     pub screen: Screen,
-    /// The bytes as they came.
+    /// The raw bytes.
     pub raw: Raw,
-    /// What is new of the text that results tell.
+    /// The new text for results.
     pub transcript: Transcript,
-    /// What the program did when that was told last.
+    /// The program's activity in the last result.
     pub told_doing: Option<Doing>,
-    /// The bytes that had been shown by then.
+    /// The number of bytes shown at the last result.
     told_bytes: u64,
     /// How the program ended.
     pub end: Option<End>,
-    /// When it was last used by a call.
+    /// The time of the last use by a call.
     pub used: Instant,
-    /// The rows of a drawn screen that people were shown last; none where nothing draws.
+    /// The rows of a drawn screen that users saw last. Empty if no program draws.
     pub shown_rows: Vec<String>,
-    /// What the model has typed whose echo was not told yet.
+    /// Input from the model whose echo was not reported yet.
     pub typed: String,
-    /// Whether people have typed since the last result.
+    /// Whether users have typed since the last result.
     pub typed_by_person: bool,
-    /// The exit code that the last mark told.
+    /// The exit code from the last mark.
     pub exit_code: Option<i32>,
     marks: MarkScanner,
     is_at_prompt: bool,
     has_typed: bool,
-    /// The row in which the program waited before anything was typed: a shell's prompt.
+    /// The row in which the program waited before any input: a shell's prompt.
     first_prompt: Option<String>,
     moved: Instant,
 }
@@ -123,9 +125,9 @@ pub struct Live {
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// By itself, or by a signal.
+    /// The program exited, or a signal ended it.
     Exit(ProcessExit),
-    /// It was lost: why.
+    /// The program was lost, for this reason.
     Lost(String),
 }
 
@@ -140,11 +142,11 @@ impl fmt::Display for End {
     }
 }
 
-/// As long as it lives, what the program shows is read as fast as it comes.
+/// While this exists, the program's output is read without pauses.
 pub struct Wanted<'a>(&'a Session);
 
 impl Session {
-    /// Makes one, and the queue of what its terminal answers by itself.
+    /// Creates a session, and the queue of its terminal's replies.
     pub fn new(
         id: String,
         command: String,
@@ -172,48 +174,47 @@ impl Session {
         (session, queue)
     }
 
-    /// Returns what can be done with the program.
+    /// Returns the control of the program.
     pub fn control(&self) -> &dyn Control {
         &*self.control
     }
 
-    /// Locks what changes.
+    /// Locks the changing state.
     pub fn live(&self) -> MutexGuard<'_, Live> {
         self.live.lock()
     }
 
-    /// Tells whether the program runs.
+    /// Returns true while the program runs.
     pub fn is_alive(&self) -> bool {
         self.live().end.is_none()
     }
 
-    /// Follows changes: each is a number that was not there before.
+    /// Returns a receiver of changes. Each change is a different number.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Has what the program shows read as fast as it comes.
+    /// Makes the session read the program's output without pauses.
     pub fn want(&self) -> Wanted<'_> {
         self.wanted.fetch_add(1, SeqCst);
         self.tell();
         Wanted(self)
     }
 
-    /// Tells whether a call waits.
+    /// Returns true while a call waits.
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(SeqCst) > 0
     }
 
-    /// Tells whether somebody looks at it.
+    /// Returns true while a user watches.
     pub fn is_watched(&self) -> bool {
         self.watchers.load(SeqCst) > 0
     }
 
-    /// Types within that time. What was shown before says nothing any more of whether the program
-    /// waits.
+    /// Types within the time limit. Earlier output no longer shows whether the program waits.
     ///
     /// # Errors
-    /// What keeps it from being typed.
+    /// The reason why the input cannot be typed.
     pub async fn write(&self, host: &Reporter, bytes: &[u8], longest: Duration) -> Result<Taken> {
         self.note_typed();
         let write = pin!(self.control.write(bytes, longest));
@@ -230,12 +231,13 @@ impl Session {
         })
     }
 
-    /// Types what the terminal answers by itself. A terminal that is closed asks no more.
+    /// Types the terminal's own reply. Errors are ignored, because a closed terminal needs no
+    /// reply.
     pub async fn reply(&self, bytes: &[u8]) {
         let _ = self.control.write(bytes, REPLY_LONGEST).await;
     }
 
-    /// Notes that something was typed.
+    /// Records that something was typed.
     pub fn note_typed(&self) {
         let mut live = self.live();
         live.is_at_prompt = false;
@@ -243,7 +245,7 @@ impl Session {
         live.moved = Instant::now();
     }
 
-    /// Notes where the program waits before anything is typed.
+    /// Records the row in which the program waits before any input.
     pub fn note_first_prompt(&self) {
         let mut live = self.live();
         if !live.has_typed {
@@ -251,10 +253,10 @@ impl Session {
         }
     }
 
-    /// Tells whether a shell waits at its prompt, with nothing typed behind it: the system says
-    /// that it reads, and its row is that of its first prompt. A continued line, a question of
-    /// `read`, a line that is half typed look different; so does the prompt of another folder,
-    /// which costs a question.
+    /// Returns true if a shell waits at its prompt without any input: the system reports that it
+    /// reads, and the cursor's row equals its first prompt. A continued line, a question of `read`
+    /// and a half-typed line look different. So does the prompt of another folder, which leads to
+    /// one unnecessary question.
     pub async fn is_shell_at_prompt(&self) -> bool {
         let Ok(state) = self.control.state().await else { return false };
         let name = state.foreground_name.as_deref().unwrap_or_default();
@@ -269,20 +271,20 @@ impl Session {
         reads && is_prompt && SHELLS.contains(&name)
     }
 
-    /// Tells whether the last mark of a shell was the end of its prompt.
+    /// Returns true if the shell's last mark was the end of its prompt.
     pub fn is_at_prompt(&self) -> bool {
         self.live().is_at_prompt
     }
 
-    /// Counts what was shown so far, in bytes.
+    /// Returns the number of bytes shown so far.
     pub fn bytes(&self) -> u64 {
         self.live().screen.bytes()
     }
 
-    /// Asks the system and adds what the screen tells.
+    /// Asks the system for the program's state and adds the screen's information.
     ///
     /// # Errors
-    /// `cancelled`. A terminal that is closed tells nothing.
+    /// `cancelled`. A closed terminal gives an empty state.
     pub async fn look(&self, silence: Silence) -> Result<Look> {
         let state = match self.control.state().await {
             Ok(state) => state,
@@ -302,7 +304,7 @@ impl Session {
         })
     }
 
-    /// Reads what happens until the program has ended.
+    /// Reads events until the program has ended.
     pub async fn read(&self, events: Box<dyn Events>, host: &Reporter) {
         let (mut events, mut unpaid) = (Gathered::new(events), 0);
         loop {
@@ -324,14 +326,16 @@ impl Session {
                     return self.finish(End::Exit(exit));
                 }
                 Ok(None) => {
-                    return self.finish(End::Lost("its terminal tells no more".to_owned()));
+                    return self.finish(End::Lost(
+                        "its terminal ended without reporting an exit".to_owned(),
+                    ));
                 }
                 Err(error) => return self.finish(End::Lost(error.message)),
             }
         }
     }
 
-    /// Waits for a call that takes new output; if there is none, drops the oldest text.
+    /// Waits for a call that takes new output. If there is none, drops the oldest text.
     async fn make_room(&self, host: &Reporter) {
         while self.live().transcript.is_full() {
             let is_over = host.sleep(STREAMING_PAUSE).await.is_err();
@@ -356,13 +360,13 @@ impl Session {
             live.screen.take_replies()
         };
         if !replies.is_empty() {
-            // One that is full belongs to a program that reads nothing.
+            // If the queue is full, the program does not read.
             let _ = self.replies.try_send(replies);
         }
         self.tell();
     }
 
-    /// Lets a flood wait while nobody wants it: the longer, the more of them there are.
+    /// Pauses a flood while no call waits for it. The more floods pause, the longer the pause.
     async fn pause(&self, host: &Reporter, pause: Duration) {
         static PAUSING: AtomicU32 = AtomicU32::new(0);
         let _pausing = Counted::in_(&PAUSING);
@@ -377,10 +381,10 @@ impl Session {
         }
     }
 
-    /// Ends what a program that has ended left running; returns what that was.
+    /// Ends the processes that an ended program left running, and returns them.
     ///
     /// # Errors
-    /// What keeps it from being ended.
+    /// The reason why they cannot be ended.
     pub async fn end_left(&self) -> Result<Vec<LeftRunning>> {
         let left = match &self.live().end {
             Some(End::Exit(exit)) => exit.left_running.clone(),
@@ -406,13 +410,13 @@ impl Session {
         self.tell();
     }
 
-    /// Wakes whoever waits for a change.
+    /// Wakes all tasks that wait for a change.
     pub fn tell(&self) {
         self.changes.send_modify(|number| *number = number.wrapping_add(1));
     }
 }
 
-/// Counts as long as it lives.
+/// Increments a counter while this exists.
 struct Counted(&'static AtomicU32);
 
 impl Counted {
@@ -429,7 +433,7 @@ impl Drop for Counted {
 }
 
 impl Live {
-    /// Makes one for a program that has shown nothing yet.
+    /// Creates the state of a program without output.
     pub fn new(size: (u16, u16), nonce: &Nonce) -> Self {
         let now = Instant::now();
         Self {
@@ -452,14 +456,13 @@ impl Live {
         }
     }
 
-    /// Takes note that everything that was shown was told.
+    /// Marks all output as reported.
     pub fn mark_told(&mut self) {
         self.screen.mark_seen();
         self.told_bytes = self.screen.bytes();
     }
 
-    /// Returns whether something was shown that was not told yet. What moves a cursor and shows
-    /// nothing is not new.
+    /// Returns true if there is unreported visible output. Moving the cursor does not count.
     pub fn has_new_output(&self) -> bool {
         if self.screen.bytes() == self.told_bytes {
             return false;
@@ -475,7 +478,7 @@ impl Live {
             MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,
             MarkKind::CommandEnd(exit_code) => {
                 self.is_at_prompt = false;
-                // The first prompt stands behind no command.
+                // The first prompt does not follow a command.
                 self.exit_code = exit_code.filter(|_| self.has_typed);
             }
         }

@@ -1,4 +1,4 @@
-//! The plugin's state: its sessions, their limits and their end.
+//! The plugin's state: its sessions, with their limits and their end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::session::Session;
 use crate::trace::{self, Trace};
 use crate::{join, reaper, start};
 
-/// Sessions that have ended and can still be read; the oldest is forgotten for the next one.
+/// The maximum number of ended sessions that can still be read. The oldest is removed first.
 const ENDED_MAX: usize = 16;
 
-/// Sessions that were closed without being asked of which the reason is remembered.
+/// The maximum number of automatically closed sessions whose reason is remembered.
 const REAPED_MAX: usize = 16;
 
 /// The plugin's state.
 pub struct Shells(pub Arc<Inner>);
 
-/// What its tasks share.
+/// The state that the plugin's tasks share.
 pub struct Inner {
-    /// The host, for what outlives calls.
+    /// The host, for tasks that outlive calls.
     pub home: Home,
-    /// What the person configured.
+    /// The user's settings.
     pub settings: Settings,
     /// The trace log.
     pub trace: Trace,
-    /// What marks of our own shells carry.
+    /// The nonce in the marks of jaato's own shells.
     pub nonce: Nonce,
-    /// The shell that reads command lines, where it was asked for.
+    /// The shell that reads command lines, once it was requested.
     pub shell: tokio::sync::OnceCell<start::Shell>,
     table: Mutex<Table>,
 }
@@ -43,23 +43,23 @@ pub struct Inner {
 #[derive(Default)]
 struct Table {
     sessions: BTreeMap<u64, Arc<Session>>,
-    /// Counts sessions; the place of each in the list.
+    /// The number of sessions so far, which is each session's key in the list.
     last: u64,
     /// The number of the next `session_N`.
     next_name: u64,
-    /// Sessions that are being started.
+    /// The number of sessions that are being started.
     starting: usize,
     /// Names of sessions that are not in the list yet.
     named: Vec<String>,
-    /// Which were closed without being asked, and why.
+    /// Automatically closed sessions, with the reason.
     reaped: Vec<(String, String)>,
     is_reaping: bool,
     is_watching: bool,
-    /// The way in which the last program was started.
+    /// The backend of the last started program.
     backend: Option<Name>,
 }
 
-/// A place among the sessions that may live, held while one is started.
+/// A reserved place in the session limit, held during a start.
 struct Place<'a>(&'a Inner);
 
 impl State for Shells {
@@ -91,7 +91,7 @@ impl State for Shells {
 
     async fn close(&self) {
         for session in self.0.list() {
-            // Its stream ends with the instance in any case.
+            // The program's stream ends with the instance in any case.
             let _ = session.control().end().await;
         }
         self.0.trace.line("shutdown: all sessions closed");
@@ -102,7 +102,7 @@ impl State for Shells {
     }
 }
 
-/// Makes what no program can guess.
+/// Creates a nonce that no program can guess.
 fn nonce() -> Result<Nonce> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -116,7 +116,7 @@ impl Inner {
     /// Starts a program in a new session.
     ///
     /// # Errors
-    /// `limit_reached` where as many live as may, `not_found` for a program that is not there.
+    /// `limit_reached` if too many sessions run, `not_found` if the program does not exist.
     pub async fn spawn(
         self: &Arc<Self>,
         command: &str,
@@ -137,7 +137,7 @@ impl Inner {
         let Started { backend, control, events } = match backend::start(&self.home, &start).await {
             Ok(started) => started,
             Err(error) => {
-                // The message names the whole command.
+                // The error message contains the whole command, so it is left out.
                 self.trace.line(format_args!("spawn: cmd={program}, error={}", error.kind.name()));
                 return Err(start::told(error, command));
             }
@@ -155,7 +155,7 @@ impl Inner {
         Ok(session)
     }
 
-    /// Starts what goes on beside calls.
+    /// Starts the background tasks of a session.
     fn follow(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -194,7 +194,7 @@ impl Inner {
     /// Finds a session.
     ///
     /// # Errors
-    /// `not_found`, naming those that there are.
+    /// `not_found`, which lists the existing sessions.
     pub fn get(&self, id: &str) -> Result<Arc<Session>> {
         let table = self.lock();
         if let Some(session) = table.sessions.values().find(|session| session.id == id) {
@@ -213,22 +213,22 @@ impl Inner {
         Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))
     }
 
-    /// Returns the way in which programs are started: the last one, else that which is tried first.
+    /// Returns the backend of the last program, or the preferred one.
     pub fn backend(&self) -> Name {
         self.lock().backend.unwrap_or_else(backend::preferred)
     }
 
-    /// Lists the sessions, the oldest first.
+    /// Lists the sessions, oldest first.
     pub fn list(&self) -> Vec<Arc<Session>> {
         self.lock().sessions.values().cloned().collect()
     }
 
-    /// Forgets a session. Its program ends with what reads it.
+    /// Removes a session. Dropping its reader ends the program.
     pub fn forget(&self, session: &Arc<Session>) {
         self.lock().sessions.retain(|_, other| !Arc::ptr_eq(other, session));
     }
 
-    /// Forgets a session that nobody asked to close, and remembers why.
+    /// Removes an automatically closed session and remembers the reason.
     pub fn forget_because(&self, session: &Arc<Session>, why: &str) {
         self.forget(session);
         let mut table = self.lock();
@@ -238,7 +238,7 @@ impl Inner {
         table.reaped.push((session.id.clone(), why.to_owned()));
     }
 
-    /// Tells the reaper when to look again; none ends it.
+    /// Returns the time until the reaper's next check. `None` ends the reaper.
     pub fn next_expiry(&self) -> Option<Duration> {
         let mut table = self.lock();
         let now = Instant::now();
@@ -248,7 +248,7 @@ impl Inner {
         next
     }
 
-    /// Returns when a session has been there for too long, as things are.
+    /// Returns when a session expires if it is not used again.
     pub fn expiry(&self, session: &Session) -> Instant {
         let Settings { lifetime, idle, .. } = self.settings;
         let live = session.live();
@@ -256,21 +256,21 @@ impl Inner {
         if live.end.is_some() { used + idle } else { (session.begun + lifetime).min(used + idle) }
     }
 
-    /// Notes that nobody listens to what people do any more.
+    /// Records that the task that follows the users' actions has ended.
     pub fn watching_ended(&self) {
         self.lock().is_watching = false;
     }
 
-    /// Takes a place among those that may live.
+    /// Reserves a place in the session limit.
     fn reserve(&self) -> Result<Place<'_>> {
         let mut table = self.lock();
         let alive: Vec<_> =
             table.sessions.values().filter(|session| session.is_alive()).map(|s| &s.id).collect();
         let max = self.settings.sessions_max;
         if alive.len() + table.starting >= max {
-            let text = format!("as many sessions live as may: {max}");
+            let text = format!("the maximum number of sessions is reached: {max}");
             let hint = if alive.is_empty() {
-                "wait for those that are being started".to_owned()
+                "wait until the starting sessions are ready".to_owned()
             } else {
                 format!("close one of {alive:?} with shell_close first").replace('"', "`")
             };
@@ -280,7 +280,7 @@ impl Inner {
         Ok(Place(self))
     }
 
-    /// Makes a name that no session has.
+    /// Returns an unused session name.
     fn name(&self, wanted: Option<&str>) -> String {
         let mut table = self.lock();
         let is_taken = |table: &Table, name: &str| {

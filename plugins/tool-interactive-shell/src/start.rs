@@ -1,4 +1,4 @@
-//! How a program is started: which shell reads a line, and which variables it gets.
+//! Prepares the start of a program: the shell for a line, and the variables.
 
 use jaato_plugin_sdk::prelude::*;
 
@@ -7,15 +7,15 @@ use crate::command::Command;
 use crate::marks::{Nonce, Shell as MarkingShell};
 use crate::shells::Inner;
 
-/// The shell that reads command lines where the environment names none.
+/// The shell that reads command lines if the environment names none.
 const SHELL: &str = "sh";
 
-/// What is known of the environment.
+/// The shell of the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shell {
-    /// The shell that reads command lines.
+    /// The path of the shell that reads command lines.
     pub path: String,
-    /// Whether it is this machine, where the system tells who waits.
+    /// Whether it is this machine, where the system knows which programs wait.
     pub is_host: bool,
 }
 
@@ -31,8 +31,8 @@ pub async fn shell(shells: &Inner) -> Result<&Shell> {
         .await
 }
 
-/// Returns the words and variables of a program: none pages, none keeps what was typed, and a shell
-/// marks its prompts where the system does not tell who waits.
+/// Returns the words and variables of a program. Pagers and history files are disabled. A shell
+/// marks its prompts if the system does not know whether it waits.
 pub fn program(command: Command, shell: &Shell, nonce: &Nonce) -> Start {
     let fixed = [
         ("PAGER", "cat"),
@@ -61,7 +61,7 @@ pub fn program(command: Command, shell: &Shell, nonce: &Nonce) -> Start {
     start
 }
 
-/// Says of a program that it is not there in the words of the original.
+/// Reports a missing program in the original's words.
 pub fn told(error: Error, command: &str) -> Error {
     if error.kind != ErrorKind::NotFound {
         return error;

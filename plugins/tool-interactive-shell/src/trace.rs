@@ -1,8 +1,8 @@
-//! The trace log: one line for each thing that is done with a session, in the form of the original.
+//! The trace log, with one line for each action on a session, in the original's format.
 //!
-//! What is typed is never traced, nor what programs show; of a command line the name of its program
-//! is. The file is opened without following a link, belongs to this user, and only its owner may
-//! read it; where that cannot be had there is no trace, and `shell_list` says why.
+//! Input and output are never traced. Of a command line, only the program's name is. The file is
+//! opened without following a link, belongs to this user, and is readable only by its owner. If
+//! that is impossible, there is no trace, and `shell_list` reports the reason.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,32 +16,33 @@ use parking_lot::Mutex;
 
 use crate::platform;
 
-/// The variable that names the file.
+/// The environment variable that names the file.
 pub const VARIABLE: &str = "JAATO_TRACE_LOG";
 
-/// The file's name in our own folder: the original's.
+/// The file's name in jaato's own folder, as in the original.
 const FILE_NAME: &str = "rich_client_trace.log";
 
-/// A trace that is longer is emptied: it must not fill a disk.
+/// The maximum size of a trace. A larger one is emptied, because it must not fill a disk.
 pub const BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// A trace that was not written to for this long is emptied: it must not tell for ever what
-/// sessions did.
+/// The maximum age of a trace. An older one is emptied, because it must not keep a record of
+/// sessions forever.
 pub const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Where a trace is wanted.
+/// The requested location of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nowhere.
+    /// No trace.
     Off,
-    /// In this file.
+    /// This file.
     At(PathBuf),
-    /// In a folder of ours in the temporary folder.
+    /// A file in jaato's folder in the temporary folder.
     AtTemporary,
 }
 
 impl Wanted {
-    /// Reads what the person says: the setting switches it off, the variable names a file.
+    /// Reads the user's settings: the setting switches the trace off, and the variable names a
+    /// file.
     pub fn of(is_on: bool, named: Option<OsString>) -> Self {
         match named.filter(|name| !name.is_empty()) {
             _ if !is_on => Self::Off,
@@ -60,7 +61,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Opens the file.
+    /// Opens the trace.
     pub fn open(agent: Option<&str>, wanted: Wanted, temporary: &Path) -> Self {
         let label = match agent {
             Some(agent) => format!("[InteractiveShell:{agent}]"),
@@ -81,7 +82,7 @@ impl Trace {
         Self { label, place, file: Mutex::new(file) }
     }
 
-    /// Writes one line. A full disk costs the line.
+    /// Writes one line. If the disk is full, the line is lost.
     pub fn line(&self, text: impl fmt::Display) {
         let mut file = self.file.lock();
         let Some(file) = file.as_mut() else { return };
@@ -93,7 +94,7 @@ impl Trace {
         let _ = file.write_all(format!("[{time}] {} {text}\n", self.label).as_bytes());
     }
 
-    /// Returns where it is, or why it is nowhere.
+    /// Returns the path, or the reason why there is no trace.
     pub fn place(&self) -> Result<String, String> {
         self.place.as_ref().map(|path| path.display().to_string()).map_err(Clone::clone)
     }

@@ -1,23 +1,25 @@
-//! The text that a session has shown and no result has yet. Pure.
+//! The text that a session has shown and no result contains yet. Pure.
 //!
-//! Lines that scroll off the screen go into it, and each result takes it. Frames of a program that
-//! draws are never in it. While a call waits, it streams all but the newest [`KEPT_BYTES`] into its
-//! result. While none waits, the oldest text is dropped beyond [`HELD_BYTES_MAX`] and counted.
+//! Lines that scroll off the screen are added to it, and each result takes it. It never contains
+//! the frames of a program that draws. While a call waits, it streams all but the newest
+//! [`KEPT_BYTES`] into its result. While no call waits, the oldest text beyond [`HELD_BYTES_MAX`]
+//! is dropped and counted.
 
 use crate::screen::Unseen;
 
-/// Bytes of the newest text that stay here while a call streams: `wait_for` searches them.
+/// The number of the newest bytes that stay here while a call streams, because `wait_for` searches
+/// them.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// Most bytes that wait for a call. A server's log of an hour is less; a program that prints
-/// without end must not fill the memory.
+/// The maximum number of bytes that wait for a call. This exceeds a server's log of an hour, but an
+/// endless output must not fill the memory.
 const HELD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The new text of a session.
 #[derive(Debug, Default)]
 pub struct Transcript {
     text: String,
-    /// Bytes before the text that no result will have.
+    /// The number of dropped bytes before the text.
     lost: u64,
 }
 
@@ -36,7 +38,7 @@ impl Transcript {
         &self.text
     }
 
-    /// Returns whether there is as much as may wait.
+    /// Returns true if the text has reached its maximum size.
     pub fn is_full(&self) -> bool {
         self.text.len() >= HELD_BYTES_MAX
     }
@@ -48,12 +50,12 @@ impl Transcript {
         self.lose(half as u64);
     }
 
-    /// Counts bytes that a call took and that no result has.
+    /// Counts bytes that a call took without returning them in a result.
     pub fn lose(&mut self, bytes: u64) {
         self.lost += bytes;
     }
 
-    /// Takes the older text if there is much of it.
+    /// Takes the older text if the text is long.
     pub fn take_surplus(&mut self) -> Option<String> {
         if self.text.len() < 2 * KEPT_BYTES {
             return None;
@@ -63,7 +65,7 @@ impl Transcript {
         Some(self.noted(newest))
     }
 
-    /// Takes all of it.
+    /// Takes the whole text.
     pub fn take(&mut self) -> String {
         self.noted(String::new())
     }

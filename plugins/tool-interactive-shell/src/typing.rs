@@ -1,9 +1,8 @@
-//! What a text becomes when it is typed. Pure.
+//! Converts a text to the bytes to type. Pure.
 
 use crate::keys::{PASTE_BEGIN, PASTE_END};
 
-/// Bytes of a line that a terminal takes where the program reads lines. It drops what is more, and
-/// says nothing.
+/// The maximum length of a line that a terminal accepts in line mode. It silently drops the rest.
 pub const LINE_BYTES_MAX: usize = 4095;
 
 /// How a program reads.
@@ -11,17 +10,17 @@ pub const LINE_BYTES_MAX: usize = 4095;
 pub enum Mode {
     /// From a pipe.
     Pipe,
-    /// Line by line: the terminal's driver edits.
+    /// Line by line, edited by the terminal's driver.
     Lines,
     /// Key by key.
     Keys,
-    /// Key by key, and it wants to know what is pasted.
+    /// Key by key, with marks around pasted text.
     Paste,
 }
 
-/// Returns what is typed for a text. A line end is the Enter key, which is a return where no driver
-/// makes it a line feed; several lines are a paste for a program that asked to be told, so that it
-/// does not indent them itself.
+/// Returns the bytes to type for a text. A line end is the Enter key, which is a carriage return
+/// unless a driver converts it to a line feed. Several lines are pasted if the program supports it,
+/// so that it does not indent them itself.
 pub fn bytes(text: &str, mode: Mode) -> Vec<u8> {
     let text = text.replace("\r\n", "\n");
     match mode {
@@ -44,7 +43,7 @@ pub fn bytes(text: &str, mode: Mode) -> Vec<u8> {
     }
 }
 
-/// Returns how long a line is of which the terminal would drop the end.
+/// Returns the length of a line that the terminal would truncate.
 pub fn line_too_long(bytes: &[u8], mode: Mode) -> Option<usize> {
     match mode {
         Mode::Lines => {

@@ -1,4 +1,4 @@
-//! Waits until a result may be given.
+//! Waits until a result can be returned.
 
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -14,68 +14,68 @@ use crate::output::{Streaming, surplus};
 use crate::ready::{self, LOOK_MIN, Reason};
 use crate::session::{Live, Session};
 
-/// Time between two searches in what was shown: a search through a long output costs a millisecond.
+/// The minimum time between two searches, because a search in a long output takes a millisecond.
 const SEARCH_PAUSE: Duration = Duration::from_millis(10);
 
-/// What is waited for.
+/// The condition that ends a wait.
 #[derive(Debug)]
 pub enum Until {
-    /// That the program waits for input, or that nothing better can be known.
+    /// The program waits for input, or its state is unknown.
     Ready,
-    /// That something new was shown, or that the program does something else than what was told
-    /// last; and then as [`Until::Ready`].
+    /// Something new was shown, or the program's activity differs from the last result. After that,
+    /// as [`Until::Ready`].
     News,
-    /// That it waits for input, or a shell shows its prompt: silence is not enough.
+    /// The program waits for input, or a shell shows its prompt. Silence is not enough.
     Prompt,
-    /// That this is shown.
+    /// This pattern was shown.
     Shown(Regex),
 }
 
 /// The silence that ends a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Silence {
-    /// How long it is.
+    /// Its duration.
     pub time: Duration,
-    /// Whether it ends the wait for a busy program as well.
+    /// Whether it also ends the wait for a busy program.
     pub ends_busy_waits: bool,
 }
 
-/// Why a wait is over.
+/// The result of a wait.
 #[derive(Debug, Clone)]
 pub struct Waited {
-    /// Why.
+    /// The reason why it ended.
     pub reason: Reason,
-    /// What the program does.
+    /// The program's activity.
     pub doing: Doing,
-    /// What the system said last.
+    /// The last information from the system.
     pub state: TerminalState,
-    /// How long it took.
+    /// The duration of the wait.
     pub took: Duration,
 }
 
-/// What a program does.
+/// The activity of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
     /// It waits for input.
     Waits,
     /// It is busy.
     Works,
-    /// It runs, and has shown nothing for a while: it may as well sleep, or serve.
+    /// It runs and has been silent for a while. It may sleep, or be a server.
     WorksSilently,
-    /// Whether it waits for input cannot be known.
+    /// It may or may not wait for input.
     Unknown,
     /// It has ended.
     Ended,
 }
 
-/// Looks at what a program does where a wait ended without that: one look may have met it between
+/// The number of looks at a program's activity after a wait, because a single look may fall between
 /// two steps.
 const LOOKS: u32 = 2;
 
-/// The silence after which a program that is busy may as well be a server.
+/// The silence after which a busy program may be a server.
 const LONG_SILENCE: Duration = Duration::from_secs(2);
 
-/// Waits, at most so long.
+/// Waits for a condition, up to a time limit.
 ///
 /// # Errors
 /// `cancelled`.
@@ -101,7 +101,7 @@ pub async fn wait(
     Ok(Waited { reason, doing, state, took: begun.elapsed() })
 }
 
-/// What a program does that has shown nothing for a while.
+/// Returns the activity of a program that has been silent for a while.
 fn silent(state: &TerminalState) -> Doing {
     match state.waits {
         Some(TerminalWait::Busy) => Doing::WorksSilently,
@@ -109,7 +109,7 @@ fn silent(state: &TerminalState) -> Doing {
     }
 }
 
-/// Finds out what a program does at this moment.
+/// Determines the current activity of a program.
 async fn doing(
     session: &Session,
     host: &Reporter,
@@ -145,8 +145,8 @@ async fn follow(
     let begun = Instant::now();
     let mut changes = session.changes();
     let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.bytes(), None);
-    // Whether more came in the moment before: a program that prints does not wait, and a look costs
-    // more than the print.
+    // Whether more output arrived in the last moment. A program that prints does not wait, and a
+    // look takes longer than the print.
     let mut is_printing = false;
     let mut was_busy = false;
     loop {
@@ -190,7 +190,8 @@ async fn follow(
     }
 }
 
-/// Looks whether the program waits. Returns why the wait is over, or how long nothing was shown.
+/// Checks whether the program waits. Returns the reason to end the wait, or the duration of the
+/// silence.
 async fn look(
     session: &Session,
     until: &Until,
@@ -211,14 +212,14 @@ async fn look(
         (Until::Prompt, Some(Reason::Silence)) | (_, None) => None,
         (_, Some(Reason::Waiting)) if !*was_busy && !has_news(Doing::Waits) => None,
         (_, Some(Reason::Silence)) if !has_news(silent(state)) => None,
-        // What came while the system was asked is looked at first.
+        // Output that arrived during the request to the system is checked first.
         (_, Some(_)) if !session.is_alive() => Some(Reason::Exit),
         (_, decided) => decided,
     };
     Ok(ended.map_or(ControlFlow::Continue(look.silence), ControlFlow::Break))
 }
 
-/// Waits for a change, or for a pause. Returns whether more came in the moment after a change.
+/// Waits for a change or a pause. Returns true if more output arrived shortly after a change.
 async fn rest(
     session: &Session,
     host: &Reporter,
@@ -230,25 +231,25 @@ async fn rest(
     if let Either::Right((slept, _)) = select(change, sleep).await {
         return slept.map(|()| false);
     }
-    // A moment for what follows it: a flood must not cost a look for each piece.
+    // Waits a moment for further output, so that a flood does not cause a look for each piece.
     let before = session.bytes();
     host.sleep(LOOK_MIN.min(left)).await?;
     Ok(session.bytes() != before)
 }
 
-/// Returns whether there is anything to tell of a program that does this.
+/// Returns true if there is anything new to report about a program with this activity.
 fn is_news(session: &Session, doing: Doing) -> bool {
     let live = session.live();
     live.typed_by_person || live.told_doing != Some(doing) || live.has_new_output()
 }
 
-/// Searches. Returns `None` if the pattern is found, else the older part of a long text. The lock
-/// is held all the time, so that the part that goes was searched.
+/// Searches the output. Returns `None` if the pattern is found, otherwise the older part of a long
+/// text. The lock is held throughout, so the returned part has been searched.
 fn search(live: &mut Live, pattern: &Regex) -> Option<Option<String>> {
     (!is_shown(live, pattern)).then(|| surplus(live))
 }
 
-/// Searches in what is new, or in the whole of a screen that a program draws.
+/// Searches the new text, or the whole screen of a full-screen program.
 fn is_shown(live: &Live, pattern: &Regex) -> bool {
     if live.screen.is_full_screen() {
         return pattern.is_match(&live.screen.lines().join("\n"));

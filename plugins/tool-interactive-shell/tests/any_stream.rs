@@ -1,4 +1,4 @@
-//! Whatever comes, and however it is cut: the same screen, no panic, bounded memory.
+//! Any input, split in any way, gives the same screen, no panic and limited memory.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use jaato_plugin_testkit::skip;
 use tool_interactive_shell::screen::{Cursor, HISTORY_ROWS_MAX, Screen, Unseen};
 
-/// Pieces that streams are made of, each of a kind that has broken terminals.
+/// Pieces of test streams. Each kind has broken terminals before.
 const PIECES: &[&[u8]] = &[
     b"plain text ",
     b"\r\n",
@@ -115,7 +115,7 @@ fn stream(random: &mut fastrand::Rng) -> Vec<u8> {
 
 type Seen = (Vec<String>, String, Cursor, Unseen, Vec<u8>, String, bool, Option<Unseen>);
 
-/// All that can be seen from outside.
+/// Returns everything that can be observed from outside.
 fn seen(screen: &mut Screen) -> Seen {
     let replies = screen.take_replies();
     let scrolled = screen.take_scrolled();
@@ -153,7 +153,7 @@ fn any_cut_of_a_stream_gives_the_same_screen() {
     }
 }
 
-/// A flood of lines, most of them plain, between pieces of the other kinds.
+/// Returns a flood of lines, most of them plain, mixed with pieces of other kinds.
 fn flood(random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = if random.bool() { stream(random) } else { b"$ \r\n".to_vec() };
     for number in 0..random.usize(0..6000) {
@@ -248,13 +248,13 @@ fn a_resize_storm_under_a_flood_stays_bounded() {
     assert!(all <= screen.line_feeds() + 1, "no line is counted twice");
 }
 
-/// Bytes that this process holds, where the system tells.
+/// Returns the memory of this process in bytes, if the system reports it.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/statm").ok()?;
     status.split(' ').nth(1)?.parse::<u64>().ok().map(|pages| pages * 4096)
 }
 
-/// Each of these gathers without a bound in an emulator that is left to itself.
+/// Each of these accumulates without a limit in an unprotected emulator.
 #[test]
 fn what_never_ends_takes_no_memory() {
     let Some(before) = resident() else {
@@ -277,8 +277,8 @@ fn what_never_ends_takes_no_memory() {
         }
         screens.push(screen);
     }
-    // Five histories of a thousand rows, and room for what the allocator keeps and tests beside it
-    // take; the floods are 24 MB and more each.
+    // The limit covers five histories of a thousand rows, the allocator's reserve and parallel
+    // tests. Each flood has at least 24 MB.
     let grown = resident().unwrap().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes");
 }

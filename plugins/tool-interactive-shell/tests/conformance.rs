@@ -1,11 +1,11 @@
-//! What every tool plugin must do. The examples go on from a session that is open: they are played
-//! over real programs by the tests of the binary.
+//! The conformance suite. The examples continue an open session, so tests of the binary cover them
+//! with real programs.
 #![allow(clippy::unwrap_used)]
 
 use jaato_plugin_testkit::Kind;
 use jaato_plugin_testkit::conformance::{Suite, checks};
 
-/// The one check that these tools cannot pass on a host without terminals.
+/// The only check that these tools cannot pass on a host without terminals.
 const EXAMPLES: &str = "examples_work";
 
 #[test]

@@ -1,6 +1,6 @@
-//! A second opinion: another emulator is fed the same bytes and must show the same screen.
+//! Compares the screen with that of another emulator, which gets the same bytes.
 //!
-//! Where the two differ and ours is right, the test says so and why.
+//! If the two differ and ours is right, the test explains why.
 #![allow(missing_docs)]
 
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use tool_interactive_shell::screen::Screen;
 const ROWS: NonZero<u16> = NonZero::new(12).unwrap();
 const COLUMNS: NonZero<u16> = NonZero::new(40).unwrap();
 
-/// What the other shows, in our form.
+/// Returns the other emulator's screen in our format.
 fn other(bytes: &[u8]) -> (Vec<String>, (u16, u16), bool) {
     let mut parser = vt100::Parser::new(ROWS, COLUMNS, 0);
     parser.process(bytes);
@@ -72,16 +72,16 @@ fn both_show_the_same_of_what_programs_write() {
     }
 }
 
-/// Plain operations in any order. Left out is what only one of the two does: tabs that were set,
-/// insert mode, repetition, wide letters that are cut by an edit, moves behind a full row (the
-/// other one stays there, a terminal comes back into the row), and where the cursor goes when a
-/// region is set (the other one: to the region, as no other terminal does).
+/// Plain operations in any order. Operations that only one emulator supports are left out: custom
+/// tab stops, insert mode, repetition, edits that split wide letters, moves from a full row (the
+/// other emulator stays there, but a terminal returns into the row), and the cursor position after
+/// setting a region (the other emulator moves into the region, unlike any terminal).
 #[test]
 fn both_show_the_same_after_any_sequence_of_edits() {
     for seed in 0..800 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = String::new();
-        // Outside of a region the other one goes up and down as if there were none, and scrolls.
+        // Outside of a region, the other emulator moves and scrolls as if there were no region.
         let has_regions = random.bool();
         for _ in 0..random.usize(1..80) {
             let (a, b) = (random.u8(1..14), random.u8(1..44));

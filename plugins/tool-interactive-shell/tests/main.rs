@@ -1,4 +1,4 @@
-//! The screen, the shells and what every tool plugin must do.
+//! The screen, the shells, and the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod any_stream;

@@ -1,16 +1,16 @@
-//! What a person would see: the screen, what is new on it, and what the terminal answers.
+//! The visible screen, its new text, and the terminal's replies.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use tool_interactive_shell::screen::{Cursor, HISTORY_ROWS_MAX, REPLY_BYTES_MAX, Screen, Unseen};
 
-/// A screen of 5 rows and 20 columns that was fed.
+/// Creates a screen of 5 rows and 20 columns and feeds it.
 fn fed(bytes: &str) -> Screen {
     let mut screen = Screen::new(5, 20);
     screen.feed(bytes.as_bytes());
     screen
 }
 
-/// Feeds and marks each of `told`, feeds `last`, and compares what is new.
+/// Feeds and marks each of `told`, feeds `last`, and compares the new text.
 #[track_caller]
 fn check(told: &[&str], last: &str, expected: &str) {
     let mut screen = Screen::new(5, 20);
@@ -150,7 +150,7 @@ fn invalid_utf8_is_shown_as_a_replacement() {
     assert_eq!(screen.unseen().text, "a\u{fffd}b\u{fffd}(漢");
 }
 
-/// All that is new: what scrolled away and was not kept, and what is still there.
+/// Returns all new text: what scrolled away, and what is still there.
 fn new_text(screen: &mut Screen) -> String {
     let scrolled = screen.take_scrolled().unwrap_or_default();
     let unseen = screen.unseen();
@@ -270,7 +270,7 @@ fn a_flood_is_told_as_the_screen_would_show_it() {
         bytes.as_bytes().chunks(size).for_each(|piece| screen.feed(piece));
         new_text(&mut screen)
     };
-    // Nothing, line drawing, concealed text, tab stops of the program's own.
+    // Nothing, line drawing, concealed text, custom tab stops.
     for prepared in ["", "\x1b(0", "\x1b[8m", "\x1b[3g\x1b[1;20H\x1bH\x1b[H"] {
         assert_eq!(shown(prepared, 1_000_000), shown(prepared, 100), "{prepared:?}");
     }
@@ -400,7 +400,7 @@ fn the_screen_in_colours_gives_the_same_screen_again() {
     assert_eq!(fed("").ansi(), "");
 }
 
-/// Faults of the emulator that are corrected here; see the decision record.
+/// Faults of the emulator that this crate corrects. See the decision record.
 #[test]
 fn editing_within_a_row_leaves_the_rest_as_it_is() {
     assert_eq!(fed("0123456789abcdefghij\x1b[16G\x1b[9P").lines(), ["0123456789abcde"]);

@@ -1,4 +1,4 @@
-//! The real shells, taught to print marks: typed to, and from their start.
+//! Real shells that print marks, set up by a typed line or at their start.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -13,7 +13,7 @@ use tool_interactive_shell::screen::Screen;
 
 const NONCE: &str = "n0nce4theShells";
 
-/// How a shell is taught.
+/// The way in which a shell is set up.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     Line,
@@ -28,14 +28,14 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// None if there is no such program here: then the test says so and ends.
+    /// Returns `None` if the program is not installed. The test is then skipped.
     fn new(program: &[&str], injection: &Injection, home: &PathBuf) -> Option<Self> {
         let mut command = Command::new(program[0]);
         command.args(&injection.arguments).args(&program[1..]);
         command.env_clear().env("PATH", std::env::var_os("PATH")?);
         command.env("HOME", home).env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
         command.envs(injection.variables.iter().map(|(name, value)| (name, value)));
-        // Whether it is there is asked of the system: a PTY's child could only exit.
+        // Checks the search path, because a PTY's child could only exit.
         let path = std::env::var_os("PATH")?;
         if !std::env::split_paths(&path).any(|folder| folder.join(program[0]).is_file()) {
             skip(&format!("there is no `{}`", program[0]));
@@ -47,7 +47,7 @@ impl Terminal {
         Some(Self { session, scanner, screen: Screen::new(24, 200) })
     }
 
-    /// Types a line; gives the marks up to the next prompt.
+    /// Types a line and returns the marks up to the next prompt.
     fn type_line(&mut self, line: &str) -> Vec<MarkKind> {
         self.screen.mark_seen();
         self.session.send(format!("{line}\r")).unwrap();
@@ -63,7 +63,7 @@ impl Terminal {
     }
 }
 
-/// What every shell must do once it was taught: `program` without a startup file that interferes.
+/// Checks a shell after its setup. `program` must not load a startup file that interferes.
 fn check(shell: Shell, program: &[&str], way: Way) {
     use MarkKind::{CommandEnd, CommandStart, InputStart, PromptStart};
     let name = format!("{}-{way:?}-{}", program.join("-").replace('/', "_"), std::process::id());
@@ -89,17 +89,17 @@ fn check(shell: Shell, program: &[&str], way: Way) {
             .collect::<Vec<_>>()
     };
     assert_eq!(terminal.type_line("sh -c 'exit 7'"), ran(7));
-    // Marks without the nonce are a program's own.
+    // Marks without the nonce belong to a program.
     assert_eq!(terminal.type_line(r"printf '\033]133;D;9\007fo%s\n' rged"), ran(0));
     let text = terminal.screen.unseen().text;
     assert!(text.contains("forged") && !text.contains("133;D;9\u{7}"), "{text:?}");
-    // The marks leave the status of the last command to the person.
+    // The marks keep the status of the last command.
     assert_eq!(terminal.type_line("false"), ran(1));
     let status = if shell == Shell::Fish { "$status" } else { "$?" };
     assert_eq!(terminal.type_line(&format!("echo x({status})x").replace(['(', ')'], "\"")), ran(0));
     let text = terminal.screen.unseen().text;
     assert!(text.contains("x1x"), "{text:?}");
-    // What is not taught twice prints each mark once.
+    // A second setup does not print the marks twice.
     terminal.type_line(&shell.line(&nonce));
     assert_eq!(terminal.type_line("true").iter().filter(|kind| **kind == PromptStart).count(), 1);
     if matches!((shell, way), (Shell::Bash, Way::Injection)) {
@@ -146,7 +146,7 @@ fn the_ash_of_busybox_is_taught() {
     check(Shell::Posix, &["busybox", "sh", "-i"], Way::Injection);
 }
 
-/// `sh` may be any shell of that family.
+/// `sh` may be any shell of this family.
 #[test]
 fn bash_understands_the_plain_line() {
     check(Shell::Posix, &["bash", "--posix", "--noprofile", "--norc"], Way::Line);

@@ -1,8 +1,8 @@
-//! What a server asks while a session's call runs on it, brought to that session: how far it is,
-//! questions for the person, questions for the model.
+//! Forwards a server's requests to the session whose call runs on it: progress, questions for the
+//! user, and questions for the model.
 //!
-//! Invariant: nothing is answered in a person's place. Where nobody can be asked, the server is
-//! told `cancel`.
+//! Invariant: nothing is answered on the user's behalf. If no user can be asked, the server gets
+//! `cancel`.
 
 use std::time::{Duration, Instant};
 
@@ -18,32 +18,32 @@ use crate::described::plain;
 use crate::names::tool_name;
 use crate::site::CallSite;
 
-/// How often a call shows how far it is.
+/// The minimum time between two progress reports of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(50);
-/// Fields of one question; the host takes 20.
+/// The maximum number of fields in a form. The host accepts 20.
 const FIELDS_MAX: usize = 20;
-/// Options of one field; the host takes 100.
+/// The maximum number of options of one field. The host accepts 100.
 const OPTIONS_MAX: usize = 100;
-/// Longest text of a form; the host takes 4 KiB.
+/// The maximum length of a form's text. The host accepts 4 KiB.
 const TEXT_BYTES_MAX: usize = 2000;
-/// How often a person is asked again for what does not match.
+/// The maximum number of times the user is asked after an invalid answer.
 const ATTEMPTS_MAX: usize = 3;
-/// Parts of a progress that has a total below this are shown in thousandths.
+/// Totals below this are shown in thousandths.
 const FINE_TOTAL: f64 = 1000.0;
 
-/// A session's call that runs on a server.
+/// A session's tool call that runs on a server.
 pub struct SessionCall {
-    /// The call.
+    /// The reporter of the call.
     pub host: Reporter,
     /// The server's name.
     pub server: String,
-    /// What is called.
+    /// The name of the called tool, resource or prompt.
     pub what: String,
     shown: Mutex<Option<Instant>>,
 }
 
 impl SessionCall {
-    /// Makes one.
+    /// Creates the call site of a call.
     pub fn new(host: Reporter, server: &str, what: &str) -> Self {
         let (server, what) = (server.to_owned(), what.to_owned());
         Self { host, server, what, shown: Mutex::new(None) }
@@ -70,7 +70,7 @@ impl CallSite for SessionCall {
             Some(total) if total < FINE_TOTAL => 1000.0,
             _ => 1.0,
         };
-        // A float is cut at the bounds of the number, and one that is none is 0.
+        // The cast saturates at the bounds of the integer, and NaN becomes 0.
         let whole = |value: f64| (value * scale) as u64;
         let total = progress.total.map_or(0, whole);
         self.host.emit(&Delta::progress(label, whole(progress.progress), total));
@@ -94,7 +94,7 @@ impl CallSite for SessionCall {
     fn sample(&self, params: Value) -> BoxFuture<'static, std::result::Result<Value, ErrorData>> {
         let (host, tool) = (self.host.clone(), tool_name(&self.server, "sampling"));
         Box::pin(async move {
-            // The person's rules decide about it as about any other tool.
+            // The user's rules apply to this tool call as to any other.
             let output = host.call_tool(&tool, params).await;
             output
                 .map(|output| Value::Object(output.content))
@@ -107,7 +107,7 @@ fn action(name: &str) -> Value {
     json!({ "action": name })
 }
 
-/// What a form came to, where it was not answered.
+/// Returns the result for a form that the user did not answer.
 fn unanswered(outcome: FormOutcome) -> Value {
     match outcome {
         FormOutcome::Declined => action("decline"),
@@ -120,7 +120,8 @@ fn title(server: &str, message: &Value) -> String {
     cut_to_bytes(&format!("MCP server `{server}` asks: {message}"), TEXT_BYTES_MAX)
 }
 
-/// Asks the person to open a page. Its host is shown apart: that is what they trust or not.
+/// Asks the user to open a page. The form shows the page's host separately, because the user
+/// decides by it.
 async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
     let url = plain(params["url"].as_str().unwrap_or_default());
     let Some(place) = place_of(&url) else { return action("decline") };
@@ -150,16 +151,16 @@ async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
     }
 }
 
-/// Returns the host of an address that a browser may open.
+/// Returns the host of a URL that a browser may open.
 fn place_of(url: &str) -> Option<&str> {
     let is_short = url.len() <= TEXT_BYTES_MAX - 200 && !url.contains(char::is_whitespace);
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let place = rest.split(['/', '?', '#', '\\']).next().filter(|it| !it.is_empty())?;
-    // What stands before an `@` only looks like the host.
+    // Text before an `@` only looks like the host.
     (is_short && !place.contains('@')).then_some(place)
 }
 
-/// Asks the person for values.
+/// Asks the user for values.
 async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
     let mut form = match form_of(server, params) {
         Ok(form) => form,
@@ -185,10 +186,10 @@ async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
     action("cancel")
 }
 
-/// The field of a question that asks for nothing but a yes.
+/// The name of the field of a question that only asks for confirmation.
 const CONSENT: &str = "consent";
 
-/// Makes a form of what a server wants to know.
+/// Builds a form from a server's request.
 fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
     let schema = &params["requestedSchema"];
     let empty = Map::new();
@@ -251,7 +252,7 @@ fn field(name: &str, schema: &Value) -> FormField {
     FormField { name: name.to_owned(), text, kind, options, default, ..FormField::default() }
 }
 
-/// Lists what may be chosen: `enum` with `enumNames`, or `oneOf` and `anyOf` of constants.
+/// Lists the options of a choice: `enum` with `enumNames`, or `oneOf` and `anyOf` of constants.
 fn options(schema: &Value) -> Vec<FieldOption> {
     let titled = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
     if let Some(titled) = titled {
@@ -267,7 +268,7 @@ fn options(schema: &Value) -> Vec<FieldOption> {
     values.enumerate().map(option).take(OPTIONS_MAX).collect()
 }
 
-/// Reads what the person gave. Nothing where they would not.
+/// Reads the user's values. Returns `None` if the user withheld consent.
 fn values_of(
     schema: &Value,
     given: impl Fn(&str) -> Option<Value>,
@@ -294,11 +295,11 @@ fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Val
         Some("boolean") => return Ok(Value::Bool(text == "true")),
         Some("integer") => match text.trim().parse::<i64>() {
             Ok(number) => Some(number.into()),
-            Err(_) => return Err(format!("`{name}` is to be a whole number")),
+            Err(_) => return Err(format!("`{name}` must be a whole number")),
         },
         Some("number") => match text.trim().parse::<f64>().ok().and_then(Number::from_f64) {
             Some(number) => Some(number),
-            None => return Err(format!("`{name}` is to be a number")),
+            None => return Err(format!("`{name}` must be a number")),
         },
         _ => None,
     };
@@ -307,8 +308,8 @@ fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Val
         let least = schema["minimum"].as_f64().filter(|&least| value < least);
         let most = schema["maximum"].as_f64().filter(|&most| value > most);
         return match (least, most) {
-            (Some(least), _) => Err(format!("`{name}` is to be at least {least}")),
-            (_, Some(most)) => Err(format!("`{name}` is to be at most {most}")),
+            (Some(least), _) => Err(format!("`{name}` must be at least {least}")),
+            (_, Some(most)) => Err(format!("`{name}` must be at most {most}")),
             (None, None) => Ok(Value::Number(number)),
         };
     }
@@ -325,7 +326,7 @@ fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Val
         () if is_short => Err(format!("`{name}` is too short")),
         () if is_long => Err(format!("`{name}` is too long")),
         () if is_odd => Err(format!(
-            "`{name}` is to be of the form `{}`",
+            "`{name}` must have the format `{}`",
             schema["format"].as_str().unwrap_or_default()
         )),
         () => Ok(given),
@@ -378,9 +379,9 @@ mod tests {
         assert_eq!(read(given).unwrap().map(Value::Object), Some(values));
         for (given, why) in [
             (json!({ "name": "A" }), "`name` is too short"),
-            (json!({ "age": "x" }), "`age` is to be a whole number"),
-            (json!({ "age": "200" }), "`age` is to be at most 150"),
-            (json!({ "size": "NaN" }), "`size` is to be a number"),
+            (json!({ "age": "x" }), "`age` must be a whole number"),
+            (json!({ "age": "200" }), "`age` must be at most 150"),
+            (json!({ "size": "NaN" }), "`size` must be a number"),
         ] {
             assert_eq!(read(given).unwrap_err(), why);
         }

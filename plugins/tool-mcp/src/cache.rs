@@ -1,9 +1,10 @@
-//! What servers said when they were last up, kept over processes: their tools are offered at once,
-//! and checked when the server is up again.
+//! Caches the descriptions that servers gave when they were last up, so that their tools are
+//! available at once. They are checked when the server is up again.
 //!
-//! Kept by what would be started: command, arguments, and digests of the programs and scripts among
-//! them, or size and time of those that are large. Files with data are the server's to change.
-//! Values of variables are not part of it, and in no file of ours.
+//! The key of an entry is derived from how the server is started: its command, its arguments, and
+//! the digests of the programs and scripts among them. For large files, size and modification time
+//! replace the digest. Data files are left out, because the server may change them. Values of
+//! variables are neither part of the key nor stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,19 +22,20 @@ use crate::config::files::replace;
 use crate::config::{Reach, ServerEntry};
 use crate::described::Described;
 
-/// Largest file that is read.
+/// The maximum size of the cache file.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Servers that are kept; the oldest go.
+/// The maximum number of cached servers. The oldest entries are removed.
 const KEPT_MAX: usize = 100;
-/// Arguments that are looked at for files.
+/// The maximum number of arguments that are checked for files.
 const FILES_MAX: usize = 8;
-/// Files up to this size are read: scripts are, and programs would take as long as their server.
+/// The maximum size of a file that is digested. Scripts are smaller, and digesting large programs
+/// would take as long as starting the server.
 const DIGESTED_BYTES_MAX: u64 = 256 * 1024;
-/// Ends of the names of files that are code although nobody may run them as they are.
+/// Extensions of files that are code even if they are not executable.
 const SCRIPTS: [&str; 9] = ["cjs", "jar", "js", "mjs", "php", "py", "pyz", "rb", "ts"];
 const FILE_NAME: &str = "descriptions.json";
 
-/// A file of descriptions.
+/// The cache file of server descriptions.
 #[derive(Debug)]
 pub struct Cache {
     path: Option<PathBuf>,
@@ -43,23 +45,23 @@ pub struct Cache {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 struct Kept {
-    /// By fingerprint.
+    /// Records by fingerprint.
     servers: BTreeMap<String, Record>,
-    /// Counts uses, to tell what is old.
+    /// A counter of uses, to find the oldest records.
     last_use: u64,
 }
 
-/// What is known of a server.
+/// The cached data of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct Record {
-    /// What it has; nothing where it was tried and never said.
+    /// The server's description. `None` if it was started but never answered.
     pub described: Option<Described>,
     used: u64,
 }
 
 impl Cache {
-    /// Reads the cache of a folder; an empty one without. Blocks.
+    /// Reads the cache from `folder`. Without a folder, the cache is empty. Blocks.
     pub fn read(folder: Option<&Path>) -> Self {
         let path = folder.map(|folder| folder.join(FILE_NAME));
         let read = |path: &PathBuf| {
@@ -71,12 +73,13 @@ impl Cache {
         Self { path, kept: Mutex::new(kept) }
     }
 
-    /// Returns what is known of a server; nothing for one that was never tried.
+    /// Returns the record of a server, or `None` if it was never started.
     pub fn get(&self, fingerprint: &str) -> Option<Record> {
         self.kept.lock().servers.get(fingerprint).cloned()
     }
 
-    /// Keeps what a server said, or that it was tried. Blocks on the file, where anything changed.
+    /// Stores a server's description, or that it was started without one. Blocks on the file if
+    /// anything changed.
     pub fn keep(&self, fingerprint: &str, described: Option<Described>) {
         let mut kept = self.kept.lock();
         let known = kept.servers.get(fingerprint);
@@ -94,13 +97,14 @@ impl Cache {
         let text = serde_json::to_vec(&*kept).unwrap_or_default();
         drop(kept);
         if let Some(path) = &self.path {
-            // It is only a cache: what cannot be written is asked for again.
+            // This is only a cache: if the write fails, the next process asks the server again.
             let _ = replace(path, &text);
         }
     }
 }
 
-/// Tells one server from another: two that would be started alike are the same. Reads files.
+/// Returns a key for how a server is started. Two servers that start the same way have the same
+/// key. Reads files.
 pub fn fingerprint(entry: &ServerEntry) -> String {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
@@ -116,7 +120,7 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
             stdio.env.keys().for_each(|name| add(name));
             let program = found(&stdio.command);
             let folder = PathBuf::from(stdio.cwd.as_deref().unwrap_or_default());
-            // A path that is absolute stays what it is.
+            // `join` keeps an absolute path as it is.
             let named = stdio.args.iter().map(|arg| folder.join(arg));
             for file in program.into_iter().chain(named).take(FILES_MAX) {
                 add(&state_of(&file));
@@ -129,7 +133,7 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
     })
 }
 
-/// Tells a program or script as it is from what it was before; nothing for what is neither.
+/// Returns a text that changes when a program or script changes, or `None` for any other file.
 fn state_of(path: &Path) -> String {
     let is_script =
         path.extension().and_then(|it| it.to_str()).is_some_and(|it| SCRIPTS.contains(&it));
@@ -148,7 +152,7 @@ fn state_of(path: &Path) -> String {
     format!("{} {:?}", facts.len(), changed.unwrap_or_default())
 }
 
-/// Finds a program as a shell does.
+/// Finds a program in the search path, as a shell does.
 fn found(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
         return Some(PathBuf::from(command));
@@ -175,7 +179,7 @@ mod tests {
         assert_eq!(cache.get("a"), None);
         cache.keep("a", None);
         cache.keep("b", described("b"));
-        // That it was tried again takes nothing away.
+        // A later failed start does not remove the description.
         cache.keep("b", None);
         let cache = Cache::read(Some(folder.path()));
         assert_eq!(cache.get("a").unwrap().described, None);
@@ -206,7 +210,7 @@ mod tests {
         let (first, other) = (of(&["a"]), of(&["b"]));
         assert_ne!(first, other);
         assert_eq!(first, of(&["a"]));
-        // Of the same size, and of whatever date.
+        // Same size, and the modification time may be the same.
         std::fs::write(&script, "two").unwrap();
         assert_ne!(first, of(&["a"]));
         std::fs::write(&script, "one").unwrap();
@@ -216,7 +220,7 @@ mod tests {
         let before = of(&["a"]);
         std::fs::write(&script, large + "y").unwrap();
         assert_ne!(before, of(&["a"]));
-        // What it writes itself does not make it another.
+        // The server's own data does not change its key.
         let data = folder.path().join("moon.db");
         let data = data.to_str().unwrap();
         let before = of(&[data]);

@@ -1,5 +1,6 @@
-//! Calls of a server's tools: one request each, its questions answered in rounds, tried once more
-//! where the server died and says that this does no harm.
+//! Calls a server's tools. Each call is one request, and questions of the server are answered in
+//! rounds. If the server dies, a call is repeated once, provided that the tool is declared safe to
+//! repeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,9 @@ use crate::schema;
 use crate::server::Server;
 use crate::site::CallSite;
 
-/// Rounds of questions that one request may take.
+/// The maximum number of question rounds in one request.
 const ROUNDS_MAX: usize = 10;
-/// Questions of one round.
+/// The maximum number of questions in one round.
 const QUESTIONS_MAX: usize = 8;
 
 /// A request that the server may answer with questions.
@@ -28,27 +29,27 @@ const QUESTIONS_MAX: usize = 8;
 pub enum Asked {
     /// Runs a tool.
     Tool {
-        /// The server's own name for it.
+        /// The server's name for the tool.
         name: String,
-        /// Its arguments.
+        /// The tool's arguments.
         arguments: Map<String, Value>,
     },
     /// Reads a resource.
     Resource {
-        /// Its address.
+        /// The resource's URI.
         uri: String,
     },
     /// Fills a prompt.
     Prompt {
-        /// The server's own name for it.
+        /// The server's name for the prompt.
         name: String,
-        /// Its arguments.
+        /// The prompt's arguments.
         arguments: Map<String, Value>,
     },
 }
 
 impl Asked {
-    /// Writes the request, with the answers to the questions of the round before.
+    /// Builds the request, with the answers to the questions of the previous round.
     fn request(&self, answers: Option<InputResponses>, state: Option<String>) -> ClientRequest {
         match self {
             Self::Tool { name, arguments } => {
@@ -75,10 +76,10 @@ impl Asked {
     }
 }
 
-/// Runs a tool of a server.
+/// Runs a server's tool.
 ///
 /// # Errors
-/// As [`ask`].
+/// The errors of [`ask`].
 pub async fn tool(
     server: &Arc<Server>,
     tool: &RemoteTool,
@@ -96,10 +97,10 @@ pub async fn tool(
     }
 }
 
-/// Sends a request to a server and waits for its answer, on any executor.
+/// Sends a request to a server and waits for its response. Runs on any executor.
 ///
 /// # Errors
-/// What the server answers; why it is down; `timeout`.
+/// The server's error, the reason why the server is down, or `timeout`.
 pub async fn ask(
     server: &Arc<Server>,
     asked: &Asked,
@@ -108,7 +109,7 @@ pub async fn ask(
     let connection = server.up().await?;
     let answer = ask_connection(&connection, asked, server.entry.timeout, site).await;
     answer.map_err(|error| {
-        // The person has to open the page: its address stays whole.
+        // The URL stays unmasked, because the user has to open the page.
         let page = error.hint.clone().filter(|hint| hint.starts_with(OPEN_PAGE));
         let error = server.log().scrubbed_error(error);
         let error = Error { hint: page.or(error.hint), ..error };
@@ -122,10 +123,10 @@ pub async fn ask(
     })
 }
 
-/// Sends a request over a connection and waits for its answer, on any executor.
+/// Sends a request over a connection and waits for its response. Runs on any executor.
 ///
 /// # Errors
-/// As [`ask`].
+/// The errors of [`ask`].
 pub async fn ask_connection(
     connection: &Arc<Connection>,
     asked: &Asked,
@@ -137,7 +138,7 @@ pub async fn ask_connection(
     connection.spawner().run(work).await?
 }
 
-/// Sends a request until it is answered with something else than questions.
+/// Sends a request repeatedly until the server answers with something other than questions.
 async fn rounds(
     connection: &Connection,
     asked: &Asked,
@@ -160,7 +161,7 @@ async fn rounds(
                 answers = answered(connection, required, site.clone()).await?;
             }
             ServerResult::CreateTaskResult(_) => {
-                return Err(Error::failed("the server began a task, which nobody asked for"));
+                return Err(Error::failed("the server started a task that was not requested"));
             }
             ServerResult::CustomResult(custom) => return Ok(custom.0),
             known => {
@@ -168,11 +169,11 @@ async fn rounds(
             }
         }
     }
-    Err(Error::failed(format!("the server still asks after {ROUNDS_MAX} rounds of questions")))
+    Err(Error::failed(format!("the server asked more than {ROUNDS_MAX} rounds of questions")))
 }
 
-/// Sends a request; once more where the server has another description of the tool by now, from
-/// which the transport takes the headers of calls.
+/// Sends a request. Sends it again if the server has changed the tool's description, because the
+/// transport derives the headers of calls from it.
 async fn exchange(
     connection: &Connection,
     request: impl Fn() -> ClientRequest,
@@ -188,8 +189,8 @@ async fn exchange(
     }
 }
 
-/// Has the person open the pages that a server wants to be opened first. Without a person, or if
-/// they do not, the error says which.
+/// Asks the user to open the pages that a server requires. If no user is present or the user
+/// declines, the error lists the pages.
 async fn open_pages(
     connection: &Connection,
     refused: Refused,
@@ -211,7 +212,7 @@ async fn open_pages(
     Ok(())
 }
 
-/// Answers the questions of a round.
+/// Answers the questions of one round.
 async fn answered(
     connection: &Connection,
     required: InputRequiredResult,
@@ -219,11 +220,11 @@ async fn answered(
 ) -> Result<Option<InputResponses>> {
     let questions = required.input_requests.unwrap_or_default();
     if questions.is_empty() && required.request_state.is_none() {
-        return Err(Error::failed("the server asks for input and does not say which"));
+        return Err(Error::failed("the server asked for input without saying which"));
     }
     if questions.len() > QUESTIONS_MAX {
         let count = questions.len();
-        return Err(Error::failed(format!("the server asks {count} questions at once")));
+        return Err(Error::failed(format!("the server asked {count} questions at once")));
     }
     let mut answers = InputResponses::new();
     for (key, question) in questions {

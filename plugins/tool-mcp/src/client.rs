@@ -1,7 +1,7 @@
-//! What a server may ask of us, and what it tells unasked: our side of one connection.
+//! The client side of one connection: answers a server's requests and handles its notifications.
 //!
-//! A question of a server goes to the call that runs on it: the latest one where several run, as
-//! the protocol does not say which is meant. Without a call nobody is asked.
+//! A server's request goes to the call that runs on it. If several calls run, it goes to the latest
+//! one, because the protocol does not say which call is meant. If no call runs, no user is asked.
 #![expect(deprecated, reason = "roots and sampling are the protocol's until 2027")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,10 +23,11 @@ use tokio::sync::Notify;
 use crate::log::ServerLog;
 use crate::site::CallSite;
 
-/// Questions of one server that are answered at a time; further ones are refused.
+/// The maximum number of a server's requests that are answered at a time. Further requests are
+/// refused.
 const QUESTIONS_MAX: usize = 8;
 
-/// Our side of a connection. Clones are the same.
+/// The client side of a connection. Clones share their state.
 #[derive(Clone)]
 pub struct Client(Arc<Shared>);
 
@@ -39,22 +40,22 @@ struct Shared {
     changed: Notify,
 }
 
-/// The calls that run on the server.
+/// The calls that are running on the server.
 #[derive(Default)]
 struct Calls {
-    /// By number, the latest last.
+    /// Call sites by number. The latest is last.
     sites: BTreeMap<u64, Arc<dyn CallSite>>,
     tokens: HashMap<ProgressToken, u64>,
 }
 
-/// A call's place among those that run; dropping it takes the call out.
+/// The registration of a running call. Dropping it removes the call.
 pub struct Enrolled {
     client: Client,
     number: u64,
     token: Option<ProgressToken>,
 }
 
-/// A question that is being answered.
+/// A server's request that is being answered.
 struct Question<'a>(&'a AtomicUsize);
 
 impl Drop for Question<'_> {
@@ -74,7 +75,7 @@ impl Drop for Enrolled {
 }
 
 impl Enrolled {
-    /// Says by which token the server tells of the call's progress.
+    /// Sets the token under which the server reports the call's progress.
     pub fn watch(&mut self, token: ProgressToken) {
         let mut calls = self.client.0.calls.lock();
         if let Some(old) = self.token.replace(token.clone()) {
@@ -85,7 +86,7 @@ impl Enrolled {
 }
 
 impl Client {
-    /// Makes one; `roots` are the folders that the server may know of.
+    /// Creates a client. `roots` are the folders that the server may know.
     pub fn new(log: ServerLog, roots: Vec<String>) -> Self {
         Self(Arc::new(Shared {
             log,
@@ -97,29 +98,29 @@ impl Client {
         }))
     }
 
-    /// Takes a call that begins.
+    /// Registers a call that begins.
     pub fn enroll(&self, site: Arc<dyn CallSite>) -> Enrolled {
         let number = self.0.last_number.fetch_add(1, Ordering::Relaxed);
         self.0.calls.lock().sites.insert(number, site);
         Enrolled { client: self.clone(), number, token: None }
     }
 
-    /// Waits until the server says that a list of its has changed.
+    /// Waits until the server reports that one of its lists has changed.
     pub async fn changed(&self) {
         self.0.changed.notified().await;
     }
 
-    /// Notes that a list of the server has changed.
+    /// Records that one of the server's lists has changed.
     pub fn set_changed(&self) {
         self.0.changed.notify_one();
     }
 
-    /// Returns true while a question of the server is being answered.
+    /// Returns true while a request of the server is being answered.
     pub fn is_asking(&self) -> bool {
         self.0.questions.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns where the server's lines go.
+    /// Returns the server's log.
     pub fn log(&self) -> &ServerLog {
         &self.0.log
     }
@@ -128,7 +129,7 @@ impl Client {
         self.0.calls.lock().sites.last_key_value().map(|(_, site)| Arc::clone(site))
     }
 
-    /// Returns the folders of the session whose call runs, else those that every one has.
+    /// Returns the folders of the session whose call is running, or the default folders.
     async fn roots(&self, site: Option<Arc<dyn CallSite>>) -> Vec<Root> {
         let of_call = match site {
             Some(site) => site.roots().await,
@@ -146,10 +147,10 @@ impl Client {
         }
     }
 
-    /// Answers a question of the server by the call that asked for it, or the latest.
+    /// Answers a request of the server through `site`, or through the latest call.
     ///
     /// # Errors
-    /// Why it is not answered.
+    /// The reason why the request is not answered.
     pub async fn answer(
         &self,
         method: &str,
@@ -163,7 +164,7 @@ impl Client {
             ("elicitation/create", Some(site)) => Ok(site.elicit(params).await),
             ("sampling/createMessage", Some(site)) => site.sample(params).await,
             ("elicitation/create" | "sampling/createMessage", None) => {
-                Err(refused("no call runs whose person or model could be asked"))
+                Err(refused("no call is running whose user or model could be asked"))
             }
             (other, _) => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, other.to_owned(), None)),
         }
@@ -178,7 +179,7 @@ fn roots(folders: &[String]) -> Vec<Root> {
     folders.iter().map(|folder| Root::new(file_uri(folder))).collect()
 }
 
-/// Writes a path as a `file:` address.
+/// Writes a path as a `file:` URI.
 fn file_uri(path: &str) -> String {
     let mut uri = String::from("file://");
     for byte in path.bytes() {
@@ -202,7 +203,7 @@ impl ClientHandler for Client {
         let capabilities: ClientCapabilities =
             serde_json::from_value(capabilities).unwrap_or_default();
         let ours = Implementation::new("jaato", env!("CARGO_PKG_VERSION"));
-        // What `initialize` asks for; the modern era names its own.
+        // The version that `initialize` requests. The modern era sets its own.
         ClientConfig::new(capabilities, ours)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }

@@ -1,4 +1,4 @@
-//! One connection to a server: a client of `rmcp` over a transport.
+//! A connection to a server: an `rmcp` client over a transport.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::runtime::Spawner;
 use crate::site::CallSite;
 use crate::transport::http::{HttpFailure, failure, sessions};
 
-/// Which of the protocol's two eras a server speaks.
+/// The protocol era of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
 pub enum Era {
@@ -33,55 +33,54 @@ pub enum Era {
     Legacy,
     /// Stateless, from 2026-07-28 on.
     Modern,
-    /// Nobody has asked it.
+    /// The server has not been asked.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// The protocol's number for headers that are not those of the body (2026-07-28).
+/// The protocol's error code for headers that do not match the body (2026-07-28).
 const HEADER_MISMATCH: i32 = -32020;
-/// The protocol's number for a page that the person has to open first (2025-11-25).
+/// The protocol's error code for a page that the user must open first (2025-11-25).
 const URL_REQUIRED: i32 = -32042;
-/// Pages of one error that are shown, and the longest address of one.
+/// The maximum number of pages shown from one error, and the maximum length of a URL.
 const PAGES_MAX: usize = 4;
 const URL_BYTES_MAX: usize = 2000;
-/// Begins the hint with pages: their addresses are shown whole.
+/// The beginning of a hint that lists pages. Their URLs are never masked.
 pub const OPEN_PAGE: &str = "open this page, then call again: ";
-/// Bytes of an error's data that are shown.
+/// The maximum number of bytes shown of an error's data.
 const DATA_BYTES_MAX: usize = 1000;
 
-/// A connection that is made. Dropping it closes the connection.
+/// An open connection. Dropping it closes the connection.
 pub struct Opened {
-    /// What calls use.
+    /// The connection that calls use.
     pub connection: Arc<Connection>,
-    /// The loop behind it.
+    /// The service loop of the connection.
     pub running: RunningService<RoleClient, Client>,
 }
 
-/// What requests are sent by.
+/// Sends requests to a server.
 pub struct Connection {
     peer: Peer<RoleClient>,
     client: Client,
     spawner: Spawner,
-    /// What the server says of itself.
+    /// The server's information about itself.
     pub info: Arc<ServerPeerInfo>,
-    /// Its era.
+    /// The server's era.
     pub era: Era,
 }
 
-/// Why a request was not answered.
+/// The reason why a request failed.
 pub struct Refused {
-    /// The headers that we sent are not those of the tool: the server has another description of it
-    /// by now.
+    /// The headers do not match the tool, because the server has changed the tool's description.
     pub has_other_headers: bool,
-    /// Pages that the person has to open first: questions of the mode `url`.
+    /// Pages that the user must open first: requests of the mode `url`.
     pub pages: Vec<Value>,
-    /// It, in words for a model.
+    /// The error as text for the model.
     pub error: Error,
 }
 
-/// Why one attempt was not answered.
+/// The reason why one attempt failed.
 enum Unanswered {
     Refused(ServiceError),
     Lost(Error),
@@ -106,7 +105,7 @@ impl Refused {
     }
 }
 
-/// Lists the pages that an error asks to open.
+/// Lists the pages that an error asks the user to open.
 fn pages(error: &ErrorData) -> Vec<Value> {
     let listed = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
     let is_page = |page: &&Value| {
@@ -115,7 +114,7 @@ fn pages(error: &ErrorData) -> Vec<Value> {
     listed.into_iter().flatten().filter(is_page).take(PAGES_MAX).cloned().collect()
 }
 
-/// Returns true for an address of a page in plain characters.
+/// Returns true if a URL is an HTTP URL of printable ASCII characters.
 fn safe_url(url: &str) -> bool {
     let is_page = url.starts_with("https://") || url.starts_with("http://");
     is_page && url.bytes().all(|byte| byte.is_ascii_graphic())
@@ -127,7 +126,7 @@ impl From<Error> for Refused {
     }
 }
 
-/// Tells the server of a request that nobody waits for any more.
+/// Cancels a request on the server when its caller stops waiting.
 struct Abandoned {
     peer: Peer<RoleClient>,
     spawner: Spawner,
@@ -138,7 +137,7 @@ impl Drop for Abandoned {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.peer.clone();
-        self.spawner.spawn(async move { cancel(&peer, id, "nobody waits for it").await });
+        self.spawner.spawn(async move { cancel(&peer, id, "the caller stopped waiting").await });
     }
 }
 
@@ -147,10 +146,11 @@ async fn cancel(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
     let _ = peer.send_notification(CancelledNotification::new(params).into()).await;
 }
 
-/// Makes a connection, on the runtime. An era that is known is not asked for.
+/// Opens a connection. Must run on the runtime. If the era is known, the server is not probed for
+/// it.
 ///
 /// # Errors
-/// Why the server and we do not understand each other.
+/// The reason why no connection could be set up.
 pub async fn open<T>(
     transport: T,
     client: Client,
@@ -171,7 +171,7 @@ where
     };
     let running = client.clone().serve_with_lifecycle(transport, mode).await?;
     let peer = running.peer().clone();
-    // Set by each of the ways to begin.
+    // Each way to connect sets this.
     let unknown = || Arc::new(ServerPeerInfo::new(ProtocolVersion::default(), <_>::default()));
     let info = peer.peer_info().unwrap_or_else(unknown);
     let era = match info.protocol_version.has_initialize() {
@@ -183,12 +183,12 @@ where
 }
 
 impl Connection {
-    /// Sends a request and waits for its answer, on any executor. Dropping the wait tells the
-    /// server that nobody wants it any more.
+    /// Sends a request and waits for its response. Runs on any executor. Dropping the future
+    /// cancels the request on the server.
     ///
     /// # Errors
-    /// What the server answers, in words for a model; `timeout`; `unavailable` when the server is
-    /// gone.
+    /// The server's error as text for the model, `timeout`, or `unavailable` if the server has
+    /// ended.
     pub async fn request(
         self: &Arc<Self>,
         request: ClientRequest,
@@ -200,7 +200,7 @@ impl Connection {
         self.spawner.run(work).await?
     }
 
-    /// As [`Connection::request`], on the runtime.
+    /// Like [`Connection::request`], but must run on the runtime.
     pub async fn exchange(
         &self,
         request: ClientRequest,
@@ -210,11 +210,11 @@ impl Connection {
         self.send(request, time, site).await.map_err(|refused| refused.error)
     }
 
-    /// As [`Connection::exchange`], with what the server wants first. A request whose session is
-    /// lost is sent once more.
+    /// Like [`Connection::exchange`], but returns the pages to open and other demands of the server
+    /// as [`Refused`]. A request whose session is lost is sent again once.
     ///
     /// # Errors
-    /// As [`Connection::request`].
+    /// The errors of [`Connection::request`].
     pub async fn send(
         &self,
         request: ClientRequest,
@@ -258,7 +258,7 @@ impl Connection {
         }
         let (peer, spawner) = (self.peer.clone(), self.spawner.clone());
         let mut abandoned = Abandoned { peer, spawner, id: Some(handle.id.clone()) };
-        // While the person is asked, the call's time stands still.
+        // The time limit is paused while the user is being asked.
         let answer = loop {
             let waited = tokio::time::timeout(time, &mut handle.rx).await;
             let is_asking = || self.client.is_asking();
@@ -270,9 +270,9 @@ impl Connection {
         };
         abandoned.id = None;
         match answer {
-            // A stream of HTTP ends without the connection.
+            // An HTTP stream can end without closing the connection.
             Ok(Err(ServiceError::TransportClosed)) | Err(_) if !self.is_closed() => {
-                let text = "the server ended its answer before it was there";
+                let text = "the server's answer ended before it was complete";
                 Err(Unanswered::Lost(Error::new(ErrorKind::Unavailable, text).temporary()))
             }
             Ok(answer) => answer.map_err(Unanswered::Refused),
@@ -280,28 +280,28 @@ impl Connection {
         }
     }
 
-    /// Returns true once the server is gone.
+    /// Returns true once the server has ended.
     pub fn is_closed(&self) -> bool {
         self.peer.is_transport_closed()
     }
 
-    /// Returns what runs work on the runtime.
+    /// Returns the spawner of the runtime.
     pub fn spawner(&self) -> &Spawner {
         &self.spawner
     }
 
-    /// Returns our side of it.
+    /// Returns the client side of the connection.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Returns what subscriptions are made by.
+    /// Returns the peer that creates subscriptions.
     pub fn peer(&self) -> &Peer<RoleClient> {
         &self.peer
     }
 }
 
-/// Says what went wrong in words for a model.
+/// Converts an error to text for the model.
 pub fn in_words(error: &ServiceError) -> Error {
     match error {
         ServiceError::McpError(error) => {
@@ -314,13 +314,13 @@ pub fn in_words(error: &ServiceError) -> Error {
             Error::new(kind, told(error))
         }
         ServiceError::TransportClosed => gone(),
-        // What HTTP says of it; a pipe says nothing.
+        // HTTP errors carry a reason, but pipe errors do not.
         ServiceError::TransportSend(error) => sent_in_vain(&*error.error).unwrap_or_else(gone),
         other => Error::failed(safe(&other.to_string())),
     }
 }
 
-/// Writes an error of the protocol with its data, which often says more.
+/// Formats a protocol error with its data, which often explains more.
 fn told(error: &ErrorData) -> String {
     let message = safe(&error.message);
     let data = match &error.data {
@@ -336,7 +336,7 @@ fn told(error: &ErrorData) -> String {
     }
 }
 
-/// Says why no connection came about.
+/// Explains why no connection was set up.
 pub fn not_opened(error: &ClientInitializeError) -> Error {
     let text = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
@@ -361,7 +361,7 @@ pub fn not_opened(error: &ClientInitializeError) -> Error {
     Error::new(ErrorKind::Unavailable, safe(&text)).temporary()
 }
 
-/// Says what came in place of the answer to the first request.
+/// Describes what the server sent instead of a response to the first request.
 fn odd_answer<T: Serialize>(answer: &Option<T>) -> String {
     let answer = answer.as_ref().and_then(|answer| serde_json::to_string(answer).ok());
     match answer {
@@ -376,7 +376,7 @@ fn gone() -> Error {
     Error::new(ErrorKind::Unavailable, "the server is gone").temporary()
 }
 
-/// Says why a request over HTTP came to nothing.
+/// Explains why an HTTP request failed.
 pub fn sent_in_vain(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     if let Some(error) = failure::inside(error) {
         return Some(error);

@@ -1,4 +1,4 @@
-//! What a server answers, as a tool's result: texts, and attachments for what is none.
+//! Converts a server's response to a tool result: text, and attachments for everything else.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -11,15 +11,15 @@ use jaato_plugin_sdk::{Error, Reporter, Result};
 
 use crate::described::{plain, take};
 
-/// Blocks of one answer that are read.
+/// The maximum number of blocks read from one response.
 const BLOCKS_MAX: usize = 1000;
-/// Bytes of an error that a model reads.
+/// The maximum number of bytes of an error shown to the model.
 const ERROR_BYTES_MAX: usize = 8 * 1024;
-/// A text that is longer than the data by this factor says more than the data.
+/// A text that is longer than the structured data by this factor holds more information.
 const SAYS_MORE: usize = 2;
-/// What may be anything.
+/// The media type of unknown data.
 const ANYTHING: &str = "application/octet-stream";
-/// Base64 as servers write it, with or without padding.
+/// Decodes base64 as servers write it, with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -27,21 +27,21 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// An answer, taken apart.
+/// The parts of a response.
 #[derive(Debug, Default, PartialEq)]
 pub struct Content {
-    /// What the model reads, block by block: texts, and objects for what is none.
+    /// The blocks for the model: texts, and objects for everything else.
     pub blocks: Vec<Value>,
-    /// What is attached: media type and bytes.
+    /// The attachments: media type and bytes.
     pub attached: Vec<(String, Vec<u8>)>,
-    /// The answer as data, where the server gives it.
+    /// The structured data, if the server sends any.
     pub structured: Option<Value>,
     /// Whether the tool failed.
     pub is_error: bool,
 }
 
 impl Content {
-    /// Takes an answer of `tools/call` apart. May take long.
+    /// Takes apart a response of `tools/call`. May take long.
     pub fn of_call(mut answer: Value) -> Self {
         let mut content = Self {
             is_error: answer["isError"].as_bool().unwrap_or_default(),
@@ -55,7 +55,7 @@ impl Content {
         content
     }
 
-    /// Takes blocks of content.
+    /// Adds content blocks.
     pub fn take_all(&mut self, blocks: Vec<Value>) {
         let count = blocks.len();
         for block in blocks.into_iter().take(BLOCKS_MAX) {
@@ -63,11 +63,11 @@ impl Content {
             self.blocks.push(block);
         }
         if count > BLOCKS_MAX {
-            self.blocks.push(format!("({} more blocks are left out)", count - BLOCKS_MAX).into());
+            self.blocks.push(format!("({} more blocks left out)", count - BLOCKS_MAX).into());
         }
     }
 
-    /// Takes what stands in a resource: its text, or its bytes.
+    /// Adds a resource's content: its text or its bytes.
     pub fn take_resource(&mut self, mut resource: Value) {
         let block = match take(&mut resource, "text") {
             Value::String(text) => {
@@ -108,12 +108,13 @@ impl Content {
                 Value::Object(link)
             }
             other => {
-                json!({ "type": cut_to_bytes(&plain(other), 80), "left_out": "it is of no known kind" })
+                json!({ "type": cut_to_bytes(&plain(other), 80), "left_out": "its kind is unknown" })
             }
         }
     }
 
-    /// Puts bytes beside the answer. Their media type is what they show, whatever the server says.
+    /// Attaches bytes to the response. The media type detected from the bytes takes precedence over
+    /// the server's.
     fn attachment(&mut self, kind: &str, mime: &Value, data: Value, uri: Option<Value>) -> Value {
         let (told, text) = data_url(data.as_str().unwrap_or_default());
         let bytes = decoded(text);
@@ -136,14 +137,14 @@ impl Content {
         block
     }
 
-    /// Servers give structured content as a text too: once is enough.
+    /// Drops structured data that the text repeats, because servers often send both.
     fn drop_doubles(&mut self) {
         let Some(structured) = self.structured.take() else { return };
         let texts: Vec<&str> = self.blocks.iter().filter_map(Value::as_str).collect();
         if is_empty(&structured) && !texts.is_empty() {
             return;
         }
-        // Libraries wrap what is no object: `{"result": "…"}`, `{"content": "…"}`.
+        // Libraries wrap a value that is not an object: `{"result": "…"}`, `{"content": "…"}`.
         let inner = match structured.as_object().map(|map| (map.len(), map.values().next())) {
             Some((1, Some(inner))) => inner,
             _ => &structured,
@@ -160,10 +161,10 @@ impl Content {
         self.structured = Some(structured);
     }
 
-    /// Makes a tool's result of it, and attaches what there is to the call.
+    /// Converts the parts to a tool result and adds the attachments to the call.
     ///
     /// # Errors
-    /// What the tool answered, where it failed.
+    /// The tool's response, if the tool failed.
     pub async fn result(self, cx: &Reporter, tool: &str) -> Result<Value> {
         if self.is_error {
             return Err(self.error());
@@ -188,7 +189,7 @@ impl Content {
         Ok(json!({ "result": result }))
     }
 
-    /// Makes an error of an answer that is one.
+    /// Converts a response with an error to an error.
     fn error(&self) -> Error {
         let texts = self.blocks.iter().map(|block| match block {
             Value::String(text) => text.clone(),
@@ -197,13 +198,13 @@ impl Content {
         let text = texts.chain(self.structured.iter().map(Value::to_string)).collect::<Vec<_>>();
         let text = text.join("\n");
         Error::failed(match text.trim().is_empty() {
-            true => "the tool failed and does not say why".to_owned(),
+            true => "the tool failed without giving a reason".to_owned(),
             false => cut_to_bytes(text.trim(), ERROR_BYTES_MAX),
         })
     }
 }
 
-/// Takes the beginning of a data URL off: its media type, and the data.
+/// Splits a data URL into its media type and data.
 fn data_url(text: &str) -> (Option<&str>, &str) {
     match text.trim_start().strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
         Some((head, data)) => (head.split(';').next(), data),
@@ -211,7 +212,7 @@ fn data_url(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Decodes base64 with line breaks, of the alphabet for URLs, and without padding.
+/// Decodes base64 with line breaks, with the URL alphabet, or without padding.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let plain = |byte: u8| match byte {
         b'-' => b'+',
@@ -231,7 +232,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Returns true if texts say what a string, a plain value or a list of such says.
+/// Returns true if the texts repeat a string, a plain value or a list of plain values.
 fn is_said_by(value: &Value, texts: &[&str]) -> bool {
     let is_one = |value: &Value, text: &str| match value {
         Value::String(said) => plain(said).trim() == text.trim(),
@@ -248,7 +249,7 @@ fn is_said_by(value: &Value, texts: &[&str]) -> bool {
     }
 }
 
-/// Returns true if a value, or one inside of it, says what a text says.
+/// Returns true if a value contains what a text says.
 fn holds(value: &Value, text: &str) -> bool {
     let same = serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *value);
     same || match value {
@@ -283,7 +284,7 @@ mod tests {
                 json!({ "type": "resource", "uri": "m://a", "text": "far" }),
                 json!({ "type": "resource", "mimeType": "application/octet-stream", "uri": "m://b", "bytes": 1, "attachment": 2 }),
                 json!({ "uri": "m://c", "name": "c", "type": "resource_link" }),
-                json!({ "type": "hologram", "left_out": "it is of no known kind" }),
+                json!({ "type": "hologram", "left_out": "its kind is unknown" }),
             ]
         );
         assert_eq!(content.attached.len(), 2);
@@ -320,7 +321,7 @@ mod tests {
         for nothing in [json!({}), json!([]), json!(null)] {
             check(&["far"], nothing, &["far"], false);
         }
-        // The text says more.
+        // The text holds more information.
         let long = "far ".repeat(20);
         check(&[&long], json!({ "ok": true }), &[&long], true);
         let image = json!({ "type": "image", "mimeType": "image/png", "data": "AAEC" });
@@ -331,7 +332,7 @@ mod tests {
 
     #[test]
     fn images_are_read_however_their_base64_is_written_and_their_bytes_say_what_they_are() {
-        // Bytes that are `+`, `/` and padding in base64.
+        // Bytes that become `+`, `/` and padding in base64.
         let png = b"\x89PNG\r\n\x1a\n\xfb\xef\xbe\xff";
         let text = "iVBORw0KGgr7777/";
         let unpadded = "iVBORw0KGgr777__AA";
@@ -361,7 +362,7 @@ mod tests {
             Content::of_call(json!({ "isError": true, "content": content })).error().message
         };
         assert_eq!(failed(json!([{ "type": "text", "text": "no such issue" }])), "no such issue");
-        assert_eq!(failed(json!([])), "the tool failed and does not say why");
+        assert_eq!(failed(json!([])), "the tool failed without giving a reason");
     }
 
     #[test]
@@ -377,6 +378,6 @@ mod tests {
         }
         let many = vec![json!({ "type": "text", "text": "x" }); BLOCKS_MAX + 5];
         let content = Content::of_call(json!({ "content": many }));
-        assert_eq!(content.blocks[BLOCKS_MAX], "(5 more blocks are left out)");
+        assert_eq!(content.blocks[BLOCKS_MAX], "(5 more blocks left out)");
     }
 }

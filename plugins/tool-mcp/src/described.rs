@@ -1,6 +1,7 @@
-//! What a server says that it has: asked once a connection and after each change, kept in between.
+//! A server's description of itself. It is requested once per connection and after each change, and
+//! cached otherwise.
 //!
-//! All of it is a stranger's word: bounded, cleaned, and never more than data.
+//! The content is untrusted: it is limited, cleaned, and only ever treated as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,32 +18,33 @@ use rmcp::model::{
 use crate::connection::{Connection, Era};
 use crate::schema;
 
-/// Tools of all servers that are offered, and so of one; the host takes a thousand of a plugin.
+/// The maximum number of tools of all servers, and therefore of one. The host accepts 1,000 from a
+/// plugin.
 pub const TOOLS_MAX: usize = 900;
-/// Prompts of one server; the host takes 200 commands of all.
+/// The maximum number of prompts of one server. The host accepts 200 commands in total.
 pub const PROMPTS_MAX: usize = 50;
-/// Pages of a list.
+/// The maximum number of pages of a list.
 const PAGES_MAX: usize = 100;
-/// Longest description of a tool, in bytes; the host takes 16 KiB.
+/// The maximum length of a tool's description, in bytes. The host accepts 16 KiB.
 const DESCRIPTION_BYTES_MAX: usize = 8 * 1024;
-/// Longest instructions of a server.
+/// The maximum length of a server's instructions.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 4 * 1024;
-/// Longest name, title or line.
+/// The maximum length of a name, title or line.
 const LINE_BYTES_MAX: usize = 300;
-/// How long each list may take.
+/// The time limit of each list.
 const LIST_TIME: Duration = Duration::from_secs(20);
 
-/// What a server has.
+/// The description of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct Described {
-    /// Which era it speaks.
+    /// The server's protocol era.
     pub era: Era,
-    /// The protocol's revision.
+    /// The protocol version.
     pub protocol: String,
-    /// What it calls itself; nobody's to rely on.
+    /// The server's name for itself. Not reliable.
     pub title: String,
-    /// What it says about its tools.
+    /// The server's instructions about its tools.
     pub instructions: String,
     /// Its tools.
     pub tools: Vec<RemoteTool>,
@@ -50,39 +52,39 @@ pub struct Described {
     pub prompts: Vec<RemotePrompt>,
     /// Whether it has resources.
     pub has_resources: bool,
-    /// What was odd about its lists, a line each.
+    /// Problems of its lists, one per line.
     pub lines: Vec<String>,
-    /// How many tools and prompts of it cannot be used.
+    /// The number of tools and prompts that cannot be used.
     pub left_out: usize,
 }
 
-/// A tool as a server describes it.
+/// A tool as described by a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct RemoteTool {
-    /// The server's own name for it.
+    /// The server's name for the tool.
     pub name: String,
-    /// What it does.
+    /// The tool's description.
     pub description: String,
-    /// The schema of its arguments, lowered.
+    /// The lowered schema of its arguments.
     pub schema: Value,
-    /// The server's names of properties, by the names that the schema has in their place.
+    /// The server's property names by the names that replace them in the schema.
     pub aliases: BTreeMap<String, String>,
-    /// Whether the server says that a second call does no harm.
+    /// Whether the server declares repeated calls safe.
     pub may_repeat: bool,
-    /// Whether the server says that it only reads.
+    /// Whether the server declares that the tool only reads.
     pub reads_only: bool,
 }
 
-/// A prompt as a server describes it.
+/// A prompt as described by a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct RemotePrompt {
-    /// The server's own name for it.
+    /// The server's name for the prompt.
     pub name: String,
-    /// What it is for.
+    /// The prompt's description.
     pub description: String,
-    /// Its arguments.
+    /// The prompt's arguments.
     pub arguments: Vec<RemoteArgument>,
 }
 
@@ -90,15 +92,15 @@ pub struct RemotePrompt {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct RemoteArgument {
-    /// Its name.
+    /// The argument's name.
     pub name: String,
-    /// What it is.
+    /// The argument's description.
     pub description: String,
-    /// Whether it must be there.
+    /// Whether the argument is required.
     pub required: bool,
 }
 
-/// A tool as it stands in the server's list: one that is broken costs itself.
+/// A tool as written in the server's list. A broken tool does not affect the others.
 #[derive(Debug, Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
 struct Written {
@@ -110,10 +112,10 @@ struct Written {
     arguments: Option<Vec<RemoteArgument>>,
 }
 
-/// Asks a server what it has, on the runtime.
+/// Requests a server's description. Must run on the runtime.
 ///
 /// # Errors
-/// What the server answers to the list of its tools. Of the other lists a failure costs that list.
+/// The server's error for its list of tools. If another list fails, only that list is missing.
 pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
     let info = Arc::clone(&connection.info);
     let capabilities = &info.capabilities;
@@ -144,39 +146,39 @@ pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
         left_out,
         ..Described::default()
     };
-    // Schemas may be large: not on the thread that all servers share.
+    // Schemas may be large, so they are not processed on the thread that all servers share.
     let clean = move || described.with(tools, prompts, lines);
     tokio::task::spawn_blocking(clean).await.map_err(|_| Error::failed("its lists were lost"))
 }
 
-/// Lists a server's tools for the connection alone: what is offered follows when the server says
-/// that its list changed.
+/// Lists a server's tools only to update the connection. The offered tools change when the server
+/// reports that its list has changed.
 ///
 /// # Errors
-/// What the server answers.
+/// The server's error.
 pub async fn tools_anew(connection: &Connection) -> Result<()> {
     list(connection, Listed::Tools, &mut Vec::new()).await.map(drop)
 }
 
 impl Described {
-    /// Takes what the lists hold.
+    /// Adds the content of the lists.
     fn with(mut self, tools: Vec<Value>, prompts: Vec<Value>, lines: Vec<String>) -> Self {
         self.lines = lines;
         let mut names = BTreeSet::new();
         for value in tools {
             match read(value, &mut names) {
                 Ok(tool) => self.tools.push(tool.tool(&mut self.lines)),
-                Err(why) => self.leave_out(format!("a tool is left out: {why}")),
+                Err(why) => self.leave_out(format!("a tool is ignored: {why}")),
             }
         }
         let mut names = BTreeSet::new();
         for value in prompts {
             match read(value, &mut names) {
                 Ok(prompt) => self.prompts.push(prompt.prompt()),
-                Err(why) => self.leave_out(format!("a prompt is left out: {why}")),
+                Err(why) => self.leave_out(format!("a prompt is ignored: {why}")),
             }
         }
-        // A model reads few lines, and a person no more.
+        // Limits the lines that the user and the model see.
         self.lines.truncate(20);
         self
     }
@@ -191,11 +193,11 @@ fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<Writt
     let written: Written = serde_json::from_value(value)
         .map_err(|error| cut_to_bytes(&error.to_string(), LINE_BYTES_MAX))?;
     if written.name.is_empty() || written.name.len() > 1024 {
-        return Err("it has no name, or one of more than 1024 bytes".to_owned());
+        return Err("its name is empty or longer than 1024 bytes".to_owned());
     }
     match names.insert(written.name.clone()) {
         true => Ok(written),
-        false => Err(format!("`{}` is there twice", cut_to_bytes(&plain(&written.name), 80))),
+        false => Err(format!("`{}` is listed twice", cut_to_bytes(&plain(&written.name), 80))),
     }
 }
 
@@ -262,16 +264,17 @@ async fn list(
         let (mut page, next) = page(connection, request, key).await?;
         all.append(&mut page);
         if all.len() > max {
-            lines.push(format!("it has more than {max} {key}: the first {max} count"));
+            lines.push(format!("it has more than {max} {key}: only the first {max} are used"));
             return Ok(all);
         }
-        // An empty cursor is one as any other; the same one again would go on for ever.
+        // An empty cursor is valid, but the same cursor again would loop forever.
         if next.is_none() || next == cursor {
             return Ok(all);
         }
         cursor = next;
     }
-    lines.push(format!("its list of {key} has no end: the first {PAGES_MAX} pages count"));
+    lines
+        .push(format!("its list of {key} does not end: only the first {PAGES_MAX} pages are used"));
     Ok(all)
 }
 
@@ -281,7 +284,7 @@ async fn page(
     key: &str,
 ) -> Result<(Vec<Value>, Option<String>)> {
     let answer = connection.exchange(request, LIST_TIME, None).await?;
-    // One broken entry makes it a result of no known type: each entry is read alone.
+    // One broken entry makes the whole result unknown to `rmcp`, so each entry is read separately.
     let mut answer = match answer {
         ServerResult::CustomResult(custom) => custom.0,
         known => serde_json::to_value(known).map_err(|error| Error::failed(error.to_string()))?,
@@ -289,16 +292,16 @@ async fn page(
     let next = answer["nextCursor"].as_str().map(str::to_owned);
     match take(&mut answer, key) {
         Value::Array(list) => Ok((list, next)),
-        _ => Err(Error::failed(format!("the server answers without a list of {key}"))),
+        _ => Err(Error::failed(format!("the server answered without a list of {key}"))),
     }
 }
 
-/// Takes a value of an object out. Of anything else nothing: an index would panic.
+/// Takes a value out of an object. Returns null for any other value, because indexing would panic.
 pub fn take(value: &mut Value, key: &str) -> Value {
     value.get_mut(key).map(Value::take).unwrap_or_default()
 }
 
-/// Takes out what a terminal would obey or a reader would not see; lines stay.
+/// Removes control characters and invisible characters, but keeps line breaks and tabs.
 pub fn plain(text: &str) -> String {
     let is_bad = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t'))

@@ -1,10 +1,10 @@
-//! `tool-mcp`: servers of the Model Context Protocol, their tools, resources and prompts.
+//! `tool-mcp`: servers of the Model Context Protocol, with their tools, resources and prompts.
 //!
-//! [`config`] reads which servers there are, [`transport`] how bytes come and go, [`connection`] is
-//! one client of `rmcp` over them, [`client`] what a server may ask of us, [`oauth`] how somebody
-//! logs in to one. [`server`] keeps one server up, [`servers`] all of them; [`offer`] is what
-//! models and people have of them. [`runtime`] is the thread on which the protocol runs, [`state`]
-//! the plugin, [`library`] what other programs use.
+//! [`config`] reads the configured servers. [`transport`] sends and receives messages,
+//! [`connection`] is one `rmcp` client over a transport, [`client`] answers a server's requests,
+//! and [`oauth`] logs in to servers. [`server`] keeps one server up, and [`servers`] all of them.
+//! [`offer`] collects the tools and commands for models and users. [`runtime`] is the thread on
+//! which the protocol runs, [`state`] the plugin, and [`library`] the API for other programs.
 #![forbid(unsafe_code)]
 
 pub mod asks;

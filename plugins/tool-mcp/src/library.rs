@@ -1,4 +1,4 @@
-//! The library: connections to servers, without jaato. What the seed calls `MCPClientManager`.
+//! A library for connections to servers without jaato. The seed calls it `MCPClientManager`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::transport::http::{self, Authorize, HttpBackend};
 use crate::transport::program;
 use crate::transport::wire::{LineTransport, Wire};
 
-/// How long a server may take to say which era it speaks.
+/// The maximum time for the probe of a server's era.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// How long a connection may take.
+/// The maximum time for setting up a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(30);
-/// How long a call may take.
+/// The time limit of a call.
 const CALL_TIME: Duration = Duration::from_secs(60);
 
 /// Connections to several servers.
@@ -68,27 +68,28 @@ pub struct McpClientManager {
     connected: BTreeMap<String, Connected>,
 }
 
-/// One of its servers.
+/// A connected server.
 struct Connected {
     opened: Opened,
     tools: Vec<RemoteTool>,
 }
 
 impl McpClientManager {
-    /// Makes one that is connected to nothing.
+    /// Creates a manager without connections.
     ///
     /// # Errors
-    /// `unavailable` where the system starts no thread.
+    /// `unavailable` if the system cannot start a thread.
     pub fn new() -> Result<Self> {
         let (lines, connected) = (Arc::default(), BTreeMap::new());
         Ok(Self { runtime: Runtime::start()?, lines, connected })
     }
 
-    /// Starts a program and connects to it. It gets the variables of this process and those given.
+    /// Starts a program and connects to it. The program gets this process's environment variables
+    /// and those given.
     ///
     /// # Errors
-    /// `conflict` for a name that is connected already; why the program cannot be started, or does
-    /// not answer.
+    /// `conflict` if the name is already connected, or the reason why the program cannot be started
+    /// or does not answer.
     pub async fn connect(
         &mut self,
         name: &str,
@@ -101,7 +102,7 @@ impl McpClientManager {
         let log = self.lines.of(name);
         let wire = program::start(&reach, &log)?;
         match self.open(name, wire, Era::Unknown, log.clone()).await {
-            // One that ends with the first message that is no `initialize`.
+            // Some servers end if the first message is not `initialize`.
             Err(error) if error.kind == ErrorKind::Unavailable => {
                 let wire = program::start(&reach, &log)?;
                 self.open(name, wire, Era::Legacy, log).await
@@ -113,16 +114,17 @@ impl McpClientManager {
     /// Connects over any pair of channels.
     ///
     /// # Errors
-    /// As [`McpClientManager::connect`].
+    /// The errors of [`McpClientManager::connect`].
     pub async fn connect_over(&mut self, name: &str, wire: Wire) -> Result<()> {
         let log = self.lines.of(name);
         self.open(name, wire, Era::Unknown, log).await
     }
 
-    /// Connects to an address.
+    /// Connects to a URL.
     ///
     /// # Errors
-    /// As [`McpClientManager::connect`]; `permission_denied` where the server wants a login.
+    /// The errors of [`McpClientManager::connect`], or `permission_denied` if the server requires a
+    /// login.
     pub async fn connect_http(
         &mut self,
         name: &str,
@@ -133,7 +135,7 @@ impl McpClientManager {
         let transport = || http::transport(reach, Arc::clone(&backend), login.clone());
         let log = self.lines.of(name);
         match self.open_over(name, transport()?, Era::Unknown, log.clone()).await {
-            // One that answers the first message with nonsense, as it does all that it knows not.
+            // Some servers answer unknown messages, and thus the probe, with invalid data.
             Err(error) if error.kind == ErrorKind::Unavailable => {
                 self.open_over(name, transport()?, Era::Legacy, log).await
             }
@@ -172,25 +174,25 @@ impl McpClientManager {
         Ok(())
     }
 
-    /// Ends a connection, and with it the program.
+    /// Closes a connection and ends its program.
     ///
     /// # Errors
-    /// `not_found` for a server that is not connected.
+    /// `not_found` if the server is not connected.
     pub async fn disconnect(&mut self, name: &str) -> Result<()> {
         let Some(mut connected) = self.connected.remove(name) else {
             return Err(not_connected(name));
         };
         let close = async move {
-            // However it ended: it is over.
+            // The connection is closed, whatever the result.
             let _ = connected.opened.running.close().await;
         };
         self.runtime.spawner().run(close).await
     }
 
-    /// Runs a tool of a server and returns what the server answers.
+    /// Runs a server's tool and returns the server's response.
     ///
     /// # Errors
-    /// `not_found` for a server that is not connected; what the server answers.
+    /// `not_found` if the server is not connected, or the server's error.
     pub async fn call_tool(
         &self,
         server: &str,
@@ -208,10 +210,10 @@ impl McpClientManager {
         self.connected.iter().find(|(_, connected)| has(connected)).map(|(name, _)| name.as_str())
     }
 
-    /// Runs a tool of the first server that has it.
+    /// Runs a tool on the first server that has it.
     ///
     /// # Errors
-    /// `not_found` where none has it; as [`McpClientManager::call_tool`].
+    /// `not_found` if no server has the tool, or the errors of [`McpClientManager::call_tool`].
     pub async fn call_tool_auto(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value> {
         let Some(server) = self.find_tool(tool) else {
             let text = format!("Tool '{tool}' not found on any server");
@@ -220,15 +222,15 @@ impl McpClientManager {
         self.call_tool(server, tool, arguments).await
     }
 
-    /// Lists the tools of all servers, by server.
+    /// Lists the tools by server.
     pub fn all_tools(&self) -> impl Iterator<Item = (&str, &[RemoteTool])> {
         self.connected.iter().map(|(name, connected)| (name.as_str(), connected.tools.as_slice()))
     }
 
-    /// Returns what sends requests to a server.
+    /// Returns a server's connection, which sends requests.
     ///
     /// # Errors
-    /// `not_found` for a server that is not connected.
+    /// `not_found` if the server is not connected.
     pub fn get_connection(&self, server: &str) -> Result<Arc<Connection>> {
         let connected = self.connected.get(server).ok_or_else(|| not_connected(server))?;
         Ok(Arc::clone(&connected.opened.connection))

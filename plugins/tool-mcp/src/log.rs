@@ -1,5 +1,5 @@
-//! What servers print and what becomes of them: the newest lines, for `mcp logs`. A file keeps
-//! them, so that they can be read after the process has ended.
+//! Keeps the newest output lines of servers for `mcp logs`. A file stores them, so that they are
+//! available after the process has ended.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -18,70 +18,71 @@ use parking_lot::Mutex;
 
 use crate::config::files::replace;
 
-/// Lines that are kept of all servers, as in the original.
+/// The maximum number of lines kept, of all servers together, as in the original.
 pub const LINES_MAX: usize = 500;
-/// Longest line; the rest of it is left out.
+/// The maximum length of a line. The rest is dropped.
 const LINE_CHARS_MAX: usize = 500;
-/// A longer file is cut to the newest lines when a process begins.
+/// A larger file is truncated to the newest lines when a process starts.
 const FILE_BYTES_MAX: u64 = 512 * 1024;
-/// Most of a file that is read: several processes may have written to it since it was cut.
+/// The maximum number of bytes read from the file. Several processes may have written to it since
+/// it was truncated.
 const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const FILE_NAME: &str = "log.jsonl";
 
 /// The newest lines of all servers.
 #[derive(Default)]
 pub struct Lines {
-    /// Those of this process.
+    /// The lines of this process.
     own: Mutex<VecDeque<Line>>,
-    /// Where all are kept.
+    /// The file that stores all lines.
     kept: Option<Kept>,
 }
 
-/// The file that keeps lines.
+/// A file of lines.
 struct Kept {
     path: PathBuf,
-    /// Opened with the first line; nothing if that fails.
+    /// Opened by the first line. The inner `None` means that opening failed.
     file: Mutex<Option<Option<File>>>,
 }
 
-/// Where one server's lines go.
+/// The log of one server.
 #[derive(Clone)]
 pub struct ServerLog {
     server: Arc<str>,
     lines: Arc<Lines>,
-    /// The texts that no line shows, the longest first.
+    /// The texts to hide in lines, longest first.
     secrets: Arc<[String]>,
-    /// What it printed last.
+    /// The line that the server printed last.
     printed: Arc<Mutex<Option<String>>>,
 }
 
-/// One of them.
+/// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 pub struct Line {
     /// Seconds since 1970.
     pub at: u64,
-    /// Whose it is.
+    /// The server's name.
     pub server: String,
-    /// What happened, without what a terminal would obey.
+    /// The text, without control characters.
     pub text: String,
 }
 
 impl Lines {
-    /// Returns where the lines of a server go.
+    /// Returns the log of a server.
     pub fn of(self: &Arc<Self>, server: &str) -> ServerLog {
         let lines = Arc::clone(self);
         let (secrets, printed) = (Arc::default(), Arc::default());
         ServerLog { server: server.into(), lines, secrets, printed }
     }
 
-    /// Keeps lines in a folder as well; without one in this process alone. Blocks: a file that grew
-    /// too long is cut.
+    /// Creates a log that also stores its lines in `folder`, if given. Blocks, because a large file
+    /// is truncated.
     pub fn kept_in(folder: Option<&Path>) -> Self {
         let kept = folder.map(|folder| {
             let path = folder.join(FILE_NAME);
             if path.metadata().is_ok_and(|it| it.len() > FILE_BYTES_MAX) {
-                // It is only a log: one that cannot be cut is read up to its bound.
+                // This is only a log. If it cannot be truncated, it is read up to its limit.
                 let _ = replace(&path, &written(&read(&path)));
             }
             Kept { path, file: Mutex::default() }
@@ -89,7 +90,7 @@ impl Lines {
         Self { kept, ..Self::default() }
     }
 
-    /// Lists the lines of one server or of all, the oldest first. Blocks on the file.
+    /// Lists the lines of one server or of all servers, oldest first. Blocks on the file.
     pub fn list(&self, server: Option<&str>) -> Vec<Line> {
         let mut lines = match &self.kept {
             Some(kept) => read(&kept.path),
@@ -99,12 +100,12 @@ impl Lines {
         lines
     }
 
-    /// Forgets all; returns how many there were. Blocks on the file.
+    /// Deletes all lines and returns their number. Blocks on the file.
     pub fn clear(&self) -> usize {
         let count = self.list(None).len();
         self.own.lock().clear();
         if let Some(kept) = &self.kept {
-            // The next line opens the new file.
+            // The next line creates a new file.
             *kept.file.lock() = None;
             let _ = fs::remove_file(&kept.path);
         }
@@ -130,7 +131,7 @@ impl Lines {
 }
 
 impl ServerLog {
-    /// Hides these texts in every line. The longest comes first.
+    /// Sets the texts to hide in every line, longest first.
     pub fn hiding(mut self, secrets: Vec<String>) -> Self {
         self.secrets = secrets.into();
         self
@@ -165,17 +166,17 @@ impl ServerLog {
         *self.printed.lock() = Some(safe(&self.scrubbed(text)));
     }
 
-    /// Returns what it printed last, since [`ServerLog::begin`].
+    /// Returns the server's last printed line since [`ServerLog::begin`].
     pub fn last_printed(&self) -> Option<String> {
         self.printed.lock().clone()
     }
 
-    /// Forgets what it printed before it is started again.
+    /// Forgets the last printed line, before the server is started again.
     pub fn begin(&self) {
         *self.printed.lock() = None;
     }
 
-    /// Says why it ended: what it printed last, and what became of it.
+    /// Explains why the server ended: `what`, its last printed line, and the last line of its log.
     pub fn last_words(&self, what: &str) -> String {
         let printed = self.last_printed();
         let last = self.lines.last(&self.server).filter(|last| Some(last) != printed.as_ref());
@@ -198,16 +199,17 @@ impl Kept {
             options.append(true).create(true).mode(0o600).open(&self.path).ok()
         };
         if let Some(file) = file.get_or_insert_with(open) {
-            // It is only a log. In one piece, so that processes do not mix their lines.
+            // This is only a log, so errors are ignored. One write per line keeps processes from
+            // mixing their lines.
             let _ = file.write_all(&written(std::slice::from_ref(line)));
         }
     }
 }
 
-/// Reads the newest lines of a file; what is no line is left out.
+/// Reads the newest lines of a file. Invalid lines are skipped.
 fn read(path: &Path) -> Vec<Line> {
     let mut bytes = Vec::new();
-    // Without a file there are none.
+    // A missing file counts as empty.
     let _ = File::open(path).map(|file| file.take(READ_BYTES_MAX).read_to_end(&mut bytes));
     let lines = bytes.split(|byte| *byte == b'\n');
     let lines: Vec<Line> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
@@ -219,8 +221,8 @@ fn written(lines: &[Line]) -> Vec<u8> {
     lines.iter().map(text).collect::<String>().into_bytes()
 }
 
-/// Makes a text of a stranger's one line that a terminal can show: no control characters, none that
-/// turn the direction of writing.
+/// Makes an untrusted text printable in one line: removes control characters and characters that
+/// change the writing direction.
 pub fn safe(text: &str) -> String {
     let is_bad = |c: char| {
         c.is_control()

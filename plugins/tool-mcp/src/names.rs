@@ -1,23 +1,23 @@
-//! Names of tools that models may call: `mcp__SERVER__TOOL`.
+//! Builds the tool names for models: `mcp__SERVER__TOOL`.
 //!
-//! Vendors take 64 characters of `[A-Za-z0-9_-]`, and refuse a whole request for one name that is
-//! anything else. So what is illegal becomes `_`, and a name that was changed or is too long ends
-//! with a piece of the digest of what it was: two tools of a server never share one.
+//! Vendors accept names of up to 64 characters from `[A-Za-z0-9_-]` and refuse a whole request if
+//! one name differs. Illegal characters therefore become `_`, and a changed or shortened name ends
+//! with part of the original's digest, so that two tools of a server never share a name.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// Longest name.
+/// The maximum length of a name.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Characters of a server's part: what a server is called leaves room for its tools.
+/// The maximum length of the server's part, which leaves room for the tool's name.
 const SERVER_CHARS_MAX: usize = 24;
-/// Characters of a digest: 40 bits, among the thousand tools of a server.
+/// Length of a digest: 40 bits, which suffices for a thousand tools of a server.
 const DIGEST_CHARS: usize = 10;
 
-/// Begins the name of every tool of a server.
+/// The prefix of all MCP tool names.
 pub const PREFIX: &str = "mcp__";
-/// Groups the tools in lists.
+/// The category of the tools in lists.
 pub const CATEGORY: &str = "MCP";
 
 /// Returns the name by which a model calls a tool.
@@ -27,14 +27,14 @@ pub fn tool_name(server: &str, tool: &str) -> String {
     head + &fitted(tool, room)
 }
 
-/// Returns how the names of a server's tools begin.
+/// Returns the prefix of a server's tool names.
 pub fn server_prefix(server: &str) -> String {
     format!("{PREFIX}{}__", server_part(server))
 }
 
-/// Returns how a server is written in names.
+/// Returns a server's name as it appears in tool names.
 pub fn server_part(server: &str) -> String {
-    // What holds two underscores would let `a__b` of `x` be `b` of `x__a`.
+    // With two underscores, tool `b` of `x__a` would equal tool `a__b` of `x`.
     let part = fitted(server, SERVER_CHARS_MAX);
     match part.contains("__") || part.ends_with('_') {
         true => with_digest(&part.replace('_', "-"), server, SERVER_CHARS_MAX),
@@ -42,7 +42,7 @@ pub fn server_part(server: &str) -> String {
     }
 }
 
-/// Makes a text legal and short. One that was changed ends with a piece of its digest.
+/// Makes a text legal and short. A changed text ends with part of its digest.
 pub fn fitted(text: &str, chars_max: usize) -> String {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let legal: String = text.chars().map(|c| if is_legal(c) { c } else { '_' }).collect();

@@ -1,5 +1,5 @@
-//! What is offered of all servers: tools by the names that models call, commands for prompts, and
-//! what servers say about themselves.
+//! Collects what all servers offer: tools under the names that models use, commands for prompts,
+//! and the servers' instructions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,44 +15,44 @@ use crate::names::{CATEGORY, server_part, tool_name};
 use crate::server::{Server, Status};
 use crate::{resources, sampling};
 
-/// Commands of all servers; the host takes 200.
+/// The maximum number of commands of all servers. The host accepts 200.
 const COMMANDS_MAX: usize = 150;
-/// Bytes of all instructions; the host takes 64 KiB.
+/// The maximum number of bytes of all instructions. The host accepts 64 KiB.
 const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
-/// Longest line of a command; the host takes some more.
+/// The maximum length of a command's line. The host accepts slightly more.
 const LINE_BYTES_MAX: usize = 200;
 
-/// Lines about broken entries that a model is told.
+/// The maximum number of lines about broken entries shown to the model.
 const LINES_TOLD_MAX: usize = 5;
 
-/// What is offered, and what each name stands for.
+/// The offered tools and commands, with the meaning of each name.
 #[derive(Default)]
 pub struct Offer {
-    /// What the host is told.
+    /// The set for the host.
     pub set: ToolsSet,
-    /// Tools by the name that a model calls.
+    /// Tools by the name that the model uses.
     pub tools: BTreeMap<String, Meant<RemoteTool>>,
-    /// Prompts by the name that a person types.
+    /// Prompts by the name that the user types.
     pub prompts: BTreeMap<String, Meant<RemotePrompt>>,
-    /// Servers by the name of their tool for sampling.
+    /// Servers by the name of their sampling tool.
     pub sampling: BTreeMap<String, String>,
     /// The digests of the entries of servers that have resources.
     with_resources: Vec<String>,
-    /// Tools for which there is no room.
+    /// The number of tools over the limit.
     left_out: usize,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone)]
 pub struct Meant<T> {
-    /// Whose it is.
+    /// The server.
     pub server: Arc<Server>,
-    /// What.
+    /// The server's tool or prompt.
     pub what: T,
 }
 
 impl Offer {
-    /// Puts together what servers have. Those that were never up have nothing.
+    /// Collects the offers of all servers. Servers that were never up offer nothing.
     pub fn of(servers: &[Arc<Server>]) -> Self {
         let mut offer = Self::default();
         let mut said = Vec::new();
@@ -73,8 +73,8 @@ impl Offer {
         if offer.left_out > 0 {
             let left_out = offer.left_out;
             offer.set.notices.push(format!(
-                "{left_out} MCP tools are left out: {TOOLS_MAX} are offered at most; `tools` in a \
-                 server's entry picks some"
+                "{left_out} MCP tools are left out, because at most {TOOLS_MAX} are offered; select \
+                 some with `tools` in a server's entry"
             ));
         }
         let line = format!("MCP servers: {}", states.join(", "));
@@ -84,7 +84,7 @@ impl Offer {
         offer
     }
 
-    /// Adds what is wrong with the files, and which file of the workspace is not read.
+    /// Adds the problems of the files, and the workspace's file that is ignored.
     #[must_use]
     pub fn with_lines(mut self, lines: Vec<String>, untrusted: Option<String>) -> Self {
         let told = lines.iter().chain(&untrusted).take(LINES_TOLD_MAX);
@@ -94,7 +94,7 @@ impl Offer {
             let line = format!("{before}MCP servers that cannot be used: {}", told.join("; "));
             self.set.instructions = Some(line);
         }
-        // The host itself tells the user of a workspace that is not trusted.
+        // The host itself notifies the user of an untrusted workspace.
         self.set.notices.extend(lines.iter().map(|line| format!("MCP: {}", safe(line))));
         self
     }
@@ -103,7 +103,7 @@ impl Offer {
         let sampling = tool_name(server.name(), "sampling");
         for tool in described.tools.iter().filter(|it| server.entry.allows(&it.name)) {
             let name = tool_name(server.name(), &tool.name);
-            // A tool of this name would be run in the place of the question to a model.
+            // A tool with this name would run in place of the sampling tool.
             if name == sampling || self.tools.contains_key(&name) {
                 continue;
             }
@@ -130,8 +130,8 @@ impl Offer {
     }
 }
 
-/// Says in a few words for the model how many tools a server has, or why it has none. Nothing of a
-/// server that nobody needed yet and of which nothing is known.
+/// Tells the model how many tools a server has, or why it has none. Returns `None` for a server
+/// that was not needed yet and is unknown.
 fn state(server: &Server) -> Option<String> {
     let name = safe(server.name());
     let mut parts = Vec::new();
@@ -156,7 +156,7 @@ fn state(server: &Server) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{name} ({})", parts.join(", ")))
 }
 
-/// Counts the tools of a server that are offered.
+/// Counts the offered tools of a server.
 fn offered(server: &Server, described: &Described) -> usize {
     described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
 }
@@ -168,8 +168,8 @@ fn counted(tools: usize) -> String {
     }
 }
 
-/// Lines for the user about a server: that it is down, that it is up for the first time, that its
-/// tools cannot all be used.
+/// Returns notices about a server: that it is down, that it is up for the first time, or that some
+/// of its tools cannot be used.
 fn notices(server: &Server) -> Vec<String> {
     let name = safe(server.name());
     let mut lines = Vec::new();
@@ -195,8 +195,8 @@ fn notices(server: &Server) -> Vec<String> {
     lines
 }
 
-/// Describes a tool for the model. Whatever the server says of it is its own word: it never runs
-/// without the person's rules.
+/// Describes a tool to the model. The server's own description is untrusted, so the user's rules
+/// always apply.
 fn spec(server: &Server, tool: &RemoteTool, name: &str) -> ToolSpec {
     ToolSpec {
         name: name.into(),
@@ -211,7 +211,7 @@ fn spec(server: &Server, tool: &RemoteTool, name: &str) -> ToolSpec {
         origin: server.entry.digest.clone(),
         auto_background: true,
         annotations: Annotations {
-            // The word of the server loosens no rule: it only lets calls run side by side.
+            // The server's annotation does not loosen any rule. It only allows parallel calls.
             parallel_safe: tool.reads_only || server.entry.parallel,
             ..Annotations::default()
         },
@@ -219,7 +219,7 @@ fn spec(server: &Server, tool: &RemoteTool, name: &str) -> ToolSpec {
     }
 }
 
-/// Describes a prompt as a command of the person's.
+/// Describes a prompt as a command.
 fn command(server: &Server, prompt: &RemotePrompt, name: &str) -> CommandSpec {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -248,7 +248,7 @@ fn command(server: &Server, prompt: &RemotePrompt, name: &str) -> CommandSpec {
     }
 }
 
-/// Writes down what servers say about themselves, as data: nothing in it is an instruction.
+/// Writes the servers' instructions as data, so that they do not act as instructions.
 fn instructions(said: &[Value]) -> Option<String> {
     let mut kept = Vec::new();
     let mut bytes = 0;
@@ -259,6 +259,6 @@ fn instructions(said: &[Value]) -> Option<String> {
         }
         kept.push(said);
     }
-    let head = "What MCP servers say about their tools (their words, not the person's):";
+    let head = "What MCP servers say about their tools (their words, not the user's):";
     (!kept.is_empty()).then(|| format!("{head}\n{}", json!(kept)))
 }

@@ -1,4 +1,4 @@
-//! Resources of servers, by two tools: one lists them, one reads one.
+//! The resources of servers. One tool lists them, and another reads one.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::described::{plain, take};
 use crate::server::Server;
 use crate::site::CallSite;
 
-/// Lists resources.
+/// The name of the tool that lists resources.
 pub const LIST: &str = "mcp_list_resources";
-/// Reads one.
+/// The name of the tool that reads a resource.
 pub const READ: &str = "mcp_read_resource";
 
-/// Resources that one answer lists.
+/// The maximum number of resources listed in one response.
 const LISTED_MAX: usize = 200;
-/// Longest line about one.
+/// The maximum length of a line about a resource.
 const LINE_BYTES_MAX: usize = 300;
 
-/// Describes both tools. `origin` tells the servers apart that have resources.
+/// Describes both tools. `origin` identifies the servers that have resources.
 pub fn specs(origin: &str) -> [ToolSpec; 2] {
     let server = json!({ "type": "string", "description": "The server's name." });
     let spec = |name: &str, description: &str, properties: Value, required: &[&str]| ToolSpec {
@@ -36,34 +36,33 @@ pub fn specs(origin: &str) -> [ToolSpec; 2] {
             "type": "object", "properties": properties, "required": required,
             "additionalProperties": false,
         }),
-        // A server answers, and an address means whatever that server takes it for.
+        // A server answers the call, and only that server knows what a URI refers to.
         foreign: true,
         origin: origin.to_owned(),
         category: crate::names::CATEGORY.to_owned(),
         ..ToolSpec::default()
     };
-    let cursor = json!({ "type": "string", "description": "Where the list goes on: `next` of the answer before." });
+    let cursor = json!({ "type": "string", "description": "To continue the list: `next` of the last result." });
     [
         spec(
             LIST,
-            "List the resources of an MCP server: documents and data that it can be asked for, and \
-             templates of their addresses.",
+            "List an MCP server's resources (documents and data) and URI templates.",
             json!({ "server": server, "cursor": cursor }),
             &["server"],
         ),
         spec(
             READ,
-            "Read a resource of an MCP server by its address.",
-            json!({ "server": server, "uri": { "type": "string", "description": "Its address, as listed." } }),
+            "Read a resource of an MCP server by its URI.",
+            json!({ "server": server, "uri": { "type": "string", "description": "The URI, as listed." } }),
             &["server", "uri"],
         ),
     ]
 }
 
-/// Runs one of them.
+/// Runs one of the tools.
 ///
 /// # Errors
-/// What the server answers.
+/// The server's error.
 pub async fn run(
     cx: &Reporter,
     server: &Arc<Server>,
@@ -99,7 +98,7 @@ async fn list(server: &Arc<Server>, cursor: Option<String>) -> Result<Output> {
     if is_first {
         let params = PaginatedRequestParams::default();
         let request: ClientRequest = ListResourceTemplatesRequest::with_param(params).into();
-        // Most servers have none, and some do not know the question.
+        // Most servers have no templates, and some do not know this request.
         if let Ok(answer) = connection.request(request, time, None).await {
             let templates = short(&in_json(answer)?["resourceTemplates"], "uriTemplate");
             if !templates.is_empty() {
@@ -117,13 +116,13 @@ fn in_json(answer: ServerResult) -> Result<Value> {
     }
 }
 
-/// Keeps of each what tells a model which one it wants.
+/// Keeps only the fields that help the model choose an entry.
 fn short(list: &Value, address: &str) -> Vec<Value> {
     let keys = [address, "name", "title", "description", "mimeType"];
     let entry = |entry: &Value| {
         let known = keys.iter().filter_map(|key| {
             let text = entry[*key].as_str()?;
-            // An address that is cut is none.
+            // A shortened URI would be invalid.
             let text = if *key == address {
                 text.to_owned()
             } else {

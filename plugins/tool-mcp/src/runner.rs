@@ -1,7 +1,7 @@
-//! Package runners: programs that may install a server before they start it.
+//! Detects package runners: programs that may install a server before they start it.
 //!
-//! Killed in the middle, some leave a broken cache behind that no later start repairs. So they get
-//! minutes, and nothing ends them while they are silent.
+//! If they are killed during an installation, some leave a broken cache that no later start
+//! repairs. They therefore get several minutes, and are not ended while they are silent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use crate::config::{Reach, StdioReach};
 
-/// How long a package runner may take to install and start a server.
+/// The maximum time for a package runner to install and start a server.
 pub const INSTALL_TIME: Duration = Duration::from_secs(300);
-/// How long a server that was installed before is not taken for one that is being installed.
+/// The time during which a known server counts as starting, not as installing.
 const START_TIME: Duration = Duration::from_secs(5);
 
-/// Programs that run a package by themselves.
+/// Programs that run a package without a subcommand.
 const RUNNERS: [&str; 7] = ["bunx", "dnx", "jbang", "npx", "pipx", "pnpx", "uvx"];
-/// Programs that do so by a subcommand.
+/// Programs that run a package with a subcommand.
 const SUBCOMMANDS: [(&str, &[&str]); 14] = [
     ("bun", &["x", "add", "install"]),
     ("cargo", &["run", "install"]),
@@ -37,10 +37,10 @@ const SUBCOMMANDS: [(&str, &[&str]); 14] = [
     ("yarn", &["dlx", "exec", "install", "add"]),
 ];
 
-/// Words behind a program among which its subcommand is looked for.
+/// The maximum number of words after a program that are searched for a subcommand.
 const SUBCOMMAND_PLACES_MAX: usize = 5;
 
-/// Package runners that have started and not said anything yet.
+/// Package runners that have started and are still silent.
 #[derive(Default)]
 pub struct Installs {
     running: Mutex<BTreeMap<u64, Install>>,
@@ -53,14 +53,14 @@ struct Install {
     is_known: bool,
 }
 
-/// A package runner that is being waited for, until this is dropped.
+/// The registration of a package runner. Dropping it removes the runner.
 pub struct Installing {
     all: Arc<Installs>,
     number: u64,
 }
 
 impl Installs {
-    /// Notes a package runner that starts.
+    /// Registers a package runner that starts.
     pub fn begin(self: &Arc<Self>, server: &str, is_known: bool) -> Installing {
         let mut running = self.running.lock();
         let number = running.last_key_value().map_or(0, |(number, _)| number + 1);
@@ -85,7 +85,7 @@ impl Drop for Installing {
     }
 }
 
-/// Returns true if a server may be installed when it starts.
+/// Returns true if a server's start may install it.
 pub fn may_install(reach: &Reach) -> bool {
     match reach {
         Reach::Stdio(reach) => runs_packages(reach),
@@ -93,14 +93,14 @@ pub fn may_install(reach: &Reach) -> bool {
     }
 }
 
-/// Looks for a package runner in a command line, also behind `env`, `sudo` or inside `sh -c`.
+/// Searches a command line for a package runner, also after `env` or `sudo` or inside `sh -c`.
 pub fn runs_packages(reach: &StdioReach) -> bool {
     let args = reach.args.iter().flat_map(|arg| arg.split(|c: char| !is_word(c)));
     let words: Vec<&str> =
         [reach.command.as_str()].into_iter().chain(args).filter(|word| !word.is_empty()).collect();
     words.iter().enumerate().any(|(at, word)| {
         let program = program(word);
-        // Options, perhaps with values, may stand before the subcommand.
+        // Options, possibly with values, may come before the subcommand.
         let mut next = words[at + 1..].iter().take(SUBCOMMAND_PLACES_MAX);
         let by_subcommand = SUBCOMMANDS.iter().find(|(name, _)| *name == program);
         RUNNERS.contains(&program.as_str())
@@ -112,7 +112,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || "-_./\\@:=~+".contains(c)
 }
 
-/// Returns the name of a program without folders and the endings of Windows.
+/// Returns the name of a program without folders and Windows extensions.
 fn program(word: &str) -> String {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
     let ending = [".cmd", ".exe", ".bat", ".ps1"].into_iter().find(|it| name.ends_with(it));

@@ -1,7 +1,7 @@
-//! The thread on which the protocol runs: `rmcp` needs a runtime of `tokio`, and plugins have none.
+//! The thread on which the protocol runs. `rmcp` needs a `tokio` runtime, which plugins lack.
 //!
-//! Invariant: nothing outlives the instance. Dropping the runtime ends its thread, and with it all
-//! that was spawned there.
+//! Invariant: nothing outlives the instance. Dropping the runtime ends its thread and all tasks
+//! spawned on it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// Threads for work that takes long: large messages are read there.
+/// The maximum number of threads for long work, such as parsing large messages.
 const BLOCKING_THREADS_MAX: usize = 2;
 
 /// A runtime with one thread.
@@ -22,11 +22,11 @@ pub struct Runtime {
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-/// Spawns on the runtime; after its end nothing runs there.
+/// Spawns tasks on the runtime. After the runtime's end, no task runs.
 #[derive(Clone)]
 pub struct Spawner(Handle);
 
-/// Work that goes on as long as somebody waits for it: dropping it ends the work.
+/// A task that is aborted when this is dropped.
 struct Waited<T>(tokio::task::JoinHandle<T>);
 
 impl<T> Drop for Waited<T> {
@@ -39,14 +39,14 @@ impl Runtime {
     /// Starts the thread.
     ///
     /// # Errors
-    /// `unavailable` where the system starts none.
+    /// `unavailable` if the system cannot start a thread.
     pub fn start() -> Result<Arc<Self>> {
         let refused = |error: std::io::Error| {
             let text = format!("cannot start the thread of the protocol: {error}");
             Error::new(ErrorKind::Unavailable, text)
         };
         let mut builder = Builder::new_current_thread();
-        // The port to which a browser comes back is the only one that is opened here.
+        // The port to which a browser returns is the only one opened on this runtime.
         builder.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX);
         let runtime = builder.build().map_err(refused)?;
         let spawner = Spawner(runtime.handle().clone());
@@ -63,7 +63,7 @@ impl Runtime {
         Ok(Arc::new(Self { spawner, stop, ended }))
     }
 
-    /// Returns what spawns on it.
+    /// Returns the runtime's spawner.
     pub fn spawner(&self) -> Spawner {
         self.spawner.clone()
     }
@@ -79,21 +79,22 @@ impl Runtime {
 }
 
 impl Spawner {
-    /// Returns one for the runtime that this is called on.
+    /// Returns a spawner for the current runtime.
     pub fn current() -> Self {
         Self(Handle::current())
     }
 
-    /// Runs something in the background.
+    /// Runs a task in the background.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        // Its end is the runtime's: nobody waits for it.
+        // The task ends with the runtime, and no one waits for it.
         drop(self.0.spawn(work));
     }
 
-    /// Runs something there and waits for it here, on any executor. Dropping the wait ends it.
+    /// Runs a task on the runtime and waits for its result on any executor. Dropping the future
+    /// aborts the task.
     ///
     /// # Errors
-    /// `unavailable` when the runtime has ended.
+    /// `unavailable` if the runtime has ended.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -103,7 +104,7 @@ impl Spawner {
     }
 }
 
-/// The error after the runtime's end.
+/// Returns the error after the runtime's end.
 pub fn gone() -> Error {
     Error::new(ErrorKind::Unavailable, "the plugin was closed, or its work panicked")
 }

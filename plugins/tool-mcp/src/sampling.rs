@@ -1,7 +1,7 @@
-//! A server's question to the model: run as the tool `mcp__SERVER__sampling`, so that the person's
-//! rules decide about it as about any other.
+//! Handles a server's request to the model. It runs as the tool `mcp__SERVER__sampling`, so that
+//! the user's rules apply as to any other tool.
 //!
-//! The model is asked beside the conversation and sees nothing of it.
+//! The request is separate from the conversation, so the model sees none of its messages.
 
 use jaato_plugin_sdk::model::ModelComplete;
 use jaato_plugin_sdk::prelude::*;
@@ -9,19 +9,19 @@ use jaato_plugin_sdk::types::{Condition, Offer};
 
 use crate::config::entry::ServerEntry;
 
-/// Messages of one question.
+/// The maximum number of messages in one request.
 const MESSAGES_MAX: usize = 100;
-/// Bytes of the texts of one question.
+/// The maximum number of text bytes in one request.
 const TEXT_BYTES_MAX: usize = 512 * 1024;
-/// Tokens of an answer, whatever the server asks for.
+/// The maximum number of tokens in an answer, regardless of the server's limit.
 const TOKENS_MAX: u32 = 8192;
 
-/// Describes the tool. No model is offered it: a server asks for it.
+/// Describes the tool. Only servers request it, and models do not see it.
 pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: format!(
-            "The MCP server `{}` asks the model, at the person's cost.",
+            "The MCP server `{}` asks the model, at the user's cost.",
             server.name
         ),
         parameters: json!({
@@ -36,15 +36,16 @@ pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
         category: crate::names::CATEGORY.to_owned(),
         foreign: true,
         origin: server.digest.clone(),
-        available_if: Some(Offer::new(Condition::Unknown, "the server calls it, and nobody else")),
+        available_if: Some(Offer::new(Condition::Unknown, "only the server calls it")),
         ..ToolSpec::default()
     }
 }
 
-/// Asks the model: the parameters of `sampling/createMessage`, a `CreateMessageResult`.
+/// Sends the request to the model. Takes the parameters of `sampling/createMessage` and returns a
+/// `CreateMessageResult`.
 ///
 /// # Errors
-/// Why the model is not asked; what it answers.
+/// The reason why the model is not asked, or the model's error.
 pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
     let request = request(params)?;
     let answer = host.model(&request).await?;
@@ -63,12 +64,12 @@ pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
 fn request(params: &Value) -> Result<ModelComplete> {
     let refused = |why: &str| Error::new(ErrorKind::InvalidArguments, why);
     if params["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
-        return Err(refused("a model that a server asks has no tools"));
+        return Err(refused("a model that a server asks cannot use tools"));
     }
     let empty = Vec::new();
     let messages = params["messages"].as_array().unwrap_or(&empty);
     if messages.is_empty() || messages.len() > MESSAGES_MAX {
-        return Err(refused("a question has 1 to 100 messages"));
+        return Err(refused("a request must have 1 to 100 messages"));
     }
     let mut request = ModelComplete {
         system: params["systemPrompt"].as_str().unwrap_or_default().to_owned(),
@@ -76,7 +77,8 @@ fn request(params: &Value) -> Result<ModelComplete> {
     };
     let mut bytes = request.system.len();
     for message in messages {
-        let text = text_of(&message["content"]).ok_or_else(|| refused("only texts are asked"))?;
+        let text = text_of(&message["content"])
+            .ok_or_else(|| refused("only text messages are supported"))?;
         bytes += text.len();
         request.messages.push(match message["role"].as_str() {
             Some("assistant") => Message::model(vec![Part::text(text)]),
@@ -84,14 +86,14 @@ fn request(params: &Value) -> Result<ModelComplete> {
         });
     }
     if bytes > TEXT_BYTES_MAX {
-        return Err(refused("a question has at most 512 KiB"));
+        return Err(refused("a request can have at most 512 KiB"));
     }
     let tokens = params["maxTokens"].as_u64().and_then(|it| u32::try_from(it).ok());
     request.options.max_output_tokens = Some(tokens.unwrap_or(TOKENS_MAX).clamp(1, TOKENS_MAX));
     Ok(request)
 }
 
-/// Returns the text of a message's content: one block, or several.
+/// Returns the text of a message's content, which has one or several blocks.
 fn text_of(content: &Value) -> Option<String> {
     let text = |block: &Value| match block["type"].as_str() {
         Some("text") => block["text"].as_str().map(str::to_owned),

@@ -1,7 +1,8 @@
-//! One server of a person's: started, asked what it has, watched, and started again when it ends.
+//! One configured server: starts it, requests its description, watches it, and restarts it when it
+//! ends.
 //!
-//! Invariant: whatever a server does costs its own calls alone. Each has a task of its own, and
-//! nobody waits for one without a bound.
+//! Invariant: a misbehaving server affects only its own calls. Each server has its own task, and
+//! every wait for a server is limited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,38 +29,38 @@ use crate::runtime::Spawner;
 use crate::transport::http::{self, Authorize, HostHttp};
 use crate::transport::wire::{LineTransport, Wire};
 
-/// How long a server may take to say which era it speaks.
+/// The maximum time for the probe of a server's era.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// How long a server may take to start, if its entry says nothing.
+/// The maximum time for a server's start, if its entry sets no limit.
 const START_TIME: Duration = Duration::from_secs(30);
-/// What a user can do about a server that needs longer.
+/// The hint for a server that needs more time.
 pub const MORE_TIME: &str = "`startupTimeout` in its entry gives it more time, in milliseconds";
-/// The first wait before a server that ended is started again; it doubles each time.
+/// The first wait before a server that ended is restarted. The wait doubles each time.
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
-/// The longest wait.
+/// The longest wait before a restart.
 const BACK_OFF_MAX: Duration = Duration::from_secs(300);
-/// A server that was up for so long begins with the first wait again.
+/// After this uptime, the next restart begins with the first wait.
 const STABLE: Duration = Duration::from_secs(60);
-/// How long a connection may take to end.
+/// The maximum time for closing a connection.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
-/// How often a server is asked again for lists that it says have changed.
+/// The minimum time between two requests for changed lists.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
-/// What all servers share.
+/// The state that all servers share.
 pub struct Around {
     /// Starts programs.
     pub launch: Arc<dyn Launch>,
-    /// The instance, for requests over the network; nothing outside of a host.
+    /// The instance, for network requests. `None` outside of a host.
     pub home: Option<Home>,
-    /// Where the protocol runs.
+    /// The spawner of the protocol's runtime.
     pub spawner: Spawner,
-    /// What servers print.
+    /// The log of all servers.
     pub lines: Arc<Lines>,
     /// Package runners that may be installing servers.
     pub installs: Arc<Installs>,
-    /// What they said when they were last up.
+    /// The cached descriptions.
     pub cache: Cache,
-    /// Folders that they may know of.
+    /// The folders that the servers may know.
     pub roots: Vec<String>,
     /// Notified when a server's state or lists change.
     pub changed: Notify,
@@ -67,10 +68,10 @@ pub struct Around {
 
 /// Starts the programs of servers.
 pub trait Launch: Send + Sync + 'static {
-    /// Starts one.
+    /// Starts a program.
     ///
     /// # Errors
-    /// Why it cannot be started.
+    /// The reason why it cannot be started.
     fn launch(
         &self,
         reach: &StdioReach,
@@ -82,58 +83,58 @@ pub trait Launch: Send + Sync + 'static {
 /// The connection state of a server.
 #[derive(Clone)]
 pub enum Status {
-    /// It is being started.
+    /// The server is starting.
     Starting,
-    /// It answers.
+    /// The server answers.
     Up(Arc<Connection>),
-    /// It is down. Unless that cannot help, it is started again by itself; it stays in this state
-    /// until it is up.
+    /// The server is down. It is restarted automatically unless that cannot help, and stays in this
+    /// state until it is up.
     Down {
-        /// The reason, without secrets of the entry.
+        /// The reason, without the entry's secrets.
         why: Error,
     },
-    /// A person has disconnected it.
+    /// The user has disconnected the server.
     Stopped,
-    /// Its entry says so.
+    /// The server is disabled in its entry.
     Disabled,
 }
 
-/// A server.
+/// A configured server.
 pub struct Server {
-    /// How it is set up.
+    /// The configuration of the server.
     pub entry: ServerEntry,
-    /// What it is known by over processes.
+    /// The cache key of the server.
     pub fingerprint: String,
     around: Arc<Around>,
     log: ServerLog,
     status: watch::Sender<Status>,
     described: Mutex<Option<Arc<Described>>>,
-    /// When it was to be started first; nothing before that.
+    /// The time of the first start, or `None` before it.
     begun: Mutex<Option<Instant>>,
-    /// Whether an earlier process waited for it in vain.
+    /// Whether an earlier process waited for the server without success.
     was_late: bool,
-    /// Whether earlier processes knew what it has.
+    /// Whether earlier processes knew its description.
     was_known: bool,
-    /// Whether it told this process something that was not known.
+    /// Whether it sent a description that the cache did not have.
     is_fresh: AtomicBool,
-    /// Whether a connection is made, or is coming to its end.
+    /// Whether a connection is open, opening or closing.
     open: watch::Sender<bool>,
-    /// For one of the network that names no key of its own.
+    /// The login of an HTTP server whose entry sets no key.
     login: Option<Arc<Login>>,
-    /// Whether it is to be up.
+    /// Whether the server should be up.
     wanted: watch::Sender<bool>,
-    /// Has it tried again at once.
+    /// Triggers a restart without further wait.
     poke: Notify,
 }
 
-/// How a connection came to its end.
+/// The end of a connection.
 struct Ended {
     why: Error,
     was_stable: bool,
 }
 
 impl Server {
-    /// Makes one that is down, and knows what the cache knows.
+    /// Creates a server that is down, with its cached description.
     pub fn new(entry: ServerEntry, fingerprint: String, around: &Arc<Around>) -> Arc<Self> {
         let record = around.cache.get(&fingerprint);
         let was_late = record.as_ref().is_some_and(|record| record.described.is_none());
@@ -157,77 +158,77 @@ impl Server {
         })
     }
 
-    /// Returns its name.
+    /// Returns the server's name.
     pub fn name(&self) -> &str {
         &self.entry.name
     }
 
-    /// Returns its log.
+    /// Returns the server's log.
     pub fn log(&self) -> &ServerLog {
         &self.log
     }
 
-    /// Returns its connection state.
+    /// Returns the connection state.
     pub fn status(&self) -> Status {
         self.status.borrow().clone()
     }
 
-    /// Returns what it has, as far as that is known.
+    /// Returns the server's description, if it is known.
     pub fn described(&self) -> Option<Arc<Described>> {
         self.described.lock().clone()
     }
 
-    /// Returns the login to it, where it can have one.
+    /// Returns the login, if the server supports one.
     pub fn login(&self) -> Option<&Arc<Login>> {
         self.login.as_ref()
     }
 
-    /// Returns what runs work where the protocol runs.
+    /// Returns the spawner of the protocol's runtime.
     pub fn spawner(&self) -> &Spawner {
         &self.around.spawner
     }
 
-    /// Waits until it is down, once nobody wants it up.
+    /// Waits until the connection is closed after [`Server::disconnect`].
     pub async fn ended(&self) {
         let mut open = self.open.subscribe();
-        // The sender is this server's own.
+        // The wait cannot fail, because this server owns the sender.
         let _ = open.wait_for(|is_open| !is_open).await;
     }
 
-    /// Returns how long it may take to start.
+    /// Returns the time limit of the server's start.
     pub fn start_time(&self) -> Duration {
         let usual = if may_install(&self.entry.reach) { INSTALL_TIME } else { START_TIME };
         self.entry.startup_timeout.unwrap_or(usual)
     }
 
-    /// Returns how long ago it was to be started first; nothing for one that nobody needed yet.
+    /// Returns the time since the first start, or `None` if the server was not needed yet.
     pub fn begun(&self) -> Option<Duration> {
         self.begun.lock().map(|at| at.elapsed())
     }
 
-    /// Returns true if an earlier process waited in vain until it would say what it has.
+    /// Returns true if an earlier process waited for the description without success.
     pub fn was_late(&self) -> bool {
         self.was_late
     }
 
-    /// Returns true if earlier processes knew what it has.
+    /// Returns true if earlier processes knew the description.
     pub fn was_known(&self) -> bool {
         self.was_known
     }
 
-    /// Says what a user can do about a server that is down.
+    /// Returns a hint for the user about a server that is down.
     pub fn hint(&self, why: &Error) -> String {
         let name = self.name();
         let logs = || format!("`jaato mcp logs {name}` shows what it printed");
         why.hint.clone().unwrap_or_else(logs)
     }
 
-    /// Returns true if it told this process something that was not known.
+    /// Returns true if the server sent a description that the cache did not have.
     pub fn is_fresh(&self) -> bool {
         self.is_fresh.load(Ordering::Relaxed)
     }
 
-    /// Begins to start it and to keep it up, once.
+    /// Starts the server and keeps it up. Later calls have no effect.
     pub fn begin(self: &Arc<Self>) {
         {
             let mut begun = self.begun.lock();
@@ -240,10 +241,10 @@ impl Server {
         self.around.spawner.spawn(async move { this.keep_up().await });
     }
 
-    /// Connects one that was disconnected, or tries again at once.
+    /// Connects a disconnected server, or retries immediately.
     pub fn connect(self: &Arc<Self>) {
         self.begin();
-        // Whoever waits from now on waits for this attempt.
+        // A caller that waits after this point waits for this attempt.
         self.status.send_if_modified(|status| {
             let is_down = matches!(status, Status::Down { .. } | Status::Stopped);
             if is_down {
@@ -255,7 +256,7 @@ impl Server {
         self.poke.notify_one();
     }
 
-    /// Disconnects it until somebody connects it again.
+    /// Disconnects the server until [`Server::connect`] is called.
     pub fn disconnect(&self) {
         self.wanted.send_replace(false);
         if !self.entry.disabled {
@@ -263,10 +264,10 @@ impl Server {
         }
     }
 
-    /// Waits until it is up; for one that waits to be started again, has it tried at once.
+    /// Waits until the server is up. If a restart is pending, triggers it immediately.
     ///
     /// # Errors
-    /// Why it is not up.
+    /// The reason why the server is not up.
     pub async fn up(self: &Arc<Self>) -> Result<Arc<Connection>> {
         self.begin();
         if let Status::Up(connection) = &*self.status.borrow()
@@ -292,7 +293,7 @@ impl Server {
                 }
                 Status::Stopped | Status::Starting => {
                     let text = format!("the MCP server `{name}` is disconnected");
-                    let hint = format!("the user connects it by `jaato mcp connect {name}`");
+                    let hint = format!("the user can connect it with `jaato mcp connect {name}`");
                     Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
                 }
                 Status::Disabled => {
@@ -312,12 +313,12 @@ impl Server {
         self.around.spawner.run(bounded).await?.unwrap_or_else(|_| Err(late()))
     }
 
-    /// Waits until it was asked what it has, or could not be.
+    /// Waits until the server has been asked for its description, or cannot be asked.
     pub async fn settled(self: &Arc<Self>) {
         self.begin();
         let mut status = self.status.subscribe();
         let is_settled = |status: &Status| !matches!(status, Status::Starting);
-        // The sender is this server's own.
+        // The wait cannot fail, because this server owns the sender.
         let _ = status.wait_for(is_settled).await;
     }
 
@@ -326,7 +327,7 @@ impl Server {
         self.around.changed.notify_one();
     }
 
-    /// Starts it and keeps it up, until the runtime ends.
+    /// Starts the server and keeps it up until the runtime ends.
     async fn keep_up(self: Arc<Self>) {
         let mut wanted = self.wanted.subscribe();
         let mut failures = 0;
@@ -341,8 +342,8 @@ impl Server {
                 }
                 continue;
             }
-            // A server that is started again by itself stays down until it is up. Otherwise a look
-            // at the wrong moment would miss why it failed.
+            // During an automatic restart, the server stays down until it is up. Otherwise a caller
+            // could miss the reason of the failure.
             if !matches!(*self.status.borrow(), Status::Down { .. }) {
                 self.set(Status::Starting);
             }
@@ -355,7 +356,7 @@ impl Server {
             let why = self.log.scrubbed_error(ended.why);
             self.log.line(&why.message);
             if why.kind == ErrorKind::Timeout {
-                // The next process does not wait so long for it.
+                // The next process waits less for this server.
                 self.keep(None).await;
             }
             self.set(Status::Down { why });
@@ -373,7 +374,7 @@ impl Server {
         }
     }
 
-    /// Connects and goes on until the connection ends, or nobody wants it any more.
+    /// Connects and runs until the connection ends or the server is disconnected.
     async fn run(self: &Arc<Self>, wanted: &mut watch::Receiver<bool>) -> Option<Ended> {
         let client = Client::new(self.log.clone(), self.around.roots.clone());
         let opened = tokio::select! {
@@ -402,13 +403,13 @@ impl Server {
                     .temporary(),
             ),
             failed = watched => Some(match failed {
-                Ok(()) => Error::new(ErrorKind::Unavailable, "it is to be started again"),
+                Ok(()) => Error::new(ErrorKind::Unavailable, "it is being started again"),
                 Err(error) => error,
             }),
             _ = wanted.changed() => None,
         };
         if why.is_none() {
-            // It may say farewell: a session of HTTP is ended by a request.
+            // Lets the connection shut down. For example, a request ends an HTTP session.
             close.cancel();
             let _ = tokio::time::timeout(CLOSE_TIME, waiting).await;
         }
@@ -416,14 +417,14 @@ impl Server {
         why.map(|why| Ended { why, was_stable: since.elapsed() >= STABLE })
     }
 
-    /// Connects. A server that ends when it is asked for its era is started once more, and spoken
-    /// to as all were before 2026.
+    /// Connects. A server that ends during the probe of its era is started again and treated as one
+    /// of the legacy era.
     async fn open(&self, client: &Client) -> Result<Opened> {
         let known = self.described().map_or(Era::Unknown, |described| described.era);
         let first = self.attempt(client, known).await;
         let second = match (&first, known) {
             (Err(Failure::Spoken(_)), Era::Unknown) => Era::Legacy,
-            // It is another one than it was.
+            // The server may have changed its era.
             (Err(Failure::Spoken(_)), Era::Legacy | Era::Modern) => Era::Unknown,
             (Ok(_) | Err(Failure::Started(_)), _) => {
                 return first.map_err(|failure| self.error_of(failure));
@@ -456,7 +457,7 @@ impl Server {
                 }
                 Reach::Http(reach) => {
                     let Some(home) = &around.home else {
-                        let text = "there is no host that could send requests";
+                        let text = "requests over HTTP need a host";
                         return Err(Failure::Started(Error::new(ErrorKind::Unavailable, text)));
                     };
                     let backend = Arc::new(HostHttp(home.clone()));
@@ -497,7 +498,7 @@ impl Server {
         }
     }
 
-    /// Asks what it has, and keeps that.
+    /// Requests the description and stores it.
     async fn describe(&self, connection: &Arc<Connection>) -> Result<()> {
         let described = described::ask(connection).await?;
         let is_news = self.described().is_none_or(|known| *known != described);
@@ -513,22 +514,22 @@ impl Server {
         Ok(())
     }
 
-    /// Keeps what it said for the next process, or that it was tried.
+    /// Stores the description for the next process, or that the server was started without one.
     pub async fn keep(&self, described: Option<Described>) {
         let (around, fingerprint) = (Arc::clone(&self.around), self.fingerprint.clone());
         let keep = move || around.cache.keep(&fingerprint, described);
-        // A cache that is not written costs a question at the next start.
+        // If the cache is not written, the next process asks the server again.
         let _ = tokio::task::spawn_blocking(keep).await;
     }
 
-    /// Asks again whenever the server says that a list has changed.
+    /// Requests the description again whenever the server reports a changed list.
     async fn listen(&self, connection: &Arc<Connection>) -> Result<()> {
         let subscribed = subscribe(connection);
         tokio::pin!(subscribed);
         loop {
             tokio::select! {
                 () = connection.client().changed() => {}
-                // It does not end: what is left of it waits for ever.
+                // This cannot happen, because the subscription never ends.
                 () = &mut subscribed => {}
             }
             tokio::time::sleep(ASK_AGAIN).await;
@@ -537,16 +538,16 @@ impl Server {
     }
 }
 
-/// Why no connection came about.
+/// The reason why no connection was set up.
 enum Failure {
-    /// There is none to speak to.
+    /// The server could not be reached.
     Started(Error),
-    /// The two did not understand each other.
+    /// The server was reached, but the handshake failed.
     Spoken(Box<ClientInitializeError>),
 }
 
 impl Failure {
-    /// Tells whether another way to begin could help with a server of the network.
+    /// Decides whether an HTTP server may accept another handshake.
     fn of_http(error: ClientInitializeError) -> Self {
         let why = connection::not_opened(&error);
         match why.kind {
@@ -556,7 +557,7 @@ impl Failure {
     }
 }
 
-/// Makes the login to a server of the network, unless its entry says by which key it is let in.
+/// Creates the login to an HTTP server, unless its entry sets a key.
 fn login_of(entry: &ServerEntry, around: &Around) -> Option<Arc<Login>> {
     let (Reach::Http(reach), Some(home)) = (&entry.reach, &around.home) else { return None };
     if http::has_authorization(reach) {
@@ -567,7 +568,8 @@ fn login_of(entry: &ServerEntry, around: &Around) -> Option<Arc<Login>> {
     Some(Login::new(&entry.name, reach, backend, Arc::new(store), None))
 }
 
-/// Has a server of the modern era tell of changed lists; the others do so unasked.
+/// Subscribes to changed lists on a server of the modern era. Other servers report changes without
+/// a subscription.
 async fn subscribe(connection: &Arc<Connection>) {
     let capabilities = &connection.info.capabilities;
     let tools = capabilities.tools.as_ref().and_then(|it| it.list_changed) == Some(true);
@@ -584,13 +586,13 @@ async fn subscribe(connection: &Arc<Connection>) {
                 connection.client().set_changed();
             }
         }
-        // Ended by the server: what has changed since is asked for.
+        // The server ended the subscription. Requests the changes since then.
         tokio::time::sleep(BACK_OFF_MAX).await;
         connection.client().set_changed();
     }
 }
 
-/// The wait before the next attempt.
+/// Returns the wait before the next attempt.
 fn back_off(failures: u32) -> Duration {
     let doubled = BACK_OFF_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
     doubled.min(BACK_OFF_MAX)

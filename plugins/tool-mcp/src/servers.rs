@@ -1,7 +1,7 @@
-//! All servers of a user, and what is offered of them.
+//! Manages all servers of a user and what they offer.
 //!
-//! No server starts by itself: a session with a model starts all of them, a call only those that it
-//! needs.
+//! No server starts by itself. A session with a model starts all of them, and a call starts only
+//! those that it needs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,53 +22,54 @@ use crate::offer::Offer;
 use crate::resources;
 use crate::server::{Around, MORE_TIME, Server, Status};
 
-/// How long a request waits for a server that an earlier process waited for in vain.
+/// The maximum time that a request waits for a server for which an earlier process waited without
+/// success.
 const LATE_WAIT: Duration = Duration::from_secs(2);
-/// How long the end of the plugin waits for servers of the network.
+/// The maximum time that the plugin's end waits for HTTP servers.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
-/// How often the host is told of changes.
+/// The minimum time between two reports of changes to the host.
 const PUBLISH_PAUSE: Duration = Duration::from_millis(250);
-/// The pause after a set of tools that the host refused.
+/// The pause after the host refused a set of tools.
 const REFUSED_PAUSE: Duration = Duration::from_millis(1100);
-/// Sets that the host refuses in a row; then the next change tries again.
+/// The maximum number of consecutive refusals. After that, the next change triggers a new attempt.
 const ATTEMPTS_MAX: usize = 5;
-/// How often who waits for servers looks at them again.
+/// The interval at which a wait for servers checks them.
 const SETTLE_STEP: Duration = Duration::from_millis(500);
-/// How many of these steps it takes until a line tells so again.
+/// The number of intervals after which the progress line is repeated.
 const SETTLE_STEPS_TOLD: u32 = 20;
-/// How often a wait looks at the servers again.
+/// The interval at which other waits check the servers.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// All servers.
 pub struct Servers {
-    /// What they share.
+    /// The state that the servers share.
     pub around: Arc<Around>,
-    /// Where their entries stand.
+    /// The locations of the configuration.
     pub places: Places,
     all: Mutex<Vec<Arc<Server>>>,
     offer: Mutex<Arc<Offer>>,
-    /// What is wrong with the files, a line each.
+    /// Problems of the files, one per line.
     lines: Mutex<Vec<String>>,
-    /// A file of the workspace that is not read, because the workspace is not trusted.
+    /// The workspace's file that is ignored, because the workspace is not trusted.
     untrusted: Mutex<Option<PathBuf>>,
     /// Whether a session needs all servers.
     are_all_needed: AtomicBool,
-    /// What the host was told last. Held while it is told.
+    /// The set that the host received last. Locked during an update.
     published: tokio::sync::Mutex<Option<ToolsSet>>,
 }
 
-/// What a reload did.
+/// The result of a reload.
 pub struct Reloaded {
-    /// The servers that are there.
+    /// The configured servers.
     pub servers: Vec<Arc<Server>>,
-    /// Tools that were not there before.
+    /// The added tools.
     pub added: Vec<String>,
-    /// Tools that are gone.
+    /// The removed tools.
     pub removed: Vec<String>,
 }
 
 impl Servers {
-    /// Makes a set without servers.
+    /// Creates a set without servers.
     pub fn new(around: Arc<Around>, places: Places) -> Arc<Self> {
         Arc::new(Self {
             around,
@@ -90,7 +91,7 @@ impl Servers {
     /// Finds a server.
     ///
     /// # Errors
-    /// `not_found`, with those that there are.
+    /// `not_found`, which lists the configured servers.
     pub fn find(&self, name: &str) -> Result<Arc<Server>> {
         let all = self.list();
         if let Some(server) = all.iter().find(|it| it.name() == name) {
@@ -100,7 +101,7 @@ impl Servers {
         Err(error.with_hint(self.which()))
     }
 
-    /// Says which servers are configured.
+    /// Describes which servers are configured.
     fn which(&self) -> String {
         let all = self.list();
         let names: Vec<&str> = all.iter().map(|it| it.name()).collect();
@@ -113,7 +114,7 @@ impl Servers {
         }
     }
 
-    /// Says that a file of the workspace is not read, if there is one.
+    /// Returns a line about the workspace's file that is ignored, if there is one.
     pub fn untrusted(&self) -> Option<String> {
         let path = self.untrusted.lock().clone()?;
         let path = path.display();
@@ -122,18 +123,18 @@ impl Servers {
         ))
     }
 
-    /// Returns what is offered.
+    /// Returns the current offer.
     pub fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer.lock())
     }
 
-    /// Returns what is wrong with the files.
+    /// Returns the problems of the files.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().clone()
     }
 
-    /// Takes what the files say: servers whose entries are as they were go on. All others begin if
-    /// a session needs them. `prints` are the entries' fingerprints, in order.
+    /// Applies a configuration. Servers with unchanged entries keep running. The others start if a
+    /// session needs them. `prints` are the fingerprints of the entries, in order.
     pub fn take(&self, configured: Configured, prints: Vec<String>) {
         *self.lines.lock() = configured.lines;
         *self.untrusted.lock() = configured.untrusted;
@@ -160,8 +161,8 @@ impl Servers {
         self.around.changed.notify_one();
     }
 
-    /// Waits for tools that are not set yet: starts the servers that have them, and waits for those
-    /// that never said what they have. The host takes what they say before this returns.
+    /// Waits for missing tools: starts the servers that have them, and waits for those whose
+    /// description is unknown. Publishes the descriptions to the host before it returns.
     pub async fn await_tools(self: &Arc<Self>, awaited: &ToolsAwaited) -> ToolsMissing {
         if awaited.is_ending {
             return self.installing(awaited).await;
@@ -196,7 +197,7 @@ impl Servers {
             None => true,
         };
         if !is_published {
-            // Too soon after the last time: the host asks again.
+            // The last update was too recent, so the host asks again.
             let (label, prefix) = ("MCP servers".to_owned(), PREFIX.to_owned());
             let note = "listing their tools".to_owned();
             missing.pending.push(ToolSource { label, prefix, note, hint: None });
@@ -204,7 +205,7 @@ impl Servers {
         missing
     }
 
-    /// Lists the servers that have tools of these names, or may have them.
+    /// Lists the servers that have, or may have, tools with these names.
     fn needed(&self, names: &[String]) -> Vec<Arc<Server>> {
         let is_resource =
             |name: &String| [resources::LIST, resources::READ].contains(&name.as_str());
@@ -257,15 +258,15 @@ impl Servers {
             let server = all.iter().find(|server| server.name() == name);
             let printed = server.and_then(|server| server.log().last_printed());
             let printed = printed.map(|it| format!(": {it}")).unwrap_or_default();
-            let note = format!("its package runner installs{printed}");
+            let note = format!("its package runner is installing{printed}");
             let (label, prefix) = (format!("MCP server `{name}`"), server_prefix(&name));
             ToolSource { label, prefix, note, hint: None }
         });
         ToolsMissing::new(sources.collect(), Vec::new())
     }
 
-    /// Starts servers and waits until each is up or down, for so long at most. A line tells the
-    /// user what is being waited for.
+    /// Starts servers and waits until each is up or down, each for a limited time. A line shows the
+    /// user which servers are still starting.
     pub async fn settle(
         &self,
         servers: &[Arc<Server>],
@@ -299,7 +300,8 @@ impl Servers {
         }
     }
 
-    /// Ends the sessions of servers of the network, for a moment: the others end with this process.
+    /// Ends the sessions of HTTP servers, within a short time limit. Other servers end with this
+    /// process.
     pub async fn close(&self) {
         let all = self.list();
         let open: Vec<Arc<Server>> = all
@@ -318,10 +320,10 @@ impl Servers {
         let _ = self.around.spawner.run(ended).await;
     }
 
-    /// Puts together what is offered; tells the host where that has changed.
+    /// Updates the offer and sends it to the host if it has changed.
     ///
     /// # Errors
-    /// `limit_reached` where that is too soon after the last time.
+    /// `limit_reached` if the last update was too recent.
     pub async fn publish(&self, home: &Home) -> Result<()> {
         let mut published = self.published.lock().await;
         let mut offer = Offer::of(&self.list());
@@ -347,7 +349,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Tells the host of changes, as long as the runtime lives.
+    /// Publishes changes to the host for as long as the runtime lives.
     pub fn keep_published(self: &Arc<Self>, home: &Home) {
         let (this, home) = (Arc::downgrade(self), home.clone());
         let around = Arc::clone(&self.around);
@@ -372,12 +374,12 @@ impl Servers {
     }
 }
 
-/// Returns how much longer someone who wants tools of these names waits for a server; nothing if
-/// they wait no longer.
+/// Returns how much longer a request for these tools waits for a server, or `None` if it does not
+/// wait.
 fn wait_left(server: &Server, names: &[String]) -> Option<Duration> {
     let most = match names.is_empty() && server.was_late() {
         true => LATE_WAIT,
-        // The server itself says first that it is too late.
+        // The server itself reports first that it is late.
         false => server.start_time() + SETTLE_STEP,
     };
     let is_starting = matches!(server.status(), Status::Starting);
@@ -397,7 +399,7 @@ fn knows(server: &Server, names: &[String]) -> bool {
     own.into_iter().all(is_there)
 }
 
-/// Says why tools of these names are missing, and what to do.
+/// Explains why tools with these names are missing, with a hint.
 fn why_missing(server: &Server, names: &[String]) -> Option<(String, Option<String>)> {
     if !names.is_empty() && knows(server, names) {
         return None;
@@ -420,7 +422,7 @@ fn why_missing(server: &Server, names: &[String]) -> Option<(String, Option<Stri
     }
 }
 
-/// Says what a server that starts is doing.
+/// Describes the progress of a starting server.
 fn starting(server: &Server) -> String {
     format!("starting{}", printed(server))
 }
@@ -434,7 +436,7 @@ fn source(server: &Server, note: String) -> ToolSource {
     ToolSource { label, prefix: server_prefix(server.name()), note, hint: None }
 }
 
-/// Reads the files, and looks at those that would be started. Blocks.
+/// Reads the files and the programs that they name. Blocks.
 pub fn read(places: &Places) -> (Configured, Vec<String>) {
     let configured = places.read(&|name| std::env::var(name).ok());
     let prints = configured.servers.values().map(fingerprint).collect();

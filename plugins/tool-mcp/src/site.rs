@@ -1,27 +1,28 @@
-//! What a server may ask of whoever calls it, while the call goes on.
+//! The requests that a server may make to its caller during a call.
 
 use futures_util::future::BoxFuture;
 use jaato_plugin_sdk::serde_json::Value;
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 
-/// Who has called, as the server's questions reach them.
+/// The caller of a server, to which the server's requests go.
 pub trait CallSite: Send + Sync + 'static {
-    /// Shows how far the server is.
+    /// Shows the server's progress.
     fn progress(&self, progress: &ProgressNotificationParam);
 
-    /// Returns the folders that the server may know of; nothing where the caller has none of its
+    /// Returns the folders that the server may know, or `None` if the caller has no folders of its
     /// own.
     fn roots(&self) -> BoxFuture<'static, Option<Vec<String>>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// Asks the person: the parameters of `elicitation/create`, an `ElicitResult`. Never answered
-    /// without a person.
+    /// Asks the user. Takes the parameters of `elicitation/create` and returns an `ElicitResult`.
+    /// Never answers without a user.
     fn elicit(&self, params: Value) -> BoxFuture<'static, Value>;
 
-    /// Asks the model: the parameters of `sampling/createMessage`, a `CreateMessageResult`.
+    /// Asks the model. Takes the parameters of `sampling/createMessage` and returns a
+    /// `CreateMessageResult`.
     ///
     /// # Errors
-    /// Why the model was not asked.
+    /// The reason why the model was not asked.
     fn sample(&self, params: Value) -> BoxFuture<'static, Result<Value, ErrorData>>;
 }

@@ -1,4 +1,4 @@
-//! The plugin itself: made once a process, shared by all sessions.
+//! The plugin's state. Each process has one, shared by all sessions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::transport::stdio;
 use crate::transport::wire::Wire;
 use crate::{call, people, resources, sampling};
 
-/// Answers of this size and more are taken apart on the host's pool.
+/// Answers of at least this size are processed on the host's thread pool.
 const LARGE_BYTES: usize = 64 * 1024;
 
 /// `[plugins.tool-mcp]`.
@@ -35,18 +35,18 @@ const LARGE_BYTES: usize = 64 * 1024;
 struct Config {
     /// Servers by name, as in `.mcp.json`.
     servers: Map<String, Value>,
-    /// The folder with the person's `.mcp.json`; their home where empty.
+    /// The folder with the user's `.mcp.json`. The default is the home folder.
     home: String,
 }
 
-/// The servers of a process, and the thread of their protocol.
+/// The servers of a process and the thread of their protocol.
 pub struct Mcp {
     runtime: Arc<Runtime>,
     /// The servers.
     pub servers: Arc<Servers>,
 }
 
-/// Starts programs by the host: none outlives it.
+/// Starts programs through the host, so that they end with it.
 struct HostLaunch {
     home: Home,
     spawner: Spawner,
@@ -106,7 +106,7 @@ impl State for Mcp {
         let servers = Servers::new(Arc::new(around), places);
         servers.take(configured, prints);
         if let Err(error) = servers.publish(home).await {
-            // One that was closed a moment ago has set its tools: ours follow.
+            // Another instance closed a moment ago and set its tools, so these are set later.
             home.log(Level::Debug, &error.message);
             servers.around.changed.notify_one();
         }
@@ -125,7 +125,7 @@ impl State for Mcp {
             ["host_process", "ask", "model.complete", "secret", "tools.call", "workspace_file"]
                 .map(str::to_owned)
                 .to_vec();
-        // Opened when a session begins: else nobody would know of its tools.
+        // The plugin opens when a session begins. Otherwise the session would not know its tools.
         description.at_start = true;
         description.only_with_files =
             ["{home}", "{workspace}"].map(|folder| format!("{folder}/{FILE_NAME}")).to_vec();
@@ -150,12 +150,12 @@ impl State for Mcp {
             return resources::run(&cx.reporter(), &server, name, &arguments, site).await;
         }
         let Some(meant) = offer.tools.get(name) else {
-            let text = format!("the MCP server has no tool `{name}` any more");
+            let text = format!("the MCP server no longer has a tool `{name}`");
             return Err(Error::new(ErrorKind::UnknownTool, text));
         };
         let (server, tool) = (&meant.server, &meant.what);
         let Value::Object(arguments) = arguments else {
-            return Err(Error::new(ErrorKind::InvalidArguments, "arguments are an object"));
+            return Err(Error::new(ErrorKind::InvalidArguments, "arguments must be an object"));
         };
         let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), &tool.name));
         let awaited = std::slice::from_ref(server);
@@ -180,7 +180,7 @@ impl State for Mcp {
     }
 }
 
-/// Returns true where taking an answer apart may take long.
+/// Returns true if processing an answer may take long.
 fn is_large(answer: &Value) -> bool {
     let texts = answer["content"].as_array().into_iter().flatten().flat_map(|block| {
         [&block["text"], &block["data"], &block["resource"]["blob"], &block["resource"]["text"]]
@@ -190,10 +190,10 @@ fn is_large(answer: &Value) -> bool {
 }
 
 impl Mcp {
-    /// Finds a server; as [`Servers::find`].
+    /// Finds a server, as [`Servers::find`] does.
     ///
     /// # Errors
-    /// `not_found`.
+    /// `not_found`, which lists the configured servers.
     pub fn server(&self, name: &str) -> Result<Arc<Server>> {
         self.servers.find(name)
     }

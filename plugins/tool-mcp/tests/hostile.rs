@@ -1,4 +1,4 @@
-//! Servers that misbehave on the wire, and what becomes of calls meanwhile.
+//! Servers that send invalid data, and their effect on calls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// A server that begins as it should; what it does with calls is the test's.
+/// A server that starts correctly. `called` handles its calls.
 fn server(mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static) -> Wire {
     Wire::spoken_to(move |message, say| {
         let id = &message["id"];
@@ -67,7 +67,7 @@ const TIME: Duration = Duration::from_secs(60);
 #[tokio::test]
 async fn ten_thousand_calls_with_late_doubled_and_foreign_answers_never_swap() {
     const CALLS: usize = 10_000;
-    // Answers come out of order: each waits behind so many later ones.
+    // Responses arrive out of order: each is delayed behind this many later ones.
     const LATE: usize = 50;
     let mut waiting: VecDeque<(Value, String)> = VecDeque::new();
     let mut seen = 0;
@@ -84,11 +84,11 @@ async fn ten_thousand_calls_with_late_doubled_and_foreign_answers_never_swap() {
         while waiting.len() > LATE / 2 || (seen == CALLS && !waiting.is_empty()) {
             let at = (seen * 7) % waiting.len();
             let (id, said) = waiting.remove(at).unwrap();
-            // Somebody else's id, as a number that nobody has asked by and as a text.
+            // Responses with unknown IDs: an unused number and a text.
             say(&answer(&json!(1_000_000_000 + seen), text("foreign")));
             say(&answer(&json!("foreign"), text("foreign")));
             say(&answer(&id, text(&said)));
-            // The same once more, with another answer.
+            // A second response to the same request, with other content.
             say(&answer(&id, text("doubled")));
         }
     });
@@ -194,7 +194,7 @@ async fn a_server_that_ends_fails_the_calls_that_run() {
     assert!(connection.is_closed());
 }
 
-/// A session whose person looks at every question and answers none.
+/// A session whose user sees every question and answers none.
 struct Undecided;
 
 impl CallSite for Undecided {
@@ -256,7 +256,7 @@ async fn rounds_of_questions_have_an_end() {
     });
     let (_manager, connection) = connected(wire).await;
     let error = ask_connection(&connection, &echo("x"), TIME, None).await.unwrap_err();
-    assert_eq!(error.message, "the server still asks after 10 rounds of questions");
+    assert_eq!(error.message, "the server asked more than 10 rounds of questions");
 }
 
 #[tokio::test]
@@ -273,7 +273,7 @@ async fn errors_say_all_that_the_server_says() {
             Some("text") => json!("no"),
             _ => return,
         };
-        // The only call that waits is meant.
+        // The error belongs to the only open call.
         say(&json!({ "jsonrpc": "2.0", "id": null, "error": error }));
     });
     let (_manager, connection) = connected(wire).await;

@@ -1,4 +1,4 @@
-//! Servers over HTTP, of both eras, good and bad.
+//! HTTP servers of both eras, valid and invalid.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,9 +17,9 @@ use tool_mcp::transport::http::client::REQUESTS_MAX;
 use crate::support::fixture_server::{answer, event};
 use crate::support::{FixtureServer, Given, HyperClient, Seen};
 
-/// How long a call waits for a server that will not answer.
+/// The time limit of a call to a server that will not answer.
 const SHORT: Duration = Duration::from_millis(200);
-/// How long one waits for a server that will.
+/// The time limit of a call to a server that will answer.
 const LONG: Duration = Duration::from_secs(30);
 
 fn tools() -> Value {
@@ -37,7 +37,7 @@ fn said(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "resultType": "complete" })
 }
 
-/// Answers as a server of the older era does; calls and streams are the test's.
+/// Answers like a server of the legacy era. `rest` handles calls and streams.
 fn legacy(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
     match seen.asks().as_str() {
         "server/discover" => Given::Whole(400, Vec::new(), "no session".to_owned()),
@@ -56,12 +56,12 @@ fn legacy(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
     }
 }
 
-/// One without a stream of its own.
+/// A legacy server without a stream of its own.
 fn no_stream(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
     legacy(seen, |seen| if seen.method == "GET" { Given::status(405) } else { rest(seen) })
 }
 
-/// Answers as a server of the newer era does.
+/// Answers like a server of the modern era.
 fn modern(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
     match seen.asks().as_str() {
         "server/discover" => Given::result(
@@ -152,7 +152,7 @@ async fn a_tool_that_wants_other_headers_by_now_is_listed_and_called_again() {
     let listed = AtomicUsize::new(0);
     let server = FixtureServer::start(move |seen| {
         let is_list = seen.asks() == "tools/list";
-        // From the second list on the parameter has another header.
+        // From the second list on, the parameter has another header.
         if is_list && listed.fetch_add(1, Ordering::SeqCst) > 0 {
             let mut changed = tools();
             changed["tools"][0]["inputSchema"]["properties"]["text"]["x-mcp-header"] =
@@ -182,7 +182,7 @@ async fn a_tool_that_wants_other_headers_by_now_is_listed_and_called_again() {
         (sent(1, "mcp-param-text"), sent(1, "mcp-param-words")),
         (None, Some("moon".into()))
     );
-    // A server that never agrees is asked twice, not for ever.
+    // A server that never agrees is asked twice, not forever.
     let server = FixtureServer::start(|seen| {
         modern(seen, |seen| {
             let error = json!({ "code": -32020, "message": "header mismatch" });
@@ -233,7 +233,7 @@ async fn a_session_that_the_server_forgets_is_begun_again_and_the_call_sent_agai
     assert_eq!(server.asked("tools/call").len(), 2);
 }
 
-/// How a server says that it does not know a session.
+/// Ways in which a server reports an unknown session.
 fn lost_sessions() -> Vec<Given> {
     let error = |id: Value, text: &str| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": text } });
     let words = "Bad Request: No valid session ID provided";
@@ -256,7 +256,7 @@ fn lost_sessions() -> Vec<Given> {
 #[tokio::test]
 async fn a_lost_session_is_begun_again_once_however_the_server_says_so() {
     for at in 0..lost_sessions().len() {
-        // The server forgets the first session, or each.
+        // The server forgets only the first session, or each one.
         for is_forgetful in [false, true] {
             let sessions = AtomicUsize::new(0);
             let server = FixtureServer::start(move |seen| {
@@ -415,7 +415,7 @@ async fn servers_that_answer_the_probe_with_anything_are_begun_with_as_all_were(
     }
 }
 
-/// What a bad server makes of the call `bad`; all other calls it answers.
+/// Starts a server that answers the call `bad` with `bad` and all other calls correctly.
 async fn with_bad_call(
     bad: fn(&Seen) -> Given,
 ) -> (FixtureServer, McpClientManager, Arc<Connection>) {
@@ -430,7 +430,7 @@ async fn with_bad_call(
     (server, manager, connection)
 }
 
-/// Checks that the bad call fails, saying why, and that others go on beside and after it.
+/// Checks that the bad call fails with `why`, and that calls during and after it succeed.
 async fn check_bad(bad: fn(&Seen) -> Given, time: Duration, why: &str) {
     let (_server, _manager, connection) = with_bad_call(bad).await;
     let (failed, beside) =
@@ -507,7 +507,7 @@ async fn an_event_without_bounds_costs_its_call() {
     let large = |_: &Seen| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
     let (_server, _manager, connection) = with_bad_call(large).await;
     let error = call(&connection, "bad", LONG).await.unwrap_err();
-    assert!(error.message.contains("an event that is larger than a message may be"), "{error}");
+    assert!(error.message.contains("an event that exceeds the message limit"), "{error}");
     assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
 }
 
@@ -536,7 +536,7 @@ async fn pages_and_broken_answers_cost_their_call() {
 #[tokio::test]
 async fn an_answer_to_nobodys_request_is_nobodys() {
     let foreign = |_: &Seen| Given::Held(vec![event(&answer(&json!(4711), said("foreign")))]);
-    check_bad(foreign, LONG, "the server ended its answer before it was there").await;
+    check_bad(foreign, LONG, "the server's answer ended before it was complete").await;
 }
 
 #[tokio::test]

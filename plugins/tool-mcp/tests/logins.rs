@@ -1,4 +1,4 @@
-//! Logins to servers over HTTP: who gets which secret, and who gets none.
+//! Logins to HTTP servers: which secrets go where.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,9 +13,9 @@ use tool_mcp::oauth::{Consent, Login, MemoryTokens, TokenStore as _};
 
 use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
 
-/// Where a server says what it is.
+/// The path of a server's resource metadata.
 const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
-/// Where an authorization server does.
+/// The path of an authorization server's metadata.
 const ISSUER: &str = "/.well-known/oauth-authorization-server";
 
 fn base(seen: &Seen) -> String {
@@ -26,7 +26,7 @@ fn token(seen: &Seen) -> Option<&str> {
     seen.header("authorization")?.strip_prefix("Bearer ")
 }
 
-/// A server with its own authorization server, which gives `t1` for a code and `t2` for `r1`.
+/// A server with its own authorization server, which issues `t1` for a code and `t2` for `r1`.
 fn both(seen: &Seen) -> Given {
     let base = base(seen);
     match seen.path.split('?').next().unwrap() {
@@ -78,7 +78,7 @@ fn given(access: &str, refresh: &str) -> Given {
     Given::json(200, &token)
 }
 
-/// The server itself: it lets these tokens in.
+/// The server itself. It accepts these tokens.
 fn mcp(seen: &Seen, tokens: &[&str]) -> Given {
     if !token(seen).is_some_and(|token| tokens.contains(&token)) {
         let more = format!("Bearer resource_metadata=\"{}{RESOURCE}\"", base(seen));
@@ -132,7 +132,7 @@ impl Bench {
         Ok(manager)
     }
 
-    /// Connects as somebody who logs in where they are asked to.
+    /// Connects as a user who logs in when asked.
     async fn agreeing(&self) -> Result<McpClientManager> {
         self.connect(Some(Arc::new(self.agrees.clone()))).await
     }
@@ -141,7 +141,7 @@ impl Bench {
         self.agrees.0.load(Ordering::SeqCst)
     }
 
-    /// Keeps a token that has ended, and what gets the next.
+    /// Stores an expired token and a refresh token.
     async fn keep_old(&self, issuer: &str) {
         let kept = json!({
             "client": {
@@ -188,13 +188,13 @@ async fn a_login_is_bound_to_its_server_its_page_and_its_browser() {
     assert!(token.field("code_verifier").is_some_and(|it| it.len() >= 43));
     let registered = bench.server.at("/register")[0].message();
     assert_eq!(registered["application_type"], "native");
-    // The token is in no request but those of the server itself, and in no address.
+    // The token appears only in requests to the server itself, and in no URL.
     let with_token = |seen: &&Seen| format!("{seen:?}").contains("t1");
     let seen = bench.server.seen();
     assert!(seen.iter().filter(with_token).all(|seen| seen.path == "/mcp"));
     assert_eq!(bench.kept().await.access_token().as_deref(), Some("t1"));
 
-    // The next process asks nobody.
+    // The next process does not ask the user.
     let manager = bench.connect(None).await.unwrap();
     call(&manager).await.unwrap();
     assert_eq!(bench.server.at("/authorize").len(), 1);
@@ -205,11 +205,11 @@ async fn without_a_person_the_error_names_the_command_and_the_server_is_asked_on
     let bench = Bench::new(both).await;
     let error = bench.connect(None).await.err().unwrap();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
-    assert_eq!(error.message, "the server wants somebody to log in: `jaato mcp login moon`");
+    assert_eq!(error.message, "the server requires a login: `jaato mcp login moon`");
     assert_eq!(bench.server.seen().len(), 1);
 }
 
-/// Checks that a login is refused before a person is asked, and that no secret went anywhere.
+/// Checks that a login is refused before the user is asked, and that no secret is sent.
 async fn check_refused(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static, why: &str) {
     let bench = Bench::new(handler).await;
     let error = bench.agreeing().await.err().unwrap();
@@ -243,7 +243,7 @@ async fn metadata_that_could_mislead_is_refused() {
     let other_resource = |it: &mut Value| it["resource"] = "https://bank.example/mcp".into();
     check_refused(changed(RESOURCE, other_resource), "").await;
     let elsewhere = |it: &mut Value| it["token_endpoint"] = "http://evil.example/token".into();
-    check_refused(changed(ISSUER, elsewhere), "is not https").await;
+    check_refused(changed(ISSUER, elsewhere), "does not use https").await;
     let none = |seen: &Seen| match seen.path.as_str() {
         "/mcp" => mcp(seen, &[]),
         _ => Given::status(404),
@@ -263,7 +263,11 @@ async fn an_answer_from_another_issuer_gets_no_code() {
     })
     .await;
     let error = bench.agreeing().await.err().unwrap();
-    assert!(error.message.contains("not from the server that was asked"), "{}", error.message);
+    assert!(
+        error.message.contains("not from the expected authorization server"),
+        "{}",
+        error.message
+    );
     assert!(bench.server.at("/token").is_empty());
 }
 
@@ -320,7 +324,7 @@ async fn a_server_that_wants_more_gets_it_once() {
     let manager = bench.agreeing().await.unwrap();
     for _ in 0..3 {
         let error = call(&manager).await.unwrap_err();
-        assert_eq!(error.message, "the server wants rights that it has given already");
+        assert_eq!(error.message, "the server requires rights that it has already granted");
     }
     assert_eq!(bench.times_asked(), 2);
     let pages = bench.server.at("/authorize");
@@ -341,7 +345,7 @@ async fn rights_that_nobody_could_be_asked_for_are_asked_for_by_the_next_login()
     login.log_in(&bench.agrees).await.unwrap();
     let alone = bench.connect(None).await.unwrap();
     let error = call(&alone).await.unwrap_err();
-    assert_eq!(error.message, "the server wants further rights (`write`): `jaato mcp login moon`");
+    assert_eq!(error.message, "the server requires more rights (`write`): `jaato mcp login moon`");
     let (_, login) = bench.login(None);
     login.log_in(&bench.agrees).await.unwrap();
     let pages = bench.server.at("/authorize");

@@ -1,4 +1,4 @@
-//! Servers that misbehave, logins to them, and what every tool plugin must do.
+//! Misbehaving servers, logins, and the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod conformance;

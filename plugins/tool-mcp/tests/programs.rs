@@ -1,4 +1,4 @@
-//! The library and servers that are programs: started, spoken to, ended.
+//! The library with servers that are programs: starts, calls and ends them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Map, json};
 use tool_mcp::library::McpClientManager;
 
-/// A server in the shell's language; it tells its process id by a tool.
+/// A server in shell script. It returns its process ID from a tool.
 const SERVER: &str = r#"
 while read -r line; do
     case $line in *\"id\":*) ;; *) continue ;; esac
@@ -34,7 +34,7 @@ async fn a_program_is_connected_called_and_gone_after_the_disconnect() {
     let (process, moon) = said.split_once(' ').unwrap();
     assert_eq!(moon, "full");
     manager.disconnect("shell").await.unwrap();
-    // It reads the end of its input and ends; what waits for it takes it away.
+    // The program ends at the end of its input, and its parent then reaps it.
     while std::path::Path::new("/proc").join(process).join("fd").read_dir().is_ok() {
         tokio::task::yield_now().await;
     }

@@ -1,4 +1,4 @@
-//! Schemas as generators write them: whatever a server sends, its tool can be called.
+//! Schemas from real generators: a tool can be called whatever schema its server sends.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use jaato_plugin_sdk::types::{ToolSpec, fit_arguments};
 use jaato_plugin_testkit::check_arguments;
 use tool_mcp::schema::{Lowered, SCHEMA_BYTES_MAX, lower, restore};
 
-/// What generators of several languages write, with arguments that the server takes. The extract of
-/// the Berkeley Function Calling Leaderboard is under Apache-2.0.
+/// Schemas from generators in several languages, with arguments that the server accepts. The
+/// extract of the Berkeley Function Calling Leaderboard is under Apache-2.0.
 const SCHEMAS: &str = include_str!("fixtures/schemas.json");
 
 fn lowered(schema: &Value) -> Lowered {
@@ -30,7 +30,7 @@ fn aliased(aliases: &BTreeMap<String, String>, value: &Value) -> Value {
     }
 }
 
-/// Passes arguments on their way through the host and the plugin.
+/// Passes arguments through the host and the plugin.
 fn pass(lowered: &Lowered, arguments: &Value) -> Result<Value, String> {
     let spec = ToolSpec { parameters: lowered.schema.clone(), foreign: true, ..<_>::default() };
     let given = fit_arguments(&spec, aliased(&lowered.aliases, arguments));

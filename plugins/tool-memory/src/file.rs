@@ -1,12 +1,12 @@
 //! A file of memories: an SQLite database with a full-text index.
 //!
-//! A connection lives for one operation and only while the lock beside the file is held. SQLite's
-//! own locks belong to a process, so that two copies of SQLite in one process (a plugin that was
-//! reloaded, and its earlier self in sessions that still run) would undo each other's:
-//! <https://sqlite.org/howtocorrupt.html>, section 2.2.1. As only one connection is open at a time,
-//! SQLite's write-ahead log would bring nothing.
+//! A connection exists for one operation, and only while the lock next to the file is held.
+//! SQLite's own locks belong to a process. Two copies of SQLite in one process (a reloaded plugin,
+//! and its earlier version in running sessions) would release each other's locks:
+//! <https://sqlite.org/howtocorrupt.html>, section 2.2.1. Because only one connection is open at a
+//! time, SQLite's write-ahead log would have no benefit.
 //!
-//! Invariant: a file that is of a newer jaato, of another program, or damaged, is never written.
+//! Invariant: a file from a newer jaato or another program, or a damaged file, is never written.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::prelude::*;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-/// The file's name in the folder.
+/// The file's name in its folder.
 pub const FILE_NAME: &str = "memories.sqlite";
-/// Says in the file's head that it is of this plugin: `jmem`.
+/// Marks the file as this plugin's in its header: `jmem`.
 const APPLICATION_ID: i64 = 0x6a6d_656d;
-/// How long a call waits for others that use the file.
+/// How long a call waits while others use the file.
 const CALL_WAIT: Duration = Duration::from_secs(5);
-/// How long a prompt waits: the hook itself has 200 ms.
+/// How long a prompt waits. The hook itself has 200 ms.
 const PROMPT_WAIT: Duration = Duration::from_millis(80);
-/// How soon a lock that another holds is tried again.
+/// The pause between two attempts to lock the file.
 const TRY_AGAIN: Duration = Duration::from_millis(3);
 
 /// The version of the tables.
 const VERSION: i64 = 2;
-/// The tables. The full-text index holds words alone, not a second copy of the texts.
+/// The tables. The full-text index contains only words and not a second copy of the texts.
 const TABLES: &str = "
     CREATE TABLE memory (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -54,40 +54,40 @@ const TABLES: &str = "
     );
 ";
 
-/// The file of one scope, which may not be there yet.
+/// The file of one scope, which may not exist yet.
 #[derive(Debug, Clone)]
 pub struct MemoryFile {
     path: PathBuf,
     wait: Duration,
 }
 
-/// An open file. The connection closes before the lock is given back.
+/// An open file. The connection closes before the lock is released.
 pub struct OpenFile {
     pub connection: Connection,
     _lock: File,
 }
 
 impl MemoryFile {
-    /// Names the file in a folder.
+    /// Returns the file in a folder, without opening it.
     pub fn new(folder: &Path) -> Self {
         Self { path: folder.join(FILE_NAME), wait: CALL_WAIT }
     }
 
-    /// The same file for who must not wait long.
+    /// Returns the same file with a short wait.
     #[must_use]
     pub fn for_prompt(&self) -> Self {
         Self { wait: PROMPT_WAIT, ..self.clone() }
     }
 
-    /// Reads; what is not there holds nothing.
+    /// Reads the file. A missing file counts as empty.
     ///
     /// # Errors
-    /// As [`MemoryFile::write`].
+    /// The errors of [`MemoryFile::write`].
     pub fn read<T: Default>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        // Looking must not leave files behind in each workspace.
+        // Reading must not create files in each workspace.
         if !self.path.exists() {
             return Ok(T::default());
         }
@@ -95,11 +95,11 @@ impl MemoryFile {
         work(&open.connection).map_err(|error| self.told(&error))
     }
 
-    /// Changes all or nothing.
+    /// Runs a change in a transaction.
     ///
     /// # Errors
-    /// `unavailable` where others hold the file for too long; `io` where it is damaged or the disk
-    /// is full; `failed` for a file of a newer jaato or of another program; what `work` says.
+    /// `unavailable` if others use the file for too long, `io` if it is damaged or the disk is
+    /// full, `failed` for a file from a newer jaato or another program, or the error of `work`.
     pub fn write<T>(&self, work: impl FnOnce(&Connection) -> WorkResult<T>) -> Result<T> {
         let mut open = self.open()?;
         let told = |error: rusqlite::Error| self.told(&error);
@@ -113,17 +113,17 @@ impl MemoryFile {
         Ok(done)
     }
 
-    /// Changes what is there; false where there is no file.
+    /// Changes an existing file. Returns false if there is none.
     ///
     /// # Errors
-    /// As [`MemoryFile::write`].
+    /// The errors of [`MemoryFile::write`].
     pub fn change(&self, work: impl FnOnce(&Connection) -> WorkResult<bool>) -> Result<bool> {
         if self.path.exists() { self.write(work) } else { Ok(false) }
     }
 
     fn open(&self) -> Result<OpenFile> {
         let lock = self.lock()?;
-        // SQLite would make a file that others may read. Its journals get the mode of the file.
+        // SQLite would create a file that others can read. Its journals get the file's mode.
         open_private(&self.path).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot open `{}`: {error}", self.path.display()))
         })?;
@@ -132,7 +132,7 @@ impl MemoryFile {
         let mut connection =
             Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
                 .map_err(told)?;
-        // Others than jaato may look into the file without its lock.
+        // Programs other than jaato may open the file without its lock.
         connection.busy_timeout(self.wait).map_err(told)?;
         if self.is_new(&connection)? {
             create(&mut connection).map_err(told)?;
@@ -141,7 +141,7 @@ impl MemoryFile {
         Ok(OpenFile { connection, _lock: lock })
     }
 
-    /// Returns true for an empty file. Checks any other before anything is written to it.
+    /// Returns true for an empty file. Checks any other file before anything is written to it.
     fn is_new(&self, connection: &Connection) -> Result<bool> {
         let number = |sql: &str| {
             connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|it| self.told(&it))
@@ -154,15 +154,16 @@ impl MemoryFile {
         }
         let path = self.path.display();
         if application != APPLICATION_ID || version < VERSION {
-            let text = format!("`{path}` is a database of another program");
+            let text = format!("`{path}` belongs to another program");
             return Err(Error::new(ErrorKind::Failed, text).with_hint(LEFT_ALONE));
         }
         if version > VERSION {
             let text = format!(
-                "`{path}` is of a newer jaato: its format is {version}, this one knows {VERSION}"
+                "a newer jaato wrote `{path}`: its format is {version}, this jaato supports \
+                 {VERSION}"
             );
             return Err(Error::new(ErrorKind::Failed, text)
-                .with_hint("update jaato; the file is left as it is"));
+                .with_hint("update jaato; the file stays unchanged"));
         }
         Ok(false)
     }
@@ -179,7 +180,8 @@ impl MemoryFile {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::Error(error)) => return Err(io(error)),
                 Err(TryLockError::WouldBlock) if begin.elapsed() >= self.wait => {
-                    let text = format!("others use the memories in `{}`", self.path.display());
+                    let text =
+                        format!("other processes use the memories in `{}`", self.path.display());
                     return Err(Error::new(ErrorKind::Unavailable, text).with_hint("try again"));
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(TRY_AGAIN),
@@ -199,22 +201,22 @@ impl MemoryFile {
                 let text = format!("the memories in `{path}` are damaged: {error}");
                 Error::new(ErrorKind::Io, text).with_hint(LEFT_ALONE)
             }
-            _ => Error::new(ErrorKind::Io, format!("the memories in `{path}`: {error}")),
+            _ => Error::new(ErrorKind::Io, format!("cannot use the memories in `{path}`: {error}")),
         }
     }
 }
 
-const LEFT_ALONE: &str = "it is left as it is; move it away to begin with no memories";
+const LEFT_ALONE: &str = "the file stays unchanged; move it away to start without memories";
 
-/// What ends a change.
+/// The error of a change.
 pub enum WorkError {
     /// SQLite failed.
     Sqlite(rusqlite::Error),
-    /// The change cannot be.
+    /// The change is not possible.
     Told(Error),
 }
 
-/// What a change gives.
+/// The result of a change.
 pub type WorkResult<T> = std::result::Result<T, WorkError>;
 
 impl From<rusqlite::Error> for WorkError {
@@ -223,7 +225,7 @@ impl From<rusqlite::Error> for WorkError {
     }
 }
 
-/// Opens a file, which is made for this user alone if it is missing.
+/// Opens a file. Creates it with access for only this user if it is missing.
 fn open_private(path: &Path) -> std::io::Result<File> {
     // Opening a named pipe would block until another process reads it.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
@@ -236,7 +238,7 @@ fn open_private(path: &Path) -> std::io::Result<File> {
     options.create(true).truncate(false).write(true).open(path)
 }
 
-/// Makes the tables, or leaves the file as it was.
+/// Creates the tables, or leaves the file unchanged.
 fn create(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(TABLES)?;

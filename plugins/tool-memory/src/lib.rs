@@ -1,9 +1,10 @@
-//! `tool-memory`: what a model is to know in later sessions, of this workspace or everywhere.
+//! `tool-memory`: facts that a model should know in later sessions, in this workspace or
+//! everywhere.
 //!
-//! [`record`] is a memory and its bounds, [`words`] how tags and words are compared, [`file`] the
-//! database on the disk, [`queries`] what is done in it, [`scopes`] the workspace's file and the
-//! person's as one, [`people`] the command. The tools have the names and answers of the original
-//! plugin.
+//! [`record`] is a memory and its limits, [`words`] compares tags and words, [`file`] is the
+//! database on disk, [`queries`] are its operations, [`scopes`] combines the workspace's file and
+//! the user's file, and [`people`] is the command. The tools have the names and answers of the
+//! original plugin.
 #![forbid(unsafe_code)]
 
 mod file;
@@ -22,10 +23,11 @@ use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use record::{MATURITY, NewMemory, Scope, checked_tags, quoted};
 use scopes::{Gathered, Scopes};
 
-/// What the model is told while one of the tools is active.
-const INSTRUCTIONS: &str = "Keep what later sessions should know with `store_memory`: decisions, conventions, where things are. Look with `retrieve_memories` before you explore anew.";
+/// The instructions for the model while one of the tools is active.
+const INSTRUCTIONS: &str = "Store what later sessions should know with `store_memory`: decisions, conventions, locations. Call `retrieve_memories` before you explore.";
 
-/// Memories that one search gives: more would push the task out of sight.
+/// The maximum number of memories that one search returns. More would distract the model from its
+/// task.
 const RETRIEVED_MAX: u32 = 20;
 
 /// Remember a fact for later sessions.
@@ -45,12 +47,12 @@ const RETRIEVED_MAX: u32 = 20;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "content": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "What to remember, at most 64 KiB." },
-            "description": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "One line, by which it is chosen later." },
-            "tags": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "words to search by" }, "description": "Words by which it is found." },
-            "confidence": { "type": "number", "default": 0.5, "description": "How sure it is, 0 to 1." },
-            "scope": { "enum": ["project", "universal"], "default": "project", "description": "This workspace, or all." },
-            "evidence": { "type": "string", TOUCHES: { "text": "how a fact is known" }, "description": "How it is known." },
+            "content": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "The fact, at most 64 KiB." },
+            "description": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "One line to choose it by later." },
+            "tags": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "words to search by" }, "description": "Words to find it by." },
+            "confidence": { "type": "number", "default": 0.5, "description": "How certain it is, 0 to 1." },
+            "scope": { "enum": ["project", "universal"], "default": "project", "description": "This workspace or all." },
+            "evidence": { "type": "string", TOUCHES: { "text": "how a fact is known" }, "description": "How you know it." },
         },
         "required": ["content", "description", "tags"],
     })
@@ -79,7 +81,7 @@ async fn store_memory(
     })))
 }
 
-/// Get memories of earlier sessions by tags or words, in any case; the best first.
+/// Get memories of earlier sessions by tags or words in any case, best first.
 #[tool_fn(
     name = "retrieve_memories",
     category = "memory",
@@ -92,7 +94,7 @@ async fn store_memory(
         "additionalProperties": false,
         "properties": {
             "tags": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "words to search by" }, "description": "Any of these." },
-            "limit": { "type": "integer", "minimum": 1, "maximum": 20, "default": 3, "description": "How many." },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 20, "default": 3, "description": "Maximum results." },
         },
         "required": ["tags"],
     })
@@ -141,7 +143,7 @@ async fn list_memory_tags(cx: &Cx<Memories>) -> Result<Output> {
     Ok(with_warnings(told, &failed))
 }
 
-/// The memories that a session reaches. All is in files: an instance keeps nothing.
+/// The memories that a session can access. They are all in files, so an instance has no state.
 pub struct Memories(Arc<Scopes>);
 
 impl State for Memories {
@@ -181,7 +183,7 @@ impl Hooks for Memories {
     }
 }
 
-/// Adds what is wrong with a scope's file.
+/// Adds warnings about files that cannot be used.
 fn with_warnings(mut told: Value, failed: &[Error]) -> Output {
     if !failed.is_empty() {
         let warnings: Vec<&str> = failed.iter().map(|error| error.message.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The command `memory`: a person sees, changes and removes what is remembered.
+//! The command `memory`, with which the user lists, edits and removes memories.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
@@ -6,9 +6,9 @@ use jaato_plugin_sdk::types::CommandSpec;
 use crate::record::{CONTENT_BYTES_MAX, Memory, Scope, check_text};
 use crate::scopes::{Gathered, Scopes};
 
-/// What is typed.
+/// The command's name.
 pub const NAME: &str = "memory";
-/// Memories of each scope that the list shows.
+/// The maximum number of memories that the list shows for each scope.
 const LISTED_MAX: u32 = 100;
 
 const HELP: &str = "memory list            what is remembered, the newest first
@@ -19,7 +19,7 @@ memory help            this text
 A model keeps memories with store_memory and reads them with retrieve_memories. Those of the scope
 `project` are known in this workspace, those of `universal` everywhere.";
 
-/// How the command is typed.
+/// Returns the command's spec.
 pub fn command() -> CommandSpec {
     CommandSpec {
         name: NAME.to_owned(),
@@ -41,16 +41,16 @@ pub fn command() -> CommandSpec {
     }
 }
 
-/// Does what a person typed.
+/// Runs the command.
 ///
 /// # Errors
-/// Where no memory has the id, or the files cannot be used.
+/// An error if no memory has the id, or the files cannot be used.
 pub fn answer(scopes: &Scopes, arguments: &Value) -> Result<String> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let required = |name: &str| {
         let text = format!("`{name}` is missing");
         let error = || Error::new(ErrorKind::InvalidArguments, text);
-        given(name).ok_or_else(|| error().with_hint("`memory help` shows how it is typed"))
+        given(name).ok_or_else(|| error().with_hint("see `memory help`"))
     };
     match given("action").unwrap_or("list") {
         "remove" => {
@@ -86,7 +86,7 @@ fn list(scopes: &Scopes) -> Result<String> {
             lines.push(format!("  … and {} older ones", total - LISTED_MAX));
         }
     }
-    Ok(if lines.is_empty() { "nothing is remembered".to_owned() } else { lines.join("\n") })
+    Ok(if lines.is_empty() { "no memories".to_owned() } else { lines.join("\n") })
 }
 
 fn line(memory: &Memory) -> String {

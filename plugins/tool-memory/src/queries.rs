@@ -1,4 +1,4 @@
-//! What is done with the memories of one file: kept, found, counted, changed, removed.
+//! The operations on the memories of one file: add, find, count, edit, remove.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{from_str, to_string};
@@ -8,41 +8,44 @@ use crate::file::{WorkError, WorkResult};
 use crate::record::{Memory, NewMemory};
 use crate::words::folded;
 
-/// Memories of one scope: a search over all of them must stay a matter of milliseconds.
+/// The maximum number of memories in one scope. A search over all of them must take only
+/// milliseconds.
 pub const MEMORIES_MAX: u32 = 10_000;
-/// How often another id is drawn where one is taken.
+/// How often another id is drawn if an id is taken.
 const IDS_TRIED: usize = 5;
 
-/// What is looked for.
+/// The criteria of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Tags in the form in which they are compared.
+    /// Tags in normalized form.
     pub tags: Vec<String>,
-    /// The query of the full-text index.
+    /// The query for the full-text index.
     pub query: String,
-    /// How many are given at most.
+    /// The maximum number of memories to return.
     pub count: u32,
 }
 
-/// A memory that was found, and how well it fits.
+/// A memory that was found, with its score.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub memory: Memory,
-    /// Tags that it shares with what is looked for.
+    /// Number of tags that the memory shares with the search.
     pub shared: i64,
-    /// By `bm25`: the lower the better, 0 where no word fits.
+    /// The `bm25` score. Lower is better, and 0 means that no word matches.
     pub rank: f64,
 }
 
-/// Keeps a memory and returns its id.
+/// Stores a memory and returns its id.
 pub fn add(file: &Connection, new: &NewMemory) -> WorkResult<String> {
     let count: u32 = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
     if count >= MEMORIES_MAX {
         let error = Error::new(
             ErrorKind::LimitReached,
-            format!("{MEMORIES_MAX} memories are kept already"),
+            format!("there are already {MEMORIES_MAX} memories"),
         );
-        return Err(WorkError::Told(error.with_hint("the command `memory remove ID` makes room")));
+        return Err(WorkError::Told(
+            error.with_hint("remove some with the command `memory remove ID`"),
+        ));
     }
     let now = jiff::Timestamp::now();
     let stored = time(now);
@@ -66,12 +69,12 @@ pub fn add(file: &Connection, new: &NewMemory) -> WorkResult<String> {
         index(file, number)?;
         return Ok(id);
     }
-    Err(WorkError::Told(Error::failed("no id is free")))
+    Err(WorkError::Told(Error::failed("cannot find a free id")))
 }
 
-/// Finds what fits: first what shares the most tags, then what the words fit best, then the newest.
+/// Finds memories, ordered by shared tags, then by matching words, then newest first.
 pub fn find(file: &Connection, wanted: &Wanted) -> rusqlite::Result<Vec<Found>> {
-    // `bm25` works only where the index is asked: without `MATERIALIZED` it would be moved.
+    // `bm25` works only in the query of the index. Without `MATERIALIZED`, SQLite would move it.
     let sql = format!(
         "WITH shared(number, tags) AS MATERIALIZED (
             SELECT number, count(*) FROM memory_tag
@@ -92,7 +95,7 @@ pub fn find(file: &Connection, wanted: &Wanted) -> rusqlite::Result<Vec<Found>> 
     rows.collect()
 }
 
-/// Counts that memories were given to a model.
+/// Counts that a model received these memories.
 pub fn count_use(file: &Connection, ids: &[String]) -> WorkResult<()> {
     let sql = "UPDATE memory SET usage_count = usage_count + 1, last_accessed = ?2 WHERE id = ?1";
     let mut update = file.prepare(sql)?;
@@ -103,13 +106,13 @@ pub fn count_use(file: &Connection, ids: &[String]) -> WorkResult<()> {
     Ok(())
 }
 
-/// Returns all tags in the form in which they are compared, with how many memories have them.
+/// Returns all tags in normalized form, with their numbers of memories.
 pub fn tags(file: &Connection) -> rusqlite::Result<Vec<(String, u32)>> {
     let sql = "SELECT folded, count(*) FROM memory_tag GROUP BY folded ORDER BY folded";
     file.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// Returns how many memories there are, and the newest ones.
+/// Returns the number of memories and the newest ones.
 pub fn list(file: &Connection, count: u32) -> rusqlite::Result<(u32, Vec<Memory>)> {
     let total = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
     let sql = format!("SELECT {COLUMNS} FROM memory ORDER BY number DESC LIMIT ?1");
@@ -118,7 +121,7 @@ pub fn list(file: &Connection, count: u32) -> rusqlite::Result<(u32, Vec<Memory>
     Ok((total, newest?))
 }
 
-/// Removes a memory. False where there is none of that id.
+/// Removes a memory. Returns false if no memory has the id.
 pub fn remove(file: &Connection, id: &str) -> WorkResult<bool> {
     let Some(number) = number_of(file, id)? else { return Ok(false) };
     file.execute("DELETE FROM memory_words WHERE rowid = ?1", [number])?;
@@ -126,7 +129,7 @@ pub fn remove(file: &Connection, id: &str) -> WorkResult<bool> {
     Ok(true)
 }
 
-/// Gives a memory another content. False where there is none of that id.
+/// Replaces the content of a memory. Returns false if no memory has the id.
 pub fn edit(file: &Connection, id: &str, content: &str) -> WorkResult<bool> {
     let Some(number) = number_of(file, id)? else { return Ok(false) };
     file.execute("UPDATE memory SET content = ?2 WHERE number = ?1", params![number, content])?;
@@ -165,12 +168,12 @@ fn number_of(file: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
     rows.next()?.map(|row| row.get(0)).transpose()
 }
 
-/// Tells a time so that the order of texts is the order of times.
+/// Formats a time so that texts sort like times.
 fn time(time: jiff::Timestamp) -> String {
     format!("{time:.6}")
 }
 
-/// A name that no other memory has: two processes may store in the same moment.
+/// Returns an id that no other memory has. Two processes may store at the same moment.
 fn new_id(now: jiff::Timestamp) -> String {
     let random: String = (0..8).map(|_| fastrand::alphanumeric().to_ascii_lowercase()).collect();
     format!("mem_{}_{random}", now.strftime("%Y%m%d_%H%M%S"))

@@ -1,4 +1,4 @@
-//! What a memory is, and what goes into one.
+//! A memory and its limits.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
@@ -6,17 +6,17 @@ use jaato_plugin_sdk::types::text::one_line;
 
 use crate::words::folded;
 
-/// Longest content, in bytes: a memory is read whole by a model.
+/// The longest content in bytes. A model reads a memory completely.
 pub const CONTENT_BYTES_MAX: usize = 64 * 1024;
-/// Longest description, in bytes: it is a line in a prompt.
+/// The longest description in bytes, because it is a line in a prompt.
 pub const DESCRIPTION_BYTES_MAX: usize = 1024;
-/// Longest evidence, in bytes.
+/// The longest evidence in bytes.
 pub const EVIDENCE_BYTES_MAX: usize = 4096;
-/// Tags of one memory, and of one search.
+/// The maximum number of tags in one memory or one search.
 pub const TAGS_MAX: usize = 20;
-/// Longest tag, in bytes.
+/// The longest tag in bytes.
 pub const TAG_BYTES_MAX: usize = 100;
-/// A shorter tag is in half of all words.
+/// The shortest tag. A shorter one would be part of too many words.
 const TAG_CHARS_MIN: usize = 2;
 
 /// Where a memory is known.
@@ -26,15 +26,15 @@ pub enum Scope {
     /// In this workspace.
     #[default]
     Project,
-    /// Wherever the person works.
+    /// In all of the user's workspaces.
     Universal,
 }
 
 impl Scope {
-    /// Both, in the order in which they are shown.
+    /// Both scopes in display order.
     pub const ALL: [Self; 2] = [Self::Project, Self::Universal];
 
-    /// The word that models and people use.
+    /// Returns the name that models and users see.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -43,7 +43,7 @@ impl Scope {
     }
 }
 
-/// A memory that is to be kept, checked.
+/// A memory to store, after validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMemory {
     pub content: String,
@@ -62,16 +62,16 @@ pub struct Memory {
     pub tags: Vec<String>,
     pub confidence: f64,
     pub evidence: String,
-    /// When it was stored: UTC in RFC 3339, always of the same length.
+    /// When the memory was stored: UTC in RFC 3339, always with the same length.
     pub stored: String,
     pub usage_count: i64,
 }
 
 impl NewMemory {
-    /// Checks what a model wants to keep.
+    /// Validates a memory from a model.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is empty or too long, or where no tag is left.
+    /// `invalid_arguments` for a text that is empty or too long, or if no tag is left.
     pub fn checked(
         content: String,
         description: &str,
@@ -91,7 +91,7 @@ impl NewMemory {
 }
 
 impl Memory {
-    /// What a model is told of it.
+    /// Returns the memory for a tool result.
     pub fn told(&self, scope: Scope) -> Value {
         let mut told = json!({
             "id": self.id,
@@ -111,37 +111,39 @@ impl Memory {
     }
 }
 
-/// What each memory is said to be: no tool has ever promoted one.
+/// The maturity of every memory. No tool changes it.
 pub const MATURITY: &str = "raw";
 
-/// Checks the new content of a memory.
+/// Validates a text of a memory.
 ///
 /// # Errors
-/// `invalid_arguments` where it is empty or too long.
+/// `invalid_arguments` if it is empty or too long.
 pub fn check_text(name: &str, text: &str, bytes_max: usize) -> Result<()> {
     if text.trim().is_empty() {
         return Err(invalid(format!("`{name}` is empty")));
     }
     if text.len() > bytes_max {
-        let text = format!("`{name}` has {} bytes, at most {bytes_max} go", text.len());
-        return Err(invalid(text).with_hint("keep what matters; a file can hold the rest"));
+        let text = format!("`{name}` has {} bytes, the limit is {bytes_max}", text.len());
+        return Err(
+            invalid(text).with_hint("keep the important part, and put the rest into a file")
+        );
     }
     Ok(())
 }
 
-/// Takes the tags that are tags: one line, each once in whatever case.
+/// Returns the valid tags: one line each, without duplicates that differ only in case.
 ///
 /// # Errors
-/// `invalid_arguments` where none is left, there are too many, or one is too long.
+/// `invalid_arguments` if none is left, there are too many, or one is too long.
 pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
     let mut tags: Vec<String> = Vec::new();
     if given.len() > TAGS_MAX {
-        return Err(invalid(format!("{} tags were given, at most {TAGS_MAX} go", given.len())));
+        return Err(invalid(format!("there are {} tags, the limit is {TAGS_MAX}", given.len())));
     }
     for tag in given {
         let tag = one_line(tag);
         if tag.len() > TAG_BYTES_MAX {
-            let text = format!("a tag has {} bytes, at most {TAG_BYTES_MAX} go", tag.len());
+            let text = format!("a tag has {} bytes, the limit is {TAG_BYTES_MAX}", tag.len());
             return Err(invalid(text));
         }
         let is_known = tags.iter().any(|known| folded(known) == folded(&tag));
@@ -159,7 +161,7 @@ pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
     Ok(tags)
 }
 
-/// A list of tags as models know it from the original: `['a', 'b']`.
+/// Formats a list of tags as in the original plugin: `['a', 'b']`.
 pub fn quoted(tags: &[String]) -> String {
     let quoted: Vec<String> = tags.iter().map(|tag| format!("'{tag}'")).collect();
     format!("[{}]", quoted.join(", "))

@@ -1,4 +1,4 @@
-//! The memories of the workspace and of the person, as one.
+//! Combines the memories of the workspace and of the user.
 
 use std::path::Path;
 
@@ -10,26 +10,26 @@ use crate::queries::{self, Found, Wanted};
 use crate::record::{Memory, NewMemory, Scope};
 use crate::words::{any_of, folded, words, words_of_prompt};
 
-/// Memories that stand as lines before a prompt.
+/// The maximum number of memories listed before a prompt.
 const TITLES_MAX: u32 = 5;
-/// Bytes of all lines before a prompt: about 200 tokens.
+/// The maximum size of all lines before a prompt, in bytes. This is about 200 tokens.
 const TITLES_BYTES_MAX: usize = 800;
-/// Bytes of one line.
+/// The maximum length of one line, in bytes.
 const TITLE_BYTES_MAX: usize = 240;
 
-/// The files of both scopes, or why there is none.
+/// The files of both scopes, or the errors that prevent their use.
 pub struct Scopes {
     pub project: Result<MemoryFile>,
     pub universal: Result<MemoryFile>,
 }
 
-/// How many memories a scope has, and the newest ones.
+/// A scope's number of memories and its newest ones.
 pub type OfScope = (Scope, (u32, Vec<Memory>));
 
-/// What was found in those scopes that can be read.
+/// The result from the scopes that can be read.
 pub struct Gathered<T> {
     pub found: T,
-    /// What is wrong with the others.
+    /// The errors of the other scopes.
     pub failed: Vec<Error>,
 }
 
@@ -43,18 +43,18 @@ impl Scopes {
         }
     }
 
-    /// Keeps a memory and returns its id.
+    /// Stores a memory and returns its id.
     ///
     /// # Errors
-    /// Where the scope's file cannot be written or is full.
+    /// An error if the scope's file cannot be written or is full.
     pub fn store(&self, scope: Scope, new: &NewMemory) -> Result<String> {
         self.file(scope)?.write(|file| queries::add(file, new))
     }
 
-    /// Finds memories by tags and the words in them, and counts their use.
+    /// Finds memories by tags and words, and counts their use.
     ///
     /// # Errors
-    /// Where neither file can be read.
+    /// An error if neither file can be read.
     pub fn retrieve(&self, tags: &[String], count: u32) -> Result<Gathered<Vec<(Scope, Memory)>>> {
         let wanted = Wanted {
             tags: tags.iter().map(|tag| folded(tag)).collect(),
@@ -68,7 +68,7 @@ impl Scopes {
             if ids.is_empty() {
                 continue;
             }
-            // What is found is given also where its use cannot be counted, on a full disk.
+            // Return the memories even if their use cannot be counted, for example on a full disk.
             let counted = self.file(scope)?.write(|file| queries::count_use(file, &ids));
             failed.extend(counted.err());
         }
@@ -79,23 +79,23 @@ impl Scopes {
         Ok(Gathered { found: found.into_iter().map(used).collect(), failed })
     }
 
-    /// Writes what stands before a prompt: the memories that it may be about. Empty where there are
-    /// none, or others use the files for too long.
+    /// Returns the lines before a prompt: the memories that may be relevant. Empty if there are
+    /// none, or if others use the files for too long.
     ///
     /// # Errors
-    /// Where nothing is found and a file cannot be read.
+    /// An error if nothing is found and a file cannot be read.
     pub fn titles(&self, prompt: &str) -> Result<String> {
         let (tags, telling) = words_of_prompt(prompt);
         let query = match telling.is_empty() {
             true => any_of(&[]),
-            // A content has so many words that one of them is always there.
+            // A content has many words, so one of them would nearly always match.
             false => format!("{{description tags}} : ({})", any_of(&telling)),
         };
         let wanted = Wanted { tags, query, count: TITLES_MAX };
         let is_busy = |error: &Error| error.kind == ErrorKind::Unavailable;
         let found = match self.find(&wanted, MemoryFile::for_prompt) {
             Ok(Gathered { found, failed }) if found.is_empty() => {
-                // Where nothing else is to be told, the person is told what is wrong.
+                // If there is nothing else to show, the user sees the error.
                 let worst = failed.into_iter().find(|error| !is_busy(error));
                 return worst.map_or(Ok(String::new()), Err);
             }
@@ -118,7 +118,7 @@ impl Scopes {
     /// Counts memories and their tags.
     ///
     /// # Errors
-    /// Where neither file can be read.
+    /// An error if neither file can be read.
     pub fn tags(&self) -> Result<Gathered<(u32, Vec<String>)>> {
         let Gathered { found, failed } = self.gather(MemoryFile::clone, |file| {
             Ok((queries::list(file, 0)?.0, queries::tags(file)?))
@@ -131,26 +131,26 @@ impl Scopes {
         Ok(Gathered { found: (count, tags), failed })
     }
 
-    /// Returns how many memories each scope has, and its newest ones.
+    /// Returns each scope's number of memories and its newest ones.
     ///
     /// # Errors
-    /// Where neither file can be read.
+    /// An error if neither file can be read.
     pub fn list(&self, count: u32) -> Result<Gathered<Vec<OfScope>>> {
         self.gather(MemoryFile::clone, |file| queries::list(file, count))
     }
 
-    /// Removes a memory, wherever it is.
+    /// Removes a memory from its scope.
     ///
     /// # Errors
-    /// `not_found`; what is wrong with the files.
+    /// `not_found`, or the errors of the files.
     pub fn remove(&self, id: &str) -> Result<Scope> {
         self.change(id, queries::remove)
     }
 
-    /// Gives a memory another content.
+    /// Replaces the content of a memory.
     ///
     /// # Errors
-    /// `not_found`; what is wrong with the files.
+    /// `not_found`, or the errors of the files.
     pub fn edit(&self, id: &str, content: &str) -> Result<Scope> {
         self.change(id, |file, id| queries::edit(file, id, content))
     }
@@ -170,7 +170,7 @@ impl Scopes {
         }
         let shown = cut(id, 60);
         let none = || Error::new(ErrorKind::NotFound, format!("no memory has the id `{shown}`"));
-        Err(failed.unwrap_or_else(|| none().with_hint("`memory list` shows them")))
+        Err(failed.unwrap_or_else(|| none().with_hint("`memory list` shows all ids")))
     }
 
     fn find(
@@ -191,7 +191,7 @@ impl Scopes {
         Ok(Gathered { found, failed })
     }
 
-    /// Reads both files. One that cannot be read does not hide the other.
+    /// Reads both files. An unreadable file does not hide the other one.
     fn gather<T: Default>(
         &self,
         with: impl Fn(&MemoryFile) -> MemoryFile,

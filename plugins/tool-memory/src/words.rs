@@ -1,20 +1,21 @@
-//! Tags and words: how they are compared, and what the full-text index is asked for. Knows nothing
-//! of files.
+//! Normalizes tags and words, and writes queries for the full-text index. Knows nothing about
+//! files.
 
 use jaato_plugin_sdk::types::text::one_line;
 
 use std::collections::BTreeSet;
 
-/// Bytes of a prompt that are looked at: a pasted log must not make a person wait.
+/// How much of a prompt is searched, in bytes. A pasted log must not make the user wait.
 const PROMPT_BYTES_MAX: usize = 16 * 1024;
-/// Words that one search looks for.
+/// The maximum number of words in one search.
 const WORDS_MAX: usize = 64;
-/// Words from this length on also find longer ones that begin with them: `release`, `releases`.
+/// Words of at least this length also match longer words that begin with them: `release`,
+/// `releases`.
 const PREFIX_CHARS_MIN: usize = 4;
-/// Shorter words are in every prompt. They find a memory only where they are its tag.
+/// Shorter words are in every prompt. They match a memory only if they are one of its tags.
 const PROMPT_WORD_CHARS_MIN: usize = 4;
 
-/// Words of at least four letters that tell nothing of what a prompt is about.
+/// Words of at least four letters that do not show the subject of a prompt.
 const STOP_WORDS: [&str; 56] = [
     "about", "after", "again", "also", "because", "been", "before", "being", "between", "both",
     "could", "does", "doing", "down", "each", "from", "have", "having", "here", "into", "just",
@@ -24,12 +25,12 @@ const STOP_WORDS: [&str; 56] = [
     "will", "with",
 ];
 
-/// Brings a tag into the form in which tags are compared.
+/// Returns a tag in normalized form.
 pub fn folded(tag: &str) -> String {
     one_line(tag).to_lowercase()
 }
 
-/// Returns the words of a text in lower case, each once.
+/// Returns the unique words of a text in lower case.
 pub fn words(text: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
     text.split(|letter: char| !letter.is_alphanumeric())
@@ -40,10 +41,11 @@ pub fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the words by which a prompt may be a tag, and of those the ones that tell something.
+/// Returns the words of a prompt that may be tags, and those of them that show its subject.
 pub fn words_of_prompt(prompt: &str) -> (Vec<String>, Vec<String>) {
     let tells = |word: &String| !STOP_WORDS.contains(&word.as_str());
-    // Stop words go before the words are counted, or a long sentence would hide its own subject.
+    // Remove stop words before the limit applies. Otherwise a long sentence would hide its own
+    // subject.
     let kept: Vec<&str> = prompt[..prompt.floor_char_boundary(PROMPT_BYTES_MAX)]
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| tells(&word.to_lowercase()))
@@ -54,11 +56,11 @@ pub fn words_of_prompt(prompt: &str) -> (Vec<String>, Vec<String>) {
     (all, telling)
 }
 
-/// Writes the query of the full-text index that finds any of the words.
+/// Writes a full-text query that matches any of the words.
 pub fn any_of(words: &[String]) -> String {
     let one = |word: &String| {
         let more = if word.chars().count() >= PREFIX_CHARS_MIN { "*" } else { "" };
-        // Words are letters and digits: nothing in them can end the quotes.
+        // Words contain only letters and digits, so they cannot end the quotes.
         format!("\"{word}\"{more}")
     };
     if words.is_empty() {

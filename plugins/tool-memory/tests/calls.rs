@@ -1,4 +1,4 @@
-//! The tools, the command and the hook, through the boundary.
+//! Tests the tools, the command and the hook through the plugin boundary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -15,7 +15,7 @@ fn host() -> FakeHost {
     FakeHost::new(tool_memory::__jaato::MODULE)
 }
 
-/// A host whose stores lie in a folder, which other hosts may use too.
+/// Returns a host whose stores are in this folder, which other hosts may use too.
 fn host_in(folder: &Path) -> FakeHost {
     let folder = folder.to_owned();
     host().with_service("store.folder", move |request| {
@@ -190,7 +190,7 @@ fn a_prompt_is_told_of_what_it_may_be_about_in_few_words() {
 #[test]
 fn a_person_lists_changes_and_removes() {
     let host = host();
-    assert_eq!(typed(&host, json!({})), "nothing is remembered");
+    assert_eq!(typed(&host, json!({})), "no memories");
     let moon = store(&host, "moon", &["sky"], "far");
     let wide = json!({ "content": "vi", "description": "editor", "tags": ["Tools"], "scope": "universal" });
     let editor = call(&host, "store_memory", wide)["memory_id"].as_str().unwrap().to_owned();
@@ -223,14 +223,14 @@ fn what_is_too_much_or_nothing_is_refused_and_nothing_is_kept() {
         error.message
     };
     let large = "x".repeat(1024 * 1024);
-    assert_eq!(refusing(&large, "d", &["tag"]), "`content` has 1048576 bytes, at most 65536 go");
+    assert_eq!(refusing(&large, "d", &["tag"]), "`content` has 1048576 bytes, the limit is 65536");
     assert_eq!(refusing(" ", "d", &["tag"]), "`content` is empty");
     assert_eq!(refusing("x", "\n", &["tag"]), "`description` is empty");
     let text = "All tags were rejected — each tag must be a meaningful word or phrase (at least 2 characters). Received: ['a', ' ']";
     assert_eq!(refusing("x", "d", &["a", " "]), text);
-    assert_eq!(refusing("x", "d", &["tag"; 21]), "21 tags were given, at most 20 go");
+    assert_eq!(refusing("x", "d", &["tag"; 21]), "there are 21 tags, the limit is 20");
     let long = "t".repeat(101);
-    assert_eq!(refusing("x", "d", &[&long]), "a tag has 101 bytes, at most 100 go");
+    assert_eq!(refusing("x", "d", &[&long]), "a tag has 101 bytes, the limit is 100");
     let none = refused(&host, "retrieve_memories", json!({ "tags": [] }));
     assert_eq!(none.kind, ErrorKind::InvalidArguments);
     store(&host, "just so long", &["tag"], &large[..65536]);
@@ -249,7 +249,7 @@ fn a_full_file_takes_no_more_and_loses_nothing() {
     database.execute_batch(fill).unwrap();
     let memory = json!({ "content": "x", "description": "d", "tags": ["tag"] });
     let full = refused(&host, "store_memory", memory);
-    assert_eq!(full.message, "10000 memories are kept already");
+    assert_eq!(full.message, "there are already 10000 memories");
     typed(&host, json!({ "action": "remove", "id": "mem_7" }));
     store(&host, "again", &["tag"], "x");
     assert_eq!(retrieve(&host, &["tag"], 3), ["again", "first"], "the newest first");
@@ -257,7 +257,7 @@ fn a_full_file_takes_no_more_and_loses_nothing() {
     assert!(shown.ends_with("  … and 9900 older ones"), "{shown}");
 }
 
-/// What is not a file of memories is told of, left as it is, and does not hide the other scope.
+/// Checks that a foreign file is reported and unchanged, and does not hide the other scope.
 #[track_caller]
 fn left_alone(make: impl Fn(&Path), text: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -283,8 +283,8 @@ fn left_alone(make: impl Fn(&Path), text: &str) {
 fn what_is_newer_foreign_or_damaged_is_left_as_it_is() {
     let sql = |path: &Path, sql: &str| Connection::open(path).unwrap().execute_batch(sql).unwrap();
     let newer = "PRAGMA application_id = 1785554285; PRAGMA user_version = 3; CREATE TABLE x (y)";
-    left_alone(|path| sql(path, newer), "is of a newer jaato: its format is 3, this one knows 2");
-    left_alone(|path| sql(path, "CREATE TABLE x (y)"), "is a database of another program");
+    left_alone(|path| sql(path, newer), "its format is 3, this jaato supports 2");
+    left_alone(|path| sql(path, "CREATE TABLE x (y)"), "belongs to another program");
     left_alone(|path| fs::write(path, "short").unwrap(), "damaged");
     left_alone(|path| fs::write(path, vec![7; 10_000]).unwrap(), "damaged");
 }
@@ -304,7 +304,7 @@ fn a_prompt_goes_on_without_titles_where_another_holds_the_file() {
 /// How many memories each process stores.
 const EACH: u32 = 25;
 
-/// The other process of the test below. By itself it does nothing.
+/// The second process of the test below. It does nothing when run alone.
 #[test]
 fn stores_beside_others_where_it_is_told_to() {
     let Some(folder) = std::env::var_os("MEMORIES_OF_TEST") else { return };

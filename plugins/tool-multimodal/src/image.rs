@@ -1,17 +1,16 @@
-//! What an image file is, by its first bytes: the kind, and how large it is. Knows nothing of
-//! plugins.
+//! Reads an image's type and size from its first bytes. Knows nothing about plugins.
 
 use jaato_plugin_sdk::types::media_type::media_type_of;
 
-/// Largest file, in bytes: more than vendors take.
+/// The largest file in bytes, which is more than vendors accept.
 pub const BYTES_MAX: u64 = 10 * 1024 * 1024;
 
-/// Tells the media type of an image that models look at: PNG, JPEG, GIF or WebP.
+/// Returns the media type of an image that models accept: PNG, JPEG, GIF or WebP.
 pub fn type_of(bytes: &[u8]) -> Option<&'static str> {
     media_type_of(bytes).filter(|media_type| media_type.starts_with("image/"))
 }
 
-/// Reads width and height in pixels, where the file says them plainly.
+/// Reads width and height in pixels, if the file states them directly.
 pub fn size_of(bytes: &[u8]) -> Option<(u64, u64)> {
     let (width, height) = match type_of(bytes)? {
         "image/png" => (big(bytes.get(16..20)?), big(bytes.get(20..24)?)),
@@ -23,7 +22,7 @@ pub fn size_of(bytes: &[u8]) -> Option<(u64, u64)> {
     (width > 0 && height > 0).then_some((width, height))
 }
 
-/// Goes from segment to segment to the one that begins a frame.
+/// Goes from segment to segment until one starts a frame.
 fn jpeg(bytes: &[u8]) -> Option<(u64, u64)> {
     let mut at = 2;
     loop {
@@ -33,13 +32,13 @@ fn jpeg(bytes: &[u8]) -> Option<(u64, u64)> {
             return None;
         }
         match mark {
-            // A byte that fills up.
+            // A fill byte.
             0xff => at += 1,
-            // All frames but three marks of other things that stand among them.
+            // All start-of-frame markers. Three markers in this range have other meanings.
             0xc0..=0xcf if !matches!(mark, 0xc4 | 0xc8 | 0xcc) => {
                 return Some((big(bytes.get(at + 7..at + 9)?), big(bytes.get(at + 5..at + 7)?)));
             }
-            // The pixels begin, or the file ends.
+            // The pixels start, or the file ends.
             0xda | 0xd9 => return None,
             _ => at += 2 + length.max(2),
         }

@@ -1,7 +1,8 @@
-//! `viewImage`: puts an image file before a model that looks at images.
+//! `viewImage`: shows an image file to a model with vision.
 //!
-//! The file is one of the session's execution environment. What it is, its first bytes say and not
-//! its name. Nothing is scaled or converted: providers take the four formats that it takes.
+//! The file belongs to the session's execution environment. Its first bytes determine its type, not
+//! its name. The image is not scaled or converted, because providers accept all four supported
+//! formats.
 #![forbid(unsafe_code)]
 
 mod image;

@@ -6,10 +6,10 @@ use jaato_plugin_sdk::types::files::{FileKind, FileRead};
 
 use crate::image::{BYTES_MAX, size_of, type_of};
 
-/// How much of the file one question reads.
+/// How much of the file one request reads.
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Look at an image file: a PNG, JPEG, GIF or WebP of at most 10 MB. The image is attached to the
+/// Look at an image file (PNG, JPEG, GIF or WebP, at most 10 MB). Attaches the image to the
 /// result.
 #[derive(ToolInput)]
 #[tool(
@@ -19,11 +19,11 @@ const PIECE_BYTES: u64 = 4 * 1024 * 1024;
     open_world = false,
     auto_approval,
     category = "filesystem",
-    available_if(model_sees = "images", reason = "where the model looks at images"),
+    available_if(model_sees = "images", reason = "with a model that accepts images"),
     example("What is on screenshot.png?", path = "screenshot.png")
 )]
 struct ViewImage {
-    /// The path of the file.
+    /// The file.
     #[schemars(extend("x-jaato-touches" = "read"))]
     path: String,
 }
@@ -58,7 +58,7 @@ impl Tool for ViewImage {
     }
 }
 
-/// Reads the file, and looks at its first bytes before it reads the rest.
+/// Reads the file. Checks the first bytes before it reads the rest.
 async fn read(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut media_type = None;
@@ -68,13 +68,13 @@ async fn read(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
         let (facts, piece) = cx.files().read(read).await?;
         if media_type.is_none() {
             media_type = Some(type_of(&piece).ok_or_else(|| {
-                let text = "its content is that of no PNG, JPEG, GIF or WebP";
+                let text = "its content is not PNG, JPEG, GIF or WebP";
                 no_image(path, text).with_hint("read it as text, or convert it")
             })?);
         }
         let is_last = piece.is_empty() || offset + piece.len() as u64 >= facts.size;
         bytes.extend(piece);
-        // A file that grows while it is read.
+        // The file may grow during the read.
         if bytes.len() as u64 > BYTES_MAX {
             return Err(too_large(path, bytes.len() as u64));
         }
@@ -85,15 +85,15 @@ async fn read(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
 }
 
 fn no_image(path: &str, why: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("`{path}` is no image: {why}"))
+    Error::new(ErrorKind::InvalidArguments, format!("`{path}` is not an image: {why}"))
 }
 
 fn too_large(path: &str, bytes: u64) -> Error {
-    // One decimal of a megabyte is what a person wants to know.
+    // One decimal of a megabyte is precise enough for users.
     #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal")]
     let megabytes = bytes as f64 / (1024.0 * 1024.0);
     let text = format!("`{path}` is too large: {megabytes:.1} MB > 10 MB");
-    Error::new(ErrorKind::LimitReached, text).with_hint("make a smaller copy and look at that")
+    Error::new(ErrorKind::LimitReached, text).with_hint("make a smaller copy and view that")
 }
 
 tool!(ViewImage);

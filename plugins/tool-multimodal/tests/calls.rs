@@ -1,4 +1,4 @@
-//! The tool on a host in memory, and what every plugin must do.
+//! Tests the tool on a host in memory, with the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -9,13 +9,13 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_testkit::FakeHost;
 use tempfile::TempDir;
 
-// The file of its example lies beside the tests' programs.
+// The file of the tool's example is next to the test programs.
 jaato_plugin_testkit::conformance!(tool_multimodal: tool; |suite| suite.with_host(|host| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tool-multimodal");
     fs::create_dir_all(&folder).unwrap();
     let image = folder.join("screenshot.png");
     if !image.exists() {
-        // Tests beside this one see a whole file.
+        // Parallel tests must see a complete file.
         let beside = folder.join(format!("{:?}", std::thread::current().id()));
         fs::write(&beside, PNG).unwrap();
         fs::rename(beside, image).unwrap();
@@ -23,7 +23,7 @@ jaato_plugin_testkit::conformance!(tool_multimodal: tool; |suite| suite.with_hos
     host.with_session(at(&folder))
 }));
 
-/// The beginning of an image of 2 × 3 pixels.
+/// The start of an image of 2 × 3 pixels.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x02\0\0\0";
 
 const MEGABYTES: usize = 1024 * 1024;
@@ -71,11 +71,11 @@ fn what_is_no_image_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("words.png"), "hello").unwrap();
     fs::write(folder.path().join("empty.png"), "").unwrap();
-    let of_file = "its content is that of no PNG, JPEG, GIF or WebP";
+    let of_file = "its content is not PNG, JPEG, GIF or WebP";
     for (path, why) in [("words.png", of_file), ("empty.png", of_file), (".", "it is a folder")] {
         let error = view(&folder, path).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{path}");
-        assert_eq!(error.message, format!("`{path}` is no image: {why}"));
+        assert_eq!(error.message, format!("`{path}` is not an image: {why}"));
     }
     assert_eq!(view(&folder, "none.png").unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(view(&folder, "").unwrap_err().message, "`path` is required");

@@ -1,35 +1,35 @@
-//! Placeholders of a prompt: `{{name:default}}`, `{{$1}}` and `$ARGUMENTS`. In a command of Claude
-//! Code also `$1`, and the commands and files that the model is told to run and to read.
+//! Fills the placeholders of a prompt: `{{name:default}}`, `{{$1}}` and `$ARGUMENTS`. A command of
+//! Claude Code also has `$1`, and commands and files that the model must run and read.
 //!
-//! What an argument says is never filled in once more, and what nothing is known of stays as it
-//! stands: a text may have braces of its own.
+//! Placeholders inside arguments are not filled. An unknown placeholder stays as it is, because a
+//! text may contain braces of its own.
 
 use std::collections::BTreeMap;
 
-/// Longest arguments, in bytes.
+/// The longest arguments in bytes.
 pub const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
-/// Longest text that filling makes, in bytes: arguments may stand in it often.
+/// The longest filled text in bytes. A prompt may contain its arguments many times.
 pub const FILLED_BYTES_MAX: usize = 512 * 1024;
 
-/// Longest placeholder, in bytes: a text of many braces must not be searched again for each.
+/// The longest placeholder in bytes. A text with many braces must not be searched again for each.
 const PLACE_BYTES_MAX: usize = 1024;
 
-/// What stands for all arguments.
+/// The placeholder for all arguments.
 const ALL: &str = "$ARGUMENTS";
 
-/// What a model is told at the end of a command of Claude Code. That program runs the commands
-/// itself; here they are calls of the model, which meet the user's rules like any other.
+/// Instructions at the end of a Claude Code command. Claude Code runs the commands itself. Here the
+/// model calls a tool for each, and the user's rules apply as to any other call.
 const RUN_FIRST: &str = "Before you begin, run each command that is written as !`COMMAND` with \
                          `cli_based_tool`, and take its output for it.";
-/// The same for files.
+/// The same instructions for files.
 const READ_FIRST: &str = "Before you begin, read each file that is written as @PATH.";
 
-/// Which placeholders a prompt has.
+/// The placeholders that a prompt supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// Those of jaato: a `$1` is the shell's.
+    /// jaato's own placeholders. A `$1` belongs to the shell.
     Own,
-    /// Those of Claude Code too.
+    /// Claude Code's placeholders in addition.
     Claude,
 }
 
@@ -43,7 +43,7 @@ enum Piece<'a> {
         default: Option<&'a str>,
         written: &'a str,
     },
-    /// `$1` of Claude Code: nothing if there is no such word.
+    /// Claude Code's `$1`. Empty if there is no such word.
     Word(usize),
     Named {
         name: &'a str,
@@ -52,16 +52,16 @@ enum Piece<'a> {
     },
 }
 
-/// Fills a prompt with what was said behind its name. Words `NAME=VALUE` are for the placeholder
-/// of that name, others in order; what no placeholder takes stands behind the text.
+/// Fills a prompt with the arguments after its name. A word `NAME=VALUE` fills the placeholder with
+/// that name, and other words fill placeholders in order. Unused words follow the text.
 ///
 /// # Errors
-/// In one line, where the arguments or the text that they make are too long.
+/// An error of one line if the arguments or the filled text are too long.
 pub fn fill(body: &str, arguments: &str, syntax: Syntax) -> Result<String, String> {
     let arguments = arguments.trim();
     let has = arguments.len();
     if has > ARGUMENTS_BYTES_MAX {
-        return Err(format!("the arguments have {has} bytes, at most {ARGUMENTS_BYTES_MAX} go"));
+        return Err(format!("the arguments have {has} bytes, the limit is {ARGUMENTS_BYTES_MAX}"));
     }
     let pieces = pieces(body, syntax);
     let given = Given::read(&pieces, arguments);
@@ -98,7 +98,7 @@ pub fn fill(body: &str, arguments: &str, syntax: Syntax) -> Result<String, Strin
     Ok(filled)
 }
 
-/// Returns what the model is told about commands and files in the text.
+/// Returns the instructions for commands and files in the text.
 fn told_first(body: &str) -> impl Iterator<Item = &'static str> {
     let has_command = body.match_indices("!`").any(|(at, _)| body[at + 2..].contains('`'));
     let is_file = |word: &str| {
@@ -109,7 +109,7 @@ fn told_first(body: &str) -> impl Iterator<Item = &'static str> {
     has_command.then_some(RUN_FIRST).into_iter().chain(has_file.then_some(READ_FIRST))
 }
 
-/// Describes the arguments for a person: `NAME… WORDS`, empty where it takes none.
+/// Describes the arguments for the user: `NAME… WORDS`, or empty if the prompt takes none.
 pub fn usage(body: &str, syntax: Syntax) -> String {
     let mut words: Vec<String> = Vec::new();
     for piece in pieces(body, syntax) {
@@ -127,7 +127,7 @@ pub fn usage(body: &str, syntax: Syntax) -> String {
     words.join(" ")
 }
 
-/// Arguments that were given.
+/// The given arguments.
 struct Given<'a> {
     words: Vec<String>,
     named: BTreeMap<&'a str, String>,
@@ -136,7 +136,7 @@ struct Given<'a> {
 impl<'a> Given<'a> {
     fn read(pieces: &[Piece<'a>], arguments: &str) -> Self {
         let blanks = || arguments.split_whitespace().map(str::to_owned).collect();
-        // A quote that does not end, as in `don't`, is a sign like any other.
+        // An unclosed quote, as in `don't`, is an ordinary character.
         let all: Vec<String> = shlex::split(arguments).unwrap_or_else(blanks);
         let mut names: Vec<&'a str> = Vec::new();
         let mut has_places = false;
@@ -144,7 +144,7 @@ impl<'a> Given<'a> {
             match piece {
                 Piece::Named { name, .. } if !names.contains(name) => names.push(name),
                 Piece::Place { .. } | Piece::Word(_) => has_places = true,
-                // All words are there beside those that names take.
+                // These do not take single words.
                 Piece::Named { .. } | Piece::Text(_) | Piece::All => {}
             }
         }
@@ -193,7 +193,7 @@ fn pieces(body: &str, syntax: Syntax) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Reads the placeholder that a text begins with, and its length.
+/// Parses the placeholder at the start of a text, and returns it with its length.
 fn placeholder(text: &str, syntax: Syntax) -> Option<(Piece<'_>, usize)> {
     if let (Some(rest), Syntax::Claude) = (text.strip_prefix('$'), syntax) {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();

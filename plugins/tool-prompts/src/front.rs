@@ -1,7 +1,7 @@
-//! Front matter: what stands between two lines `---` at the top of a file. Knows nothing of files
-//! and plugins.
+//! Parses front matter, which is the text between two `---` lines at the top of a file. Knows
+//! nothing about files and plugins.
 //!
-//! YAML is read as a flat list of keys. Aliases are refused, so that a small text cannot grow.
+//! YAML is read as a flat list of keys. Aliases are refused, so that a small text cannot expand.
 
 use jaato_plugin_sdk::types::text::one_line;
 
@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Longest front matter, in bytes: it is some lines, and YAML costs more to read than text.
+/// The longest front matter in bytes. It is usually a few lines, and YAML is expensive to parse.
 pub const FRONT_BYTES_MAX: usize = 16 * 1024;
 
-/// What a key stands for.
+/// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field {
-    /// A text, as it stands there: numbers and truth values are texts too.
+    /// A text exactly as written. Numbers and booleans are texts too.
     Text(String),
-    /// Nothing at all.
+    /// No value.
     Nothing,
-    /// A list or a map. Nothing here is wanted as one.
+    /// A list or a map. No key needs one.
     Nested {
         /// Whether it is a map whose values are all texts.
         is_map_of_texts: bool,
@@ -30,10 +30,10 @@ pub enum Field {
 /// The keys of a front matter.
 pub type Fields = BTreeMap<String, Field>;
 
-/// Parts a file into its front matter and what stands behind it.
+/// Splits a file into its front matter and the rest.
 ///
 /// # Errors
-/// In one line, where the front matter has no end or is too long.
+/// An error of one line if the front matter has no end or is too long.
 pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
     let Some(rest) = text.trim_start().strip_prefix("---").and_then(|rest| {
         let (first, rest) = rest.split_once('\n')?;
@@ -46,7 +46,7 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
         if line.trim_end() == "---" {
             if end > FRONT_BYTES_MAX {
                 return Err(format!(
-                    "its front matter has {end} bytes, at most {FRONT_BYTES_MAX} are read"
+                    "its front matter has {end} bytes, the limit is {FRONT_BYTES_MAX}"
                 ));
             }
             return Ok((Some(&rest[..end]), rest[end + line.len()..].trim_start_matches('\n')));
@@ -56,11 +56,11 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
     Err("its front matter has no end: a line `---` is missing".to_owned())
 }
 
-/// Reads a front matter. One that is not YAML is read again with its values in quotes, because most
-/// often a text has a colon in it, and then line by line. Also returns what is odd about it.
+/// Parses a front matter. If it is not valid YAML, it is parsed again with quoted values, because a
+/// text often contains a colon, and then line by line. Also returns a note about such a repair.
 ///
 /// # Errors
-/// In one line, why it cannot be read.
+/// An error of one line if it cannot be parsed.
 pub fn parse(text: &str) -> Result<(Fields, Option<String>), String> {
     let why = match read(text) {
         Ok(fields) => return Ok((fields, None)),
@@ -71,7 +71,7 @@ pub fn parse(text: &str) -> Result<(Fields, Option<String>), String> {
     {
         return Ok((fields, None));
     }
-    // A list of aliases is meant as YAML, and nothing else.
+    // A text with aliases is meant as YAML and is not parsed in another way.
     match by_line(text).filter(|_| why != HAS_ALIAS) {
         Some(fields) => Ok((fields, Some(format!("{why}; it was read line by line")))),
         None => Err(why),
@@ -80,8 +80,8 @@ pub fn parse(text: &str) -> Result<(Fields, Option<String>), String> {
 
 const HAS_ALIAS: &str = "it has an alias (`*`)";
 
-/// Reads keys at the beginnings of lines, each with the text up to the next one. The last of two
-/// equal keys counts.
+/// Reads keys at the start of lines, each with the text up to the next key. The last of several
+/// equal keys wins.
 fn by_line(text: &str) -> Option<Fields> {
     let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {
@@ -126,7 +126,7 @@ fn field_of(lines: &[&str]) -> Field {
     }
 }
 
-/// Writes values that YAML would take apart as texts in quotes.
+/// Quotes values that YAML would not read as texts.
 fn quoted(text: &str) -> Cow<'_, str> {
     let mut changed = false;
     let lines: Vec<Cow<'_, str>> = text
@@ -156,7 +156,9 @@ fn read(text: &str) -> Result<Fields, String> {
     let mut events = Parser::new_from_str(text).map(|event| match event {
         Ok((Event::Alias(_), _)) => Err(HAS_ALIAS.to_owned()),
         Ok((event, _)) => Ok(event),
-        Err(error) => Err(format!("its front matter is no YAML: {}", one_line(&error.to_string()))),
+        Err(error) => {
+            Err(format!("its front matter is not valid YAML: {}", one_line(&error.to_string())))
+        }
     });
     let mut next = || events.next().unwrap_or(Ok(Event::StreamEnd));
     let mut fields = Fields::new();
@@ -165,14 +167,14 @@ fn read(text: &str) -> Result<Fields, String> {
             Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
             Event::MappingStart(..) => break,
             Event::StreamEnd | Event::DocumentEnd => return Ok(fields),
-            _ => return Err("its front matter is no list of keys".to_owned()),
+            _ => return Err("its front matter is not a list of keys".to_owned()),
         }
     }
     loop {
         let key = match next()? {
             Event::Scalar(key, ..) => key.into_owned(),
             Event::MappingEnd => return Ok(fields),
-            _ => return Err("a key of its front matter is no text".to_owned()),
+            _ => return Err("a key in its front matter is not a text".to_owned()),
         };
         let field = match next()? {
             Event::Scalar(text, style, ..) => scalar(&text, style),
@@ -181,10 +183,10 @@ fn read(text: &str) -> Result<Fields, String> {
                 skip(&mut next, false)?;
                 Field::Nested { is_map_of_texts: false }
             }
-            _ => return Err(format!("the key `{key}` stands for nothing")),
+            _ => return Err(format!("the key `{key}` refers to nothing")),
         };
         if fields.contains_key(&key) {
-            return Err(format!("the key `{key}` stands twice in its front matter"));
+            return Err(format!("the key `{key}` appears twice in its front matter"));
         }
         fields.insert(key, field);
     }
@@ -195,7 +197,7 @@ fn scalar(text: &str, style: ScalarStyle) -> Field {
     if is_nothing { Field::Nothing } else { Field::Text(text.trim().to_owned()) }
 }
 
-/// Passes over a list or a map to its end; returns true if all in it is text.
+/// Skips a list or a map. Returns true if all its values are texts.
 fn skip<'a>(
     next: &mut impl FnMut() -> Result<Event<'a>, String>,
     is_map: bool,
@@ -297,12 +299,12 @@ mod tests {
             assert_eq!(why.lines().count(), 1, "{why}");
             why
         };
-        assert!(refused("- a\n- b\n").contains("no list of keys"));
+        assert!(refused("- a\n- b\n").contains("not a list of keys"));
         let laughs = "a: &a\n  - x\nb:\n  - *a\n  - *a\n";
         assert!(refused(laughs).contains("alias"));
-        assert!(refused("? [a]\n: b\n").contains("no text"));
+        assert!(refused("? [a]\n: b\n").contains("not a text"));
         assert!(refused(&"[".repeat(FRONT_BYTES_MAX)).len() < 300);
-        // Read as a text, as what begins with a brace may be.
+        // Parsed as a text, because a text may start with a brace.
         assert!(parse(&format!("a: {}", "{a: ".repeat(4000))).is_ok());
     }
 }

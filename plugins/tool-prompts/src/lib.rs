@@ -1,10 +1,10 @@
-//! `tool-prompts`: prompts and skills that lie in folders. A person uses each as a command, a model
-//! by the tool `use_prompt`.
+//! `tool-prompts`: prompts and skills from folders. The user runs each as a command, and the model
+//! uses them with the tool `use_prompt`.
 //!
-//! [`scan`] finds the files, [`front`] reads what stands at their top, [`rules`] knows the Agent
-//! Skills format, [`library`] is what a session has of them, [`fill`] puts arguments in, [`people`]
-//! are the commands. All is read once, when a session begins: what changes later is there in the
-//! next session.
+//! [`scan`] finds the files, [`front`] parses their front matter, [`rules`] knows the Agent Skills
+//! format, [`library`] contains a session's prompts and skills, [`fill`] inserts arguments, and
+//! [`people`] contains the commands. Everything is read once, when a session starts. Later changes
+//! appear in the next session.
 #![forbid(unsafe_code)]
 
 mod fill;
@@ -26,16 +26,17 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 use library::{Library, Prompt};
 
-/// Bytes of a token, about.
+/// The approximate number of bytes per token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Most tokens that the setting may give to names and descriptions: the host takes 64 KiB.
+/// The maximum number of tokens that the setting may allow for names and descriptions. The host
+/// accepts 64 KiB.
 const CATALOG_TOKENS_MAX: usize = 16_000;
 
-/// Names that a hint lists.
+/// The maximum number of names in a hint.
 const NAMES_TOLD_MAX: usize = 20;
 
-/// Get a prompt or skill by name. Follow what it says.
+/// Get a prompt or skill by name, then follow it.
 #[derive(ToolInput)]
 #[tool(
     name = "use_prompt",
@@ -46,14 +47,14 @@ const NAMES_TOLD_MAX: usize = 20;
     open_world = false,
     auto_approval,
     example("use the skill tidy", name = "tidy"),
-    available_if(asked, reason = "where there are prompts or skills"),
+    available_if(asked, reason = "when there are prompts or skills"),
     schema = json!({
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "name": { "type": "string", TOUCHES: { "text": "the name of a prompt" }, "description": "Which." },
-            "arguments": { "type": "string", TOUCHES: { "text": "words for the prompt" }, "description": "Words for its placeholders, or NAME=VALUE." },
-            "file": { "type": "string", TOUCHES: { "text": "a file in the folder of the skill, which the plugin checks" }, "description": "A file of the skill, in its place." },
+            "name": { "type": "string", TOUCHES: { "text": "the name of a prompt" }, "description": "Its name." },
+            "arguments": { "type": "string", TOUCHES: { "text": "words for the prompt" }, "description": "Placeholder values, or NAME=VALUE." },
+            "file": { "type": "string", TOUCHES: { "text": "a file in the folder of the skill, which the plugin checks" }, "description": "Get this file of the skill instead." },
         },
         "required": ["name"],
     })
@@ -86,7 +87,7 @@ impl Tool for UsePrompt {
             Some(path) => {
                 told["skill_path"] = json!(path.display().to_string());
                 json!(
-                    "Follow the content. Other files of the skill: readFile, or use_prompt with `file`."
+                    "Follow the content. Read other skill files with readFile, or use_prompt and `file`."
                 )
             }
         };
@@ -107,10 +108,12 @@ tool!(UsePrompt);
 #[tool_type]
 #[serde(default)]
 struct Config {
-    /// Tokens, roughly, of names and descriptions that the model is told when a session begins.
+    /// Approximate token limit for the names and descriptions that the model gets when a session
+    /// starts.
     #[schemars(extend("x-jaato-workspace" = true))]
     catalog_tokens_max: usize,
-    /// The folder with the person's `.jaato`, `.agents` and `.claude`; their home where empty.
+    /// The folder with the user's `.jaato`, `.agents` and `.claude`. The default is the home
+    /// folder.
     #[schemars(extend("x-jaato-path" = "file"))]
     home: String,
 }
@@ -147,7 +150,7 @@ impl State for Prompts {
                     answer
                         .refused
                         .into_iter()
-                        .map(|it| format!("`/prompt {}` alone uses it: {}", it.name, it.why)),
+                        .map(|it| format!("use it with `/prompt {}`: {}", it.name, it.why)),
                 ),
                 // `use_prompt` and `/prompt` work without them.
                 Err(error) => library.lines.push(error.message),
@@ -161,7 +164,7 @@ impl State for Prompts {
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        // Opened when a session begins: else nobody would know of its commands.
+        // The plugin is opened when a session starts, so that its commands are known.
         description.at_start = true;
         description.only_with_files = Library::folders();
         description.commands = people::commands();
@@ -179,7 +182,7 @@ impl State for Prompts {
     }
 }
 
-/// Finds a prompt that the asker may use.
+/// Finds a prompt that the caller may use.
 fn find<'a>(
     library: &'a Library,
     name: &str,
@@ -192,7 +195,7 @@ fn find<'a>(
     let names = library.all().filter(|prompt| may_use(prompt)).map(|it| it.name.as_str());
     let names: Vec<&str> = names.take(NAMES_TOLD_MAX).collect();
     let text = match library.get(name) {
-        Some(_) => format!("`{name}` is not for you to use: its author says so"),
+        Some(_) => format!("the author of `{name}` does not let models use it"),
         None => format!("there is no prompt or skill `{}`", cut(name, 80)),
     };
     let error = Error::new(ErrorKind::NotFound, text);
@@ -208,7 +211,7 @@ fn filled(prompt: &Prompt, arguments: &str) -> Result<String> {
         .map_err(|why| Error::new(ErrorKind::InvalidArguments, format!("`{}`: {why}", prompt.name)))
 }
 
-/// Reads a further file of a skill: one that lies in its folder.
+/// Reads another file from a skill's folder.
 fn file_of(prompt: &Prompt, file: &str) -> Result<Output> {
     let refused = |why: &str| {
         let text = format!("`{}` of `{}`: {why}", cut(file, 200), prompt.name);
@@ -220,7 +223,7 @@ fn file_of(prompt: &Prompt, file: &str) -> Result<Output> {
     let path = Path::new(file);
     let is_inside =
         path.components().all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
-    // A link out of the folder is as much another file as `..` is.
+    // A link out of the folder is refused like `..`.
     match folder.join(path).canonicalize() {
         Ok(path) if is_inside && path.starts_with(folder) => {
             match scan::read_text(&path, scan::SKILL_BYTES_MAX) {

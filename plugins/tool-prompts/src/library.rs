@@ -1,4 +1,4 @@
-//! The prompts and skills of a session: read once, by name, the project's before the person's.
+//! The prompts and skills of a session: read once, by name, the project's before the user's.
 
 use jaato_plugin_sdk::types::text::{cut, one_line};
 
@@ -12,18 +12,21 @@ use crate::scan::{
     Found, PROMPT_BYTES_MAX, Place, SKILL_BYTES_MAX, Source, Walk, Wanted, read_text,
 };
 
-/// Prompts and skills of a session: each may be a command, and a plugin has 200 of these.
+/// The maximum number of prompts and skills in a session. Each may be a command, and a plugin may
+/// have 200 of them.
 pub const PROMPTS_MAX: usize = 199;
-/// Bytes of all texts together: they are kept as they were when the session began.
+/// The maximum size of all texts together, in bytes. They are kept as they were when the session
+/// started.
 const TEXTS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Lines about what is wrong: a folder of strangers' files may have thousands.
+/// The maximum number of lines about problems. A folder of untrusted files may have thousands.
 const LINES_MAX: usize = 100;
-/// Characters of a name that can be typed. The format takes fewer, and is told so.
+/// The maximum length of a name that can be typed, in characters. The format allows fewer, which is
+/// reported.
 const NAME_CHARS_MAX: usize = 128;
-/// Characters of a description that the model is told at the start.
+/// The maximum length of a description in the model's instructions, in characters.
 const TOLD_CHARS_MAX: usize = 300;
 
-/// The workspace's places, from its root, the first of a name wins.
+/// The workspace's folders below its root. The first prompt with a name wins.
 const OF_WORKSPACE: [(&str, Wanted); 5] = [
     (".jaato/prompts", Wanted::Prompts),
     (".jaato/skills", Wanted::Skills),
@@ -32,7 +35,7 @@ const OF_WORKSPACE: [(&str, Wanted); 5] = [
     (".claude/commands", Wanted::ClaudeCommands),
 ];
 
-/// The person's, from their home.
+/// The user's folders below their home.
 const OF_PERSON: [(&str, Wanted); 4] = [
     (".jaato/prompts", Wanted::Prompts),
     (".jaato/skills", Wanted::Skills),
@@ -44,34 +47,34 @@ const OF_PERSON: [(&str, Wanted); 4] = [
 #[derive(Debug, Clone)]
 pub struct Prompt {
     pub name: String,
-    /// One line.
+    /// The description in one line.
     pub description: String,
-    /// What stands behind the front matter.
+    /// The text after the front matter.
     pub body: String,
-    /// The placeholders in it.
+    /// The placeholders in the text.
     pub syntax: Syntax,
     pub source: Source,
-    /// Its folder, where it is a skill.
+    /// The folder of a skill.
     pub skill_path: Option<PathBuf>,
-    /// Whether the model may use it by itself.
+    /// Whether the model may use the prompt by itself.
     pub is_for_model: bool,
-    /// Whether it is a command.
+    /// Whether the prompt is a command.
     pub is_for_people: bool,
-    /// What a person types behind it, as its author puts it.
+    /// The author's description of the arguments.
     pub hint: String,
 }
 
-/// All of them, as they were when the session began.
+/// All prompts and skills, as they were when the session started.
 #[derive(Debug, Default)]
 pub struct Library {
     by_name: BTreeMap<String, Prompt>,
-    /// What is left out or odd, a line each.
+    /// Skipped or unusual files, one line each.
     pub lines: Vec<String>,
     bytes: usize,
 }
 
 impl Library {
-    /// Reads the places of a workspace, where the person trusts it, and those of their home.
+    /// Reads the folders of a trusted workspace and of the user's home.
     pub fn read(workspace: Option<&Path>, home: Option<&Path>) -> Self {
         let mut places = places_of(workspace, Source::Project, &OF_WORKSPACE);
         places.extend(places_of(home, Source::User, &OF_PERSON));
@@ -88,7 +91,7 @@ impl Library {
         library
     }
 
-    /// Lists the folders that are read, as the host knows them.
+    /// Lists the folders to read, in the host's notation.
     pub fn folders() -> Vec<String> {
         let of = |root: &str, places: &[(&str, Wanted)]| -> Vec<String> {
             places.iter().map(|(folder, _)| format!("{root}/{folder}")).collect()
@@ -96,25 +99,25 @@ impl Library {
         [of("{workspace}", &OF_WORKSPACE), of("{home}", &OF_PERSON)].concat()
     }
 
-    /// Finds one.
+    /// Finds a prompt.
     pub fn get(&self, name: &str) -> Option<&Prompt> {
         self.by_name.get(name)
     }
 
-    /// Lists all, by name.
+    /// Lists all prompts by name.
     pub fn all(&self) -> impl Iterator<Item = &Prompt> {
         self.by_name.values()
     }
 
-    /// Lists what the model may use.
+    /// Lists the prompts that the model may use.
     pub fn for_model(&self) -> impl Iterator<Item = &Prompt> {
         self.all().filter(|prompt| prompt.is_for_model)
     }
 
-    /// Writes what the model is told at the start, in at most so many bytes: names with their
-    /// descriptions, then names alone as far as they fit. Nothing where there is none.
+    /// Writes the model's instructions, in at most `bytes_max` bytes: names with descriptions, then
+    /// as many names alone as fit. Returns `None` if there are no prompts.
     pub fn catalog(&self, bytes_max: usize) -> Option<String> {
-        let mut text = "Prompts and skills. Where one fits the task, call `use_prompt` with its name before you begin.".to_owned();
+        let mut text = "Prompts and skills. If one fits the task, call `use_prompt` with its name before you begin.".to_owned();
         let (mut more, mut count) = (Vec::new(), 0_usize);
         for prompt in self.for_model() {
             count += 1;
@@ -152,7 +155,7 @@ impl Library {
             self.tell(format!("{shown}: {line}"));
         }
         if let Some(first) = self.by_name.get(&prompt.name) {
-            // That the project's stands before the person's is as it should be.
+            // It is normal that the project's prompt replaces the user's.
             if first.source == source {
                 let text = format!("{shown} is left out: there is another `{}`", prompt.name);
                 self.tell(text);
@@ -170,7 +173,7 @@ impl Library {
     fn tell(&mut self, line: String) {
         match self.lines.len() {
             count if count < LINES_MAX => self.lines.push(one_line(&line)),
-            LINES_MAX => self.lines.push("and more that is not listed".to_owned()),
+            LINES_MAX => self.lines.push("and more".to_owned()),
             _ => {}
         }
     }
@@ -186,7 +189,7 @@ fn places_of(root: Option<&Path>, source: Source, names: &[(&str, Wanted)]) -> V
     names.iter().map(place).collect()
 }
 
-/// Makes a prompt of a file, and lists what is odd about it.
+/// Creates a prompt from a file, and lists what is unusual about it.
 fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String>), String> {
     let (front, body) = front::split(text)?;
     let (fields, how) = front.map_or_else(|| Ok((Fields::new(), None)), front::parse)?;
@@ -204,7 +207,7 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
     let description = match (given("description"), found.is_skill) {
         (Some(text), _) => text,
         (None, true) => return Err("it has no description".to_owned()),
-        // A command of other clients needs none: its first line says what it is.
+        // A command of another client needs no description. Its first line describes it.
         (None, false) => {
             let first = body.lines().map(|line| line.trim_start_matches(['#', ' ', '\t']));
             let first = first.map(one_line).find(|line| !line.is_empty());
@@ -214,12 +217,12 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
     let name = match given("name").filter(|name| is_name(name)) {
         Some(name) if found.is_skill => name,
         _ if is_name(&stem) => stem.to_string(),
-        _ => return Err(format!("`{}` is no name that can be typed", one_line(&stem))),
+        _ => return Err(format!("`{}` is not a name that can be typed", one_line(&stem))),
     };
     if found.is_skill {
         odd.extend(rules::broken(&fields, &stem));
     } else if given("name").is_some_and(|given| given != name) {
-        odd.push(format!("it is called `{name}` as its file, not as its `name` says"));
+        odd.push(format!("it is named `{name}` like its file, and its `name` is ignored"));
     }
     let says = |key: &str, word: &str| given(key).is_some_and(|it| it.eq_ignore_ascii_case(word));
     let prompt = Prompt {
@@ -317,7 +320,7 @@ mod tests {
             "none/SKILL.md is left out: it has no description",
             "open/SKILL.md is left out: its front matter has no end",
             "plain/SKILL.md is left out: it has no description",
-            "other/SKILL.md: its name `moon` is not that of its folder, `other`",
+            "other/SKILL.md: its name `moon` is not the name of its folder, `other`",
         ] {
             assert!(told.contains(text), "{text}\n{told}");
         }

@@ -1,5 +1,5 @@
-//! The commands: `/prompts` lists, `/prompt NAME` and `/NAME` use one. What a use answers is what
-//! the person says to the model next.
+//! The commands: `/prompts` lists prompts, `/prompt NAME` and `/NAME` use one. The answer of a use
+//! becomes the user's next message to the model.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
@@ -8,15 +8,15 @@ use jaato_plugin_sdk::types::text::cut;
 use crate::library::{Library, Prompt};
 use crate::{fill, filled, find};
 
-/// Lists them.
+/// Lists the prompts.
 const LIST: &str = "prompts";
-/// Uses one by its name, also one whose name another command has.
+/// Uses a prompt by its name, even if another command has the same name.
 pub const USE: &str = "prompt";
 
-/// Characters of a description in a list.
+/// The maximum length of a description in a list, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
-/// The commands that are always there.
+/// Returns the commands that always exist.
 pub fn commands() -> Vec<CommandSpec> {
     let name = json!({ "type": "string", "description": "Which." });
     let nothing = json!({ "type": "object", "properties": {}, "additionalProperties": false });
@@ -43,7 +43,7 @@ pub fn commands() -> Vec<CommandSpec> {
     ]
 }
 
-/// The command of a prompt.
+/// Returns the command of a prompt.
 pub fn command(prompt: &Prompt) -> CommandSpec {
     let usage = match prompt.hint.is_empty() {
         true => fill::usage(&prompt.body, prompt.syntax),
@@ -63,10 +63,10 @@ pub fn command(prompt: &Prompt) -> CommandSpec {
     }
 }
 
-/// Does what a person typed.
+/// Runs a command.
 ///
 /// # Errors
-/// Where there is no such prompt, or the arguments are too long.
+/// An error if the prompt does not exist or the arguments are too long.
 pub fn answer(library: &Library, name: &str, given: &Value) -> Result<Output> {
     let text = |key: &str| given[key].as_str().unwrap_or_default();
     match name {
@@ -106,7 +106,7 @@ fn list(library: &Library) -> String {
     };
     let mut lines: Vec<String> = library.all().map(line).collect();
     if lines.is_empty() {
-        lines.push("there are no prompts and no skills".to_owned());
+        lines.push("no prompts and no skills".to_owned());
     }
     lines.extend(library.lines.iter().map(|line| format!("! {line}")));
     lines.join("\n")

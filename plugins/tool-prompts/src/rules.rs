@@ -1,16 +1,16 @@
-//! The rules of the Agent Skills format, as its validator has them. A skill that breaks one is
-//! loaded all the same: the person is told.
+//! The rules of the Agent Skills format, as in its validator. A skill that breaks a rule is loaded
+//! anyway, and the user gets a notice.
 
 use crate::front::{Field, Fields};
 
-/// Characters of a name.
+/// The maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Characters of a description.
+/// The maximum length of a description, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// Characters of a compatibility note.
+/// The maximum length of a compatibility note, in characters.
 const COMPATIBILITY_CHARS_MAX: usize = 500;
 
-/// Lists what the format's validator would refuse of a skill in the folder `folder`.
+/// Lists the violations that the format's validator would find in a skill in `folder`.
 pub fn broken(fields: &Fields, folder: &str) -> Vec<String> {
     let mut broken = Vec::new();
     match fields.get("name") {
@@ -28,11 +28,11 @@ pub fn broken(fields: &Fields, folder: &str) -> Vec<String> {
         Some(Field::Text(text)) => {
             broken.extend(too_long("compatibility", text, COMPATIBILITY_CHARS_MAX));
         }
-        Some(_) => broken.push("its `compatibility` is no text".to_owned()),
+        Some(_) => broken.push("its `compatibility` is not a text".to_owned()),
     }
     let is_map = matches!(fields.get("metadata"), Some(Field::Nested { is_map_of_texts: true }));
     if fields.contains_key("metadata") && !is_map {
-        broken.push("its `metadata` is no map of texts".to_owned());
+        broken.push("its `metadata` is not a map of texts".to_owned());
     }
     broken
 }
@@ -43,20 +43,20 @@ fn broken_by_name(name: &str, folder: &str) -> Vec<String> {
         broken.push(format!("its name `{name}` has capital letters"));
     }
     if name.starts_with('-') || name.ends_with('-') || name.contains("--") {
-        broken.push(format!("its name `{name}` has a `-` at an end, or two beside each other"));
+        broken.push(format!("its name `{name}` has a `-` at an end, or two in a row"));
     }
     if !name.chars().all(|sign| sign.is_alphanumeric() || sign == '-') {
-        broken.push(format!("its name `{name}` has other signs than letters, digits and `-`"));
+        broken.push(format!("its name `{name}` has characters other than letters, digits and `-`"));
     }
     if name != folder {
-        broken.push(format!("its name `{name}` is not that of its folder, `{folder}`"));
+        broken.push(format!("its name `{name}` is not the name of its folder, `{folder}`"));
     }
     broken
 }
 
 fn too_long(key: &str, text: &str, max: usize) -> Option<String> {
     let count = text.chars().count();
-    (count > max).then(|| format!("its `{key}` has {count} characters, the format takes {max}"))
+    (count > max).then(|| format!("its `{key}` has {count} characters, the format allows {max}"))
 }
 
 #[cfg(test)]
@@ -78,7 +78,8 @@ mod tests {
         let whole = "name: pdf-2\ndescription: Reads PDF.\nlicense: MIT\ncompatibility: needs git\n\
                      metadata:\n  author: me\n  version: '1'\nallowed-tools: Bash(git:*) Read\n";
         check(whole, "pdf-2", &[]);
-        // Other clients have keys of their own, which the validator refuses and nobody misses.
+        // Other clients have their own keys, which the validator refuses, but which cause no
+        // problem here.
         check("name: a\ndescription: b\ndisable-model-invocation: true\n", "a", &[]);
     }
 
@@ -90,11 +91,11 @@ mod tests {
         check("name: a\ndescription:\n", "a", &["no `description`"]);
         check("name: Moon\ndescription: b\n", "Moon", &["capital"]);
         for name in ["-a", "a-", "a--b"] {
-            check(&format!("name: {name}\ndescription: b\n"), name, &["two beside each other"]);
+            check(&format!("name: {name}\ndescription: b\n"), name, &["two in a row"]);
         }
-        check("name: a_b\ndescription: b\n", "a_b", &["other signs"]);
-        check("name: a b\ndescription: b\n", "a b", &["other signs"]);
-        check("name: a\ndescription: b\n", "c", &["not that of its folder"]);
+        check("name: a_b\ndescription: b\n", "a_b", &["characters other"]);
+        check("name: a b\ndescription: b\n", "a b", &["characters other"]);
+        check("name: a\ndescription: b\n", "c", &["not the name of its folder"]);
         check("name: a\ndescription: b\nmetadata: [x]\n", "a", &["`metadata`"]);
         check("name: a\ndescription: b\nmetadata: {x: {y: z}}\n", "a", &["`metadata`"]);
         check("name: a\ndescription: b\ncompatibility: [x]\n", "a", &["`compatibility`"]);

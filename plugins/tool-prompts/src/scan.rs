@@ -1,7 +1,7 @@
-//! Finds the files of prompts and skills below a place.
+//! Finds the files of prompts and skills below a folder.
 //!
-//! Bounded in depth and folders. A link counts only if it stays inside the place, and no folder is
-//! read twice, so that a loop of links ends.
+//! The depth and the number of folders are limited. A link counts only if it stays inside the
+//! folder, and no folder is read twice, so that a loop of links ends.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,32 +10,32 @@ use std::path::{Path, PathBuf};
 
 use encoding_rs::UTF_8;
 
-/// Folders inside each other below a place.
+/// The deepest nesting of folders.
 pub const DEPTH_MAX: usize = 4;
-/// Folders that are read in all places together.
+/// The maximum number of folders to read in all places together.
 pub const FOLDERS_MAX: usize = 2000;
-/// Longest file of a prompt, in bytes.
+/// The largest file of a prompt, in bytes.
 pub const PROMPT_BYTES_MAX: u64 = 64 * 1024;
-/// Longest file of a skill, in bytes.
+/// The largest file of a skill, in bytes.
 pub const SKILL_BYTES_MAX: u64 = 256 * 1024;
 
-/// Of so many characters, one may be a byte that is not UTF-8.
+/// One in this many characters may be a byte that is not UTF-8.
 const STRAYS_SHARE: usize = 20;
 
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// Whose a place is.
+/// The owner of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The workspace's.
+    /// The workspace.
     Project,
-    /// The person's.
+    /// The user.
     User,
 }
 
 impl Source {
-    /// The word for it in answers.
+    /// Returns the name in answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -44,18 +44,18 @@ impl Source {
     }
 }
 
-/// What is looked for.
+/// The kind of files to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// Folders with a `SKILL.md`.
     Skills,
-    /// These, and each other file `*.md`.
+    /// Folders with a `SKILL.md`, and all other `*.md` files.
     Prompts,
-    /// The same, in the syntax of Claude Code.
+    /// The same as [`Self::Prompts`], in the syntax of Claude Code.
     ClaudeCommands,
 }
 
-/// A folder in which prompts or skills lie.
+/// A folder with prompts or skills.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub folder: PathBuf,
@@ -66,17 +66,17 @@ pub struct Place {
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The file, canonical.
+    /// The file's canonical path.
     pub path: PathBuf,
-    /// How it is called in its place.
+    /// The path to show.
     pub shown: PathBuf,
-    /// Whether it is a `SKILL.md`.
+    /// Whether the file is a `SKILL.md`.
     pub is_skill: bool,
-    /// Whether it is in the syntax of Claude Code's commands.
+    /// Whether the file has the syntax of Claude Code's commands.
     pub is_claude: bool,
 }
 
-/// A walk over places. What is wrong is a line each.
+/// A walk over places, with one line per problem.
 #[derive(Debug, Default)]
 pub struct Walk {
     pub found: Vec<Found>,
@@ -86,16 +86,16 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Looks through a place; one that is not there holds nothing.
+    /// Searches a place. A missing folder counts as empty.
     pub fn over(&mut self, place: &Place) {
         let root = match fs::canonicalize(&place.folder) {
             Ok(root) => root,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => return self.tell(&place.folder, &error.to_string()),
         };
-        // What a link leads to is not what the person trusted. Their own folders may be links.
+        // The user has not trusted the target of a link. The user's own folders may be links.
         if place.source == Source::Project && root != place.folder {
-            return self.tell(&place.folder, "a link leads there");
+            return self.tell(&place.folder, "its path contains a link");
         }
         if root.is_dir() {
             self.below(place, &root, &root, &place.folder, 0);
@@ -111,7 +111,9 @@ impl Walk {
                 self.folders += 1;
                 self.tell(
                     shown,
-                    &format!("more than {FOLDERS_MAX} folders: the others are left out"),
+                    &format!(
+                        "there are more than {FOLDERS_MAX} folders, and the others are skipped"
+                    ),
                 );
             }
             return;
@@ -123,21 +125,25 @@ impl Walk {
         };
         let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         names.sort();
-        // On disks that tell `skill.md` from `SKILL.md`, people write both; capitals sort first.
+        // On file systems where case matters, users write both `skill.md` and `SKILL.md`. Capitals
+        // sort first.
         let skill = names.iter().find(|name| name.eq_ignore_ascii_case(SKILL_FILE));
         if let Some(name) = skill.and_then(|name| name.to_str()).filter(|_| depth > 0) {
-            // What else lies there is the skill's own.
+            // Other files in this folder belong to the skill.
             return self.file(place, root, (folder, shown), name);
         }
         for name in names {
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
             let Ok(path) = fs::canonicalize(folder.join(name)) else { continue };
             if !path.starts_with(root) {
-                self.tell(&shown.join(name), "a link leads out of the place");
+                self.tell(&shown.join(name), "a link leads out of the folder");
             } else if path.is_dir() {
                 match depth < DEPTH_MAX {
                     true => self.below(place, root, &path, &shown.join(name), depth + 1),
-                    false => self.tell(&shown.join(name), &format!("deeper than {DEPTH_MAX}")),
+                    false => self.tell(
+                        &shown.join(name),
+                        &format!("nested deeper than {DEPTH_MAX} folders"),
+                    ),
                 }
             } else if place.wanted != Wanted::Skills && name.ends_with(".md") {
                 self.file(place, root, (folder, shown), name);
@@ -149,7 +155,7 @@ impl Walk {
         let shown = shown.join(name);
         match fs::canonicalize(folder.join(name)) {
             Ok(path) if !path.starts_with(root) => {
-                self.tell(&shown, "a link leads out of the place")
+                self.tell(&shown, "a link leads out of the folder")
             }
             Ok(path) if self.seen.insert(path.clone()) => {
                 let is_skill = name.eq_ignore_ascii_case(SKILL_FILE);
@@ -166,14 +172,15 @@ impl Walk {
     }
 }
 
-/// Reads a text of at most `bytes_max` bytes. Only a plain file: a pipe would never end.
+/// Reads a text of at most `bytes_max` bytes. Only a regular file is read, because a pipe would
+/// never end.
 ///
 /// # Errors
-/// In one line, why not.
+/// An error of one line.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
@@ -181,16 +188,16 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     if bytes.len() as u64 > bytes_max {
         return Err(format!("it has more than {bytes_max} bytes"));
     }
-    let text = text_of(&bytes).ok_or("it is no text in UTF-8")?;
+    let text = text_of(&bytes).ok_or("it is not UTF-8 text")?;
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     Ok(if text.contains('\n') { text } else { text.replace('\r', "\n") })
 }
 
-/// Reads UTF-8, also with a few other bytes, which become `�`, and UTF-16 with a mark.
+/// Decodes UTF-8, with a few invalid bytes that become `�`, or UTF-16 with a byte order mark.
 fn text_of(bytes: &[u8]) -> Option<String> {
     let (text, encoding, is_damaged) = UTF_8.decode(bytes);
     if encoding != UTF_8 {
-        // A mark alone may be anything.
+        // A byte order mark alone could be anything.
         return (!is_damaged && !text.is_empty()).then(|| text.into_owned());
     }
     if !is_damaged {
@@ -263,7 +270,7 @@ mod tests {
         let walk = walk(&root, Source::User, Wanted::Prompts);
         assert_eq!(names(&walk, &root), ["again/SKILL.md"]);
         assert_eq!(walk.wrong.len(), 3, "{:?}", walk.wrong);
-        assert!(walk.wrong.iter().all(|line| line.ends_with("a link leads out of the place")));
+        assert!(walk.wrong.iter().all(|line| line.ends_with("a link leads out of the folder")));
     }
 
     #[test]
@@ -272,7 +279,7 @@ mod tests {
         write(&root, "real/moon/SKILL.md");
         symlink(root.join("real"), root.join("link")).unwrap();
         let project = walk(&root.join("link"), Source::Project, Wanted::Skills);
-        assert!(project.found.is_empty() && project.wrong[0].ends_with("a link leads there"));
+        assert!(project.found.is_empty() && project.wrong[0].ends_with("its path contains a link"));
         assert_eq!(walk(&root.join("link"), Source::User, Wanted::Skills).found.len(), 1);
     }
 
@@ -283,7 +290,7 @@ mod tests {
         write(&root, "a/b/c/d/e/SKILL.md");
         let deep = walk(&root, Source::User, Wanted::Skills);
         assert_eq!(names(&deep, &root), ["1/2/3/4/SKILL.md"]);
-        assert!(deep.wrong[0].ends_with("a/b/c/d/e: deeper than 4"));
+        assert!(deep.wrong[0].ends_with("a/b/c/d/e: nested deeper than 4 folders"));
 
         let (_folder, root) = folder();
         for number in 0..FOLDERS_MAX {
@@ -305,7 +312,7 @@ mod tests {
         assert!(read_text(&path, 7).is_ok());
         assert_eq!(read_text(&path, 6).unwrap_err(), "it has more than 6 bytes");
         fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert_eq!(read_text(&path, 6).unwrap_err(), "it is no text in UTF-8");
-        assert_eq!(read_text(Path::new("/dev/zero"), 6).unwrap_err(), "it is no file");
+        assert_eq!(read_text(&path, 6).unwrap_err(), "it is not UTF-8 text");
+        assert_eq!(read_text(Path::new("/dev/zero"), 6).unwrap_err(), "it is not a regular file");
     }
 }

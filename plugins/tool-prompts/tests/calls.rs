@@ -1,4 +1,4 @@
-//! The tool and the commands, through the boundary.
+//! Tests the tool and the commands through the plugin boundary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -153,7 +153,7 @@ fn who_may_use_it_is_kept_to() {
     let instance = host.create(None).unwrap();
     assert_eq!(host.tools_set().unwrap().instructions, None);
     let error = host.call("use_prompt", json!({ "name": "moon" })).unwrap_err();
-    assert_eq!(error.message, "`moon` is not for you to use: its author says so");
+    assert_eq!(error.message, "the author of `moon` does not let models use it");
     assert!(instance.command("moon", json!({})).is_ok());
     assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
 }
@@ -166,7 +166,7 @@ fn with_nothing_there_nothing_is_offered() {
     assert!(host.tools_set().is_none());
     assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
     let list = instance.command("prompts", json!({})).unwrap();
-    assert_eq!(list.content["result"], "there are no prompts and no skills");
+    assert_eq!(list.content["result"], "no prompts and no skills");
 }
 
 jaato_plugin_testkit::conformance!(tool_prompts: tool);

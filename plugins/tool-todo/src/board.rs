@@ -1,5 +1,5 @@
-//! What a session has planned: the plan that is worked through, what happened to it, and what a
-//! model is told after each change.
+//! The work plan of a session: the current plan, its events, and the result for the model after
+//! each change.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,13 +14,13 @@ use crate::events::Events;
 use crate::plan::{OUTPUT_BYTES_MAX, Plan, Step, Unblocked, invalid, is_open, now, text};
 use crate::told;
 
-/// What the model is told while one of the tools is active.
-const INSTRUCTIONS: &str = "For work of several steps make a plan with `createPlan`, let the user agree to it with `startPlan`, and keep it up to date with `setStepStatus`.";
+/// Instructions for the model while one of the tools is active.
+const INSTRUCTIONS: &str = "For work with several steps, make a plan with `createPlan`, get the user's approval with `startPlan`, and update it with `setStepStatus`.";
 
 /// The plan of one session.
 pub struct Todo(Mutex<Board>);
 
-/// What is kept of a session.
+/// The saved state of a session.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct Board {
@@ -31,23 +31,22 @@ pub struct Board {
 
 /// The step that waits for others.
 pub enum Dependent {
-    /// One of the plan, by its name or number.
+    /// An existing step, by its ID or number.
     Known(String),
-    /// One of this description, which is added where there is none.
+    /// A step with this description, which is added if it does not exist.
     Described(String),
 }
 
 impl Todo {
-    /// The board; held for no longer than a change takes.
+    /// Locks the board. Hold the lock only during a change.
     pub fn board(&self) -> MutexGuard<'_, Board> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the plan, shows it to the person, and adds to the answer what else the model wanted
-    /// to be told.
+    /// Changes the plan, shows it to the user, and adds subscribed events to the result.
     ///
     /// # Errors
-    /// What the change says.
+    /// The error of `change`.
     pub fn change(
         cx: &Cx<Self>,
         change: impl FnOnce(&mut Board) -> Result<Value>,
@@ -65,10 +64,10 @@ impl Todo {
 }
 
 impl Board {
-    /// Puts a new plan in the place of one that is over, or was never agreed to.
+    /// Creates a plan. It replaces a finished plan, or one to which the user has not agreed.
     ///
     /// # Errors
-    /// Where another is worked through.
+    /// An error if another plan is active.
     pub fn create(&mut self, title: &str, steps: &[String]) -> Result<Value> {
         if let Some(plan) = &self.plan
             && plan.is_active()
@@ -81,7 +80,7 @@ impl Board {
                 plan.count(Status::InProgress)
             );
             return Err(Error::new(ErrorKind::Unavailable, text).with_hint(
-                "go on with it: `addStep` adds, `setStepStatus` skips, `completePlan` ends it",
+                "continue it: `addStep` adds a step, `setStepStatus` skips one, `completePlan` ends it",
             ));
         }
         let plan = Plan::new(self.plans_made + 1, title, steps)?;
@@ -92,10 +91,10 @@ impl Board {
         Ok(answer)
     }
 
-    /// Returns the plan that waits for the user to agree.
+    /// Returns the plan that waits for the user's agreement.
     ///
     /// # Errors
-    /// If there is none, or it has begun.
+    /// An error if there is no plan, or it has started.
     pub fn proposed(&self) -> Result<&Plan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan.status {
@@ -107,10 +106,10 @@ impl Board {
         }
     }
 
-    /// Begins the plan: the person has agreed.
+    /// Starts the plan after the user's agreement.
     ///
     /// # Errors
-    /// Where there is none, or it has begun.
+    /// An error if there is no plan, or it has started.
     pub fn start(&mut self, message: Option<String>) -> Result<Value> {
         self.proposed()?;
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
@@ -131,10 +130,10 @@ impl Board {
         }))
     }
 
-    /// Lets a step stand otherwise.
+    /// Changes the status of a step.
     ///
     /// # Errors
-    /// Where the plan has not begun, the step is not there or waits for others.
+    /// An error if the plan has not started, the step does not exist, or it waits for others.
     pub fn set_step(
         &mut self,
         step: &str,
@@ -159,10 +158,10 @@ impl Board {
         Ok(told::step(plan, place))
     }
 
-    /// Completes a step and keeps what it gives to those that wait for it.
+    /// Completes a step and stores its output for dependent steps.
     ///
     /// # Errors
-    /// As [`Board::set_step`].
+    /// The errors of [`Board::set_step`].
     pub fn complete_with(
         &mut self,
         step: &str,
@@ -171,7 +170,8 @@ impl Board {
     ) -> Result<Value> {
         let bytes = json!(output).to_string().len();
         if bytes > OUTPUT_BYTES_MAX {
-            let text = format!("output has {bytes} bytes of JSON, at most {OUTPUT_BYTES_MAX} go");
+            let text =
+                format!("output has {bytes} bytes of JSON, but the maximum is {OUTPUT_BYTES_MAX}");
             return Err(invalid(&text).with_hint("write it to a file and give its path"));
         }
         let (plan, _) = self.begun()?;
@@ -191,7 +191,7 @@ impl Board {
     /// Adds a step.
     ///
     /// # Errors
-    /// Where the plan has not begun, or is long enough.
+    /// An error if the plan has not started, or has the maximum number of steps.
     pub fn add(&mut self, description: &str, after: Option<&str>) -> Result<Value> {
         let (plan, events) = self.begun()?;
         let place = plan.add(description, after)?;
@@ -201,10 +201,10 @@ impl Board {
         Ok(answer)
     }
 
-    /// Lets a step that is there wait for others, or adds one that does.
+    /// Makes an existing step wait for others, or adds a step that does.
     ///
     /// # Errors
-    /// As [`Board::add`]; where a step would wait for itself.
+    /// The errors of [`Board::add`], or an error if a step would wait for itself.
     pub fn add_dependent(
         &mut self,
         step: Dependent,
@@ -253,7 +253,8 @@ impl Board {
     /// Ends the plan.
     ///
     /// # Errors
-    /// Where there is none, or one that nobody agreed to is said to be done.
+    /// An error if there is no plan, or if a plan to which the user has not agreed should become
+    /// completed.
     pub fn complete(&mut self, status: PlanStatus, summary: Option<String>) -> Result<Value> {
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
         match plan.status {
@@ -283,10 +284,10 @@ impl Board {
         }))
     }
 
-    /// The plan, by its name where one is given.
+    /// Returns the plan. If an ID is given, it must match.
     ///
     /// # Errors
-    /// Where there is none of that name.
+    /// An error if there is no plan, or it has another ID.
     pub fn find(&self, plan_id: Option<&str>) -> Result<&Plan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan_id {
@@ -299,7 +300,7 @@ impl Board {
         }
     }
 
-    /// Adds to an answer what the model wanted to be told of.
+    /// Adds subscribed events to a result.
     fn with_untold(&mut self, mut answer: Value) -> Value {
         let untold = self.events.take_untold();
         if let (Some(answer), false) = (answer.as_object_mut(), untold.is_empty()) {
@@ -342,7 +343,7 @@ impl State for Todo {
 
     async fn command(cx: &Cx<Self>, name: &str, _arguments: Value) -> Result<Output> {
         if name != "plan" {
-            let text = format!("there is no command `{name}`");
+            let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         let text = cx.state().board().plan.as_ref().map(told::for_people);

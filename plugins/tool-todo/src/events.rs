@@ -1,4 +1,4 @@
-//! What happened to plans, for a model that asks, or that wants to be told.
+//! The events of plans, for models that request them or subscribe to them.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,17 @@ use jaato_plugin_sdk::serde;
 
 use crate::plan::{Plan, Step, invalid};
 
-/// The name by which the plan's own agent is meant, beside none.
+/// The name of the plan's own agent. An empty name has the same meaning.
 pub const THIS_AGENT: &str = "main";
 
-/// Events that are kept. Older ones are forgotten.
+/// The maximum number of stored events. Older ones are removed.
 const EVENTS_MAX: usize = 1000;
-/// Events that stand in the result of one call for those that wanted to be told.
+/// The maximum number of subscribed events in one result.
 const TOLD_MAX: usize = 20;
-/// What a model may want to be told of.
+/// The maximum number of subscriptions.
 const SUBSCRIPTIONS_MAX: usize = 50;
 
-/// The kinds of events, by the names that a model uses.
+/// The types of events, by their names for the model.
 pub const EVENT_TYPES: [&str; 12] = [
     "plan_created",
     "plan_started",
@@ -33,7 +33,7 @@ pub const EVENT_TYPES: [&str; 12] = [
     "step_unblocked",
 ];
 
-/// What happened in a session, and who wants to be told.
+/// The events and subscriptions of a session.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct Events {
@@ -41,11 +41,11 @@ pub struct Events {
     count: u64,
     subscriptions: Vec<Subscription>,
     subscribed: u64,
-    /// Those that no result has told yet.
+    /// Subscribed events that no result contains yet.
     untold: VecDeque<Value>,
 }
 
-/// What a model wants to be told of.
+/// A subscription of the model.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Subscription {
@@ -53,11 +53,11 @@ struct Subscription {
     filter: Filter,
 }
 
-/// Which events.
+/// A filter for events.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct Filter {
-    /// Of these kinds; of all where there is none.
+    /// The types of events. Empty means all types.
     pub event_types: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
@@ -66,8 +66,10 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Checks that all types are known.
+    ///
     /// # Errors
-    /// Where a kind is not known.
+    /// An error if a type is unknown.
     pub fn check(&self) -> Result<()> {
         match self.event_types.iter().find(|kind| !EVENT_TYPES.contains(&kind.as_str())) {
             None => Ok(()),
@@ -90,7 +92,7 @@ impl Filter {
 }
 
 impl Events {
-    /// Notes what happened to a plan, or to a step of it.
+    /// Records an event of a plan or of one of its steps.
     pub fn note(&mut self, kind: &str, plan: &Plan, step: Option<&Step>) {
         self.count += 1;
         let mut event = json!({
@@ -120,10 +122,10 @@ impl Events {
         }
     }
 
-    /// Lets the model be told of such events with the results of later calls.
+    /// Subscribes the model to events, which the results of later calls then contain.
     ///
     /// # Errors
-    /// Where a kind is not known, or it wants to be told of too much.
+    /// An error if a type is unknown, or there are too many subscriptions.
     pub fn subscribe(&mut self, filter: Filter) -> Result<Value> {
         filter.check()?;
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
@@ -144,25 +146,25 @@ impl Events {
         Ok(told)
     }
 
-    /// Lists what the model wants to be told of.
+    /// Lists the subscriptions.
     pub fn subscriptions(&self) -> Value {
         json!({ "subscriptions": self.subscriptions, "count": self.subscriptions.len() })
     }
 
-    /// Ends a subscription; false where there is none.
+    /// Ends a subscription. Returns false if it does not exist.
     pub fn unsubscribe(&mut self, id: &str) -> bool {
         let before = self.subscriptions.len();
         self.subscriptions.retain(|known| known.subscription_id != id);
         self.subscriptions.len() < before
     }
 
-    /// Takes what the model wants to be told of and was not.
+    /// Takes the next subscribed events.
     pub fn take_untold(&mut self) -> Vec<Value> {
         let count = self.untold.len().min(TOLD_MAX);
         self.untold.drain(..count).collect()
     }
 
-    /// Returns the newest of what happened, oldest first.
+    /// Returns the newest events, oldest first.
     pub fn find(&self, filter: &Filter, after: Option<&str>, limit: usize) -> Vec<Value> {
         let start = after.and_then(|after| {
             self.happened.iter().position(|event| event["event_id"] == after).map(|it| it + 1)

@@ -1,9 +1,8 @@
-//! `tool-todo`: a model plans its work in steps, the person agrees to the plan, and sees how far it
-//! is.
+//! `tool-todo`: a model plans its work in steps. The user agrees to the plan and sees its progress.
 //!
-//! [`plan`] is the plan itself, [`events`] what happened to it, [`board`] what a session keeps of
-//! both, [`told`] what is said of them. The tools here and in [`others`] have the names and answers
-//! of the original plugin.
+//! [`plan`] is the plan itself, [`events`] records its events, [`board`] is the state of a session,
+//! and [`told`] formats both. The tools here and in [`others`] have the names and results of the
+//! original plugin.
 #![forbid(unsafe_code)]
 
 mod board;
@@ -20,7 +19,7 @@ use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use board::Todo;
 
-/// Plan work of several steps. The user is shown it; startPlan asks them to agree.
+/// Plan work with several steps. The user sees the plan; startPlan asks for approval.
 #[tool_fn(
     name = "createPlan",
     core,
@@ -37,8 +36,8 @@ use board::Todo;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "title": { "type": "string", TOUCHES: { "text": "a title" }, "description": "What it is for." },
-            "steps": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "what is to be done" }, "description": "In order." },
+            "title": { "type": "string", TOUCHES: { "text": "a title" }, "description": "The goal." },
+            "steps": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "what is to be done" }, "description": "Steps in order." },
         },
         "required": ["title", "steps"],
     })
@@ -47,7 +46,7 @@ async fn create_plan(cx: &Cx<Todo>, title: String, steps: Vec<String>) -> Result
     Todo::change(cx, |board| board.create(&title, &steps))
 }
 
-/// Ask the user to agree to the plan; begins it.
+/// Ask the user to approve the plan, then start it.
 #[derive(ToolInput)]
 #[tool(
     name = "startPlan",
@@ -76,7 +75,7 @@ impl Tool for StartPlan {
 
     async fn preview(self, cx: &Cx<Todo>) -> Result<Preview> {
         let board = cx.state().board();
-        // The user agrees only to a plan that they see.
+        // The user can agree only to a plan that the preview shows.
         Ok(board
             .proposed()
             .map_or_else(Preview::refused, |plan| Preview::text(told::for_people(plan))))
@@ -94,7 +93,7 @@ enum NewStatus {
     Skipped,
 }
 
-/// Tell how a step of the plan stands.
+/// Set the status of a plan step.
 #[tool_fn(
     name = "setStepStatus",
     core,
@@ -106,9 +105,9 @@ enum NewStatus {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
-            "status": { "enum": ["in_progress", "completed", "failed", "skipped"], "description": "Now." },
-            "result": { "type": "string", TOUCHES: { "text": "a report" }, "description": "What came of it." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
+            "status": { "enum": ["in_progress", "completed", "failed", "skipped"], "description": "New status." },
+            "result": { "type": "string", TOUCHES: { "text": "a report" }, "description": "The result." },
             "error": { "type": "string", TOUCHES: { "text": "a report" }, "description": "Why it failed." },
         },
         "required": ["step_id", "status"],
@@ -150,8 +149,8 @@ enum End {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "status": { "enum": ["completed", "failed", "cancelled"], "description": "How." },
-            "summary": { "type": "string", TOUCHES: { "text": "a report" }, "description": "What came of it." },
+            "status": { "enum": ["completed", "failed", "cancelled"], "description": "The outcome." },
+            "summary": { "type": "string", TOUCHES: { "text": "a report" }, "description": "The result." },
         },
         "required": ["status"],
     })
@@ -169,7 +168,7 @@ async fn complete_plan(
     Todo::change(cx, |board| board.complete(status, given(summary)))
 }
 
-/// Add a step to the plan, behind all or behind one.
+/// Add a step to the end of the plan or after another step.
 #[tool_fn(
     name = "addStep",
     category = "coordination",
@@ -180,8 +179,8 @@ async fn complete_plan(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What is to be done." },
-            "after_step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Behind which." },
+            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What to do." },
+            "after_step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "The step before it." },
         },
         "required": ["description"],
     })
@@ -194,21 +193,21 @@ async fn add_step(
     Todo::change(cx, |board| board.add(&description, given(after_step_id).as_deref()))
 }
 
-/// Show the plan and how far it is.
+/// Show the plan and its progress.
 #[tool_fn(
     name = "getPlanStatus",
     category = "coordination",
     read_only,
     open_world = false,
     auto_approval,
-    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." } } })
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." } } })
 )]
 async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
     Ok(Output::json(told::status_of(board.find(given(plan_id).as_deref())?)))
 }
 
-/// A text that is not empty.
+/// Returns a text unless it is empty.
 fn given(text: String) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }

@@ -1,5 +1,4 @@
-//! The tools for steps that wait for each other, and for what happened. A model finds them when it
-//! looks for them.
+//! The tools for dependent steps and for events. They are discoverable tools.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use crate::events::{EVENT_TYPES, Filter, THIS_AGENT};
 use crate::plan::invalid;
 use crate::{given, told};
 
-/// How often a call that waits for events looks again.
+/// The interval at which a call that waits for events checks them.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// A step that another waits for.
+/// A step that another step waits for.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Dependency {
@@ -29,7 +28,7 @@ struct Dependency {
     plan_id: String,
 }
 
-/// Let a step wait for others: one of the plan by `step_id`, or one that is added by `description`.
+/// Make a step wait for others: an existing one (`step_id`) or a new one (`description`).
 #[tool_fn(
     name = "addDependentStep",
     category = "coordination",
@@ -40,15 +39,15 @@ struct Dependency {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
-            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What is to be done, for one that is added." },
-            "depends_on": { "type": "array", "minItems": 1, "description": "What comes first.", "items": {
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
+            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What to do, for a new step." },
+            "depends_on": { "type": "array", "minItems": 1, "description": "Steps that come first.", "items": {
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {
-                    "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
-                    "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "default": THIS_AGENT, "description": "This one where empty." },
-                    "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." },
+                    "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
+                    "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "default": THIS_AGENT, "description": "Default: this agent." },
+                    "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." },
                 },
                 "required": ["step_id"],
             } },
@@ -80,7 +79,7 @@ async fn add_dependent_step(
     Todo::change(cx, |board| board.add_dependent(step, &steps, given(provides)))
 }
 
-/// Complete a step and give its output to those that wait for it.
+/// Complete a step and pass its output to steps that wait for it.
 #[tool_fn(
     name = "completeStepWithOutput",
     category = "coordination",
@@ -91,9 +90,9 @@ async fn add_dependent_step(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
-            "output": { "type": "object", TOUCHES: { "text": "a report to later steps" }, "description": "What they get." },
-            "result": { "type": "string", TOUCHES: { "text": "a report" }, "description": "What came of it." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
+            "output": { "type": "object", TOUCHES: { "text": "a report to later steps" }, "description": "The output." },
+            "result": { "type": "string", TOUCHES: { "text": "a report" }, "description": "The result." },
         },
         "required": ["step_id", "output"],
     })
@@ -114,7 +113,7 @@ async fn complete_step_with_output(
     read_only,
     open_world = false,
     auto_approval,
-    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." } } })
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." } } })
 )]
 async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
@@ -128,7 +127,7 @@ async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> 
     }))
 }
 
-/// Be told of changes of plans and steps, with the results of later calls of plan tools.
+/// Subscribe to plan and step events. Later results of plan tools report them.
 #[tool_fn(
     name = "subscribeToTasks",
     category = "coordination",
@@ -139,10 +138,10 @@ async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> 
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "event_types": { "type": "array", "minItems": 1, "items": { "enum": EVENT_TYPES }, "description": "Which." },
-            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "This one where empty." },
-            "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." },
-            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
+            "event_types": { "type": "array", "minItems": 1, "items": { "enum": EVENT_TYPES }, "description": "Event types." },
+            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "Default: this agent." },
+            "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Step id or number." },
         },
         "required": ["event_types"],
     })
@@ -159,7 +158,7 @@ async fn subscribe_to_tasks(
     Ok(Output::json(cx.state().board().events.subscribe(filter)?))
 }
 
-/// List what you are told of.
+/// List event subscriptions.
 #[tool_fn(
     name = "listSubscriptions",
     category = "coordination",
@@ -171,7 +170,7 @@ async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
     Ok(Output::json(cx.state().board().events.subscriptions()))
 }
 
-/// Be told no more.
+/// End an event subscription.
 #[tool_fn(
     name = "unsubscribe",
     category = "coordination",
@@ -182,7 +181,7 @@ async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "subscription_id": { "type": "string", TOUCHES: { "text": "the name of a subscription" }, "description": "Which." } },
+        "properties": { "subscription_id": { "type": "string", TOUCHES: { "text": "the name of a subscription" }, "description": "Its id." } },
         "required": ["subscription_id"],
     })
 )]
@@ -191,7 +190,7 @@ async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
     Ok(Output::json(json!({ "subscription_id": subscription_id, "unsubscribed": ended })))
 }
 
-/// List what happened to plans and steps.
+/// List plan and step events.
 #[tool_fn(
     name = "getTaskEvents",
     category = "coordination",
@@ -202,14 +201,14 @@ async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "This one where empty." },
-            "event_types": { "type": "array", "items": { "enum": EVENT_TYPES }, "description": "Which." },
+            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "Default: this agent." },
+            "event_types": { "type": "array", "items": { "enum": EVENT_TYPES }, "description": "Only these." },
             "limit": { "type": "integer", "minimum": 0, "default": 20, "description": "0: all" },
             "timeout": {
                 "type": "number", "minimum": 0, "maximum": 30, "default": 0,
-                "description": "Seconds to wait where there is none.",
+                "description": "Seconds to wait if there are none.",
             },
-            "after_event": { "type": "string", TOUCHES: { "text": "the name of an event" }, "description": "Its event_id." },
+            "after_event": { "type": "string", TOUCHES: { "text": "the name of an event" }, "description": "Only events after this event_id." },
         },
     })
 )]
@@ -226,7 +225,7 @@ async fn get_task_events(
     if wait > 0.0 && event_types.is_empty() && after_event.is_none() && agent_id.is_empty() {
         let error =
             invalid("timeout requires at least one of: agent_id, event_types, or after_event.");
-        return Err(error.with_hint("else what happened long ago would be given at once"));
+        return Err(error.with_hint("without one, old events would be returned immediately"));
     }
     let filter = Filter { event_types, ..Filter::default() };
     let find = || cx.state().board().events.find(&filter, after_event.as_deref(), limit);
@@ -249,14 +248,14 @@ fn events_by_default() -> usize {
     20
 }
 
-/// Plans of other sessions are not seen from here.
+/// Returns an error for another agent, because plans of other sessions are not visible here.
 fn is_here(agent_id: &str) -> Result<()> {
     match agent_id {
         "" | THIS_AGENT => Ok(()),
         other => {
             let shown = cut(other, 40);
-            let text = format!("there is no agent `{shown}` in this session");
-            let hint = format!("leave `agent_id` out, or say `{THIS_AGENT}`");
+            let text = format!("agent `{shown}` does not exist in this session");
+            let hint = format!("leave `agent_id` out, or set it to `{THIS_AGENT}`");
             Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))
         }
     }

@@ -1,6 +1,6 @@
-//! The plan of a session: its steps, what they wait for, and what may become of them.
+//! The plan of a session: its steps, their dependencies, and the allowed changes.
 //!
-//! It knows nothing of tools; what it refuses it says in words for the model.
+//! It is independent of the tools. Its errors are texts for the model.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
@@ -10,9 +10,9 @@ use jaato_plugin_sdk::types::work_plan::{
     PLAN_STEPS_MAX, PlanStatus, PlanStep, PlanStepStatus as Status, WorkPlan,
 };
 
-/// Bytes of a title, a description, a result.
+/// The maximum size of a title, description or result, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4 * 1024;
-/// Bytes of JSON that a step gives to others.
+/// The maximum size of a step's output, in bytes of JSON.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// A plan.
@@ -24,14 +24,14 @@ pub struct Plan {
     pub status: PlanStatus,
     pub steps: Vec<Step>,
     pub summary: Option<String>,
-    /// When it was made, agreed to and ended.
+    /// The times at which the plan was created, started and ended.
     #[serde(default)]
     pub created_at: String,
     #[serde(default)]
     pub started_at: Option<String>,
     #[serde(default)]
     pub completed_at: Option<String>,
-    /// Counts the steps that there were, so that no name comes twice.
+    /// The number of steps created, so that no ID is used twice.
     steps_made: usize,
 }
 
@@ -44,25 +44,25 @@ pub struct Step {
     pub status: Status,
     pub result: Option<String>,
     pub error: Option<String>,
-    /// When it was begun, and when it was over.
+    /// The times at which the step was started and ended.
     pub started_at: Option<String>,
     pub completed_at: Option<String>,
-    /// Steps that must be over first.
+    /// Steps that must end first.
     pub depends_on: Vec<String>,
-    /// Under which name those that wait for it get its output, beside its own.
+    /// An additional name under which dependent steps get the output.
     pub provides: Option<String>,
-    /// What it gives to those that wait for it.
+    /// The output for dependent steps.
     pub output: Option<Map<String, Value>>,
 }
 
-/// What changed with a step of itself: others were waiting for it.
+/// The steps that a change has unblocked.
 pub struct Unblocked(pub Vec<String>);
 
 impl Plan {
-    /// Makes a plan that the person has not agreed to yet.
+    /// Creates a plan that awaits the user's agreement.
     ///
     /// # Errors
-    /// Where there is nothing to do, or too much.
+    /// An error if there are no steps, or too many.
     pub fn new(number: usize, title: &str, steps: &[String]) -> Result<Self> {
         let mut plan = Self {
             id: format!("plan_{number}"),
@@ -84,25 +84,25 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether it is neither over nor only proposed.
+    /// Returns true if the plan has started and not ended.
     pub fn is_active(&self) -> bool {
         self.status == PlanStatus::Active
     }
 
-    /// Counts the steps that stand so.
+    /// Counts the steps with this status.
     pub fn count(&self, status: Status) -> usize {
         self.steps.iter().filter(|step| step.status == status).count()
     }
 
-    /// Whether a step is left to do.
+    /// Returns true if a step is still open.
     pub fn has_open_steps(&self) -> bool {
         self.steps.iter().any(|step| is_open(step.status))
     }
 
-    /// Adds a step behind another, or behind all; returns its place.
+    /// Adds a step after another one, or at the end. Returns its index.
     ///
     /// # Errors
-    /// Where there is no such step, or there are too many.
+    /// An error if the other step does not exist, or there are too many steps.
     pub fn add(&mut self, description: &str, after: Option<&str>) -> Result<usize> {
         if self.steps.len() >= PLAN_STEPS_MAX {
             let error = invalid(&format!("a plan has at most {PLAN_STEPS_MAX} steps"));
@@ -119,10 +119,10 @@ impl Plan {
         Ok(place)
     }
 
-    /// Returns the place of a step, by its name or its number from 1.
+    /// Returns the index of a step, by its ID or its number from 1.
     ///
     /// # Errors
-    /// Where there is none.
+    /// An error if the step does not exist.
     pub fn place(&self, step: &str) -> Result<usize> {
         let by_number = || step.parse::<usize>().ok()?.checked_sub(1);
         let by_name = self.steps.iter().position(|known| known.id == step);
@@ -133,10 +133,10 @@ impl Plan {
         })
     }
 
-    /// Lets a step stand otherwise; those that waited for it go on.
+    /// Changes the status of a step. Steps that waited for it may continue.
     ///
     /// # Errors
-    /// Where it waits for others itself.
+    /// An error if the step waits for others.
     pub fn set(
         &mut self,
         place: usize,
@@ -162,19 +162,19 @@ impl Plan {
         Ok(self.unblock())
     }
 
-    /// Lets a step wait for others.
+    /// Makes a step wait for others.
     ///
     /// # Errors
-    /// Where it is done already, or would wait for itself.
+    /// An error if the step has ended, or would wait for itself.
     pub fn depend(&mut self, place: usize, on: &[String]) -> Result<()> {
         if !is_open(self.steps[place].status) {
-            return Err(invalid(&format!("{} is over already", self.steps[place].id)));
+            return Err(invalid(&format!("{} has already ended", self.steps[place].id)));
         }
         for other in on {
             let other = self.place(other)?;
             if self.leads_to(other, place) {
                 let (step, other) = (&self.steps[place].id, &self.steps[other].id);
-                return Err(invalid(&format!("{step} would wait for itself, by {other}")));
+                return Err(invalid(&format!("{step} would wait for itself through {other}")));
             }
             let id = self.steps[other].id.clone();
             let step = &mut self.steps[place];
@@ -188,13 +188,13 @@ impl Plan {
         Ok(())
     }
 
-    /// The steps that must be over before this one is begun. One that failed or is skipped is over:
-    /// what waited for it would wait for ever.
+    /// Returns the steps that must end before this one can start. Failed and skipped steps count as
+    /// ended, because otherwise dependent steps would wait forever.
     pub fn waits_for(&self, place: usize) -> Vec<String> {
         self.depends_on(place, is_open)
     }
 
-    /// The steps that this one waited for and that were not completed.
+    /// Returns the failed and skipped steps that this one depends on.
     pub fn goes_without(&self, place: usize) -> Vec<String> {
         self.depends_on(place, |status| matches!(status, Status::Failed | Status::Skipped))
     }
@@ -205,7 +205,7 @@ impl Plan {
         self.steps[place].depends_on.iter().filter(is_it).cloned().collect()
     }
 
-    /// What the steps that this one depends on have given.
+    /// Returns the outputs of the steps that this one depends on.
     pub fn received(&self, place: usize) -> Map<String, Value> {
         let mut received = Map::new();
         for id in &self.steps[place].depends_on {
@@ -219,7 +219,7 @@ impl Plan {
         received
     }
 
-    /// How people and other programs are shown it.
+    /// Returns the plan for users and other programs.
     pub fn shown(&self) -> WorkPlan {
         let step = |step: &Step| PlanStep {
             id: step.id.clone(),
@@ -247,7 +247,7 @@ impl Plan {
         Unblocked(unblocked)
     }
 
-    /// Whether a step is another, or waits for it over any number of others.
+    /// Returns true if a step is `to`, or depends on it directly or indirectly.
     fn leads_to(&self, from: usize, to: usize) -> bool {
         let mut left = vec![from];
         let mut seen = vec![false; self.steps.len()];
@@ -264,30 +264,30 @@ impl Plan {
     }
 }
 
-/// This moment, as the model is told it.
+/// Returns the current time in the format for the model.
 pub fn now() -> String {
     jiff::Timestamp::now().to_string()
 }
 
-/// Whether something is left to do with such a step.
+/// Returns true if a step with this status is still open.
 pub fn is_open(status: Status) -> bool {
     !matches!(status, Status::Completed | Status::Failed | Status::Skipped)
 }
 
-/// Checks a text that the model wrote.
+/// Validates a text from the model.
 pub fn text(name: &str, text: &str) -> Result<String> {
     let text = text.trim();
     if text.is_empty() {
         return Err(invalid(&format!("{name} is required")));
     }
     if text.len() > TEXT_BYTES_MAX {
-        let error = format!("{name} has {} bytes, at most {TEXT_BYTES_MAX} go", text.len());
-        return Err(invalid(&error).with_hint("say it shorter, or write it to a file"));
+        let error = format!("{name} has {} bytes, but the maximum is {TEXT_BYTES_MAX}", text.len());
+        return Err(invalid(&error).with_hint("shorten it, or write it to a file"));
     }
     Ok(text.to_owned())
 }
 
-/// The error for arguments that make no sense.
+/// Returns the error for invalid arguments.
 pub fn invalid(text: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, text)
 }

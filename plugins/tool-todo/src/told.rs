@@ -1,11 +1,11 @@
-//! What the model and the person are told of a plan.
+//! Formats a plan for the model and the user.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use crate::plan::{Plan, Step, is_open};
 
-/// The whole plan.
+/// Returns the whole plan.
 pub fn plan(plan: &Plan) -> Value {
     let steps: Vec<Value> = (0..plan.steps.len()).map(|place| facts(plan, place)).collect();
     json!({
@@ -17,7 +17,7 @@ pub fn plan(plan: &Plan) -> Value {
     })
 }
 
-/// The whole plan, with its times, the step that is being done and the summary.
+/// Returns the whole plan, with its times, the current step and the summary.
 pub fn status_of(plan: &Plan) -> Value {
     let mut told = self::plan(plan);
     let current = plan.steps.iter().position(|step| step.status == Status::InProgress);
@@ -33,7 +33,7 @@ pub fn status_of(plan: &Plan) -> Value {
     told
 }
 
-/// A step after it changed, and what comes next.
+/// Returns a changed step, and the instruction for the next one.
 pub fn step(plan: &Plan, place: usize) -> Value {
     let mut told = facts(plan, place);
     told["progress"] = progress(plan);
@@ -43,7 +43,7 @@ pub fn step(plan: &Plan, place: usize) -> Value {
     told
 }
 
-/// A step of `getBlockedSteps`.
+/// Returns a step for `getBlockedSteps`.
 pub fn blocked(plan: &Plan, place: usize) -> Value {
     let step = &plan.steps[place];
     json!({
@@ -56,7 +56,7 @@ pub fn blocked(plan: &Plan, place: usize) -> Value {
     })
 }
 
-/// How far a plan is.
+/// Returns the progress of a plan.
 pub fn progress(plan: &Plan) -> Value {
     let (total, completed) = (plan.steps.len(), plan.count(Status::Completed));
     let percent = completed as f64 * 100.0 / total.max(1) as f64;
@@ -72,7 +72,7 @@ pub fn progress(plan: &Plan) -> Value {
     })
 }
 
-/// What the command `plan` and the question about `startPlan` show.
+/// Returns the text for the command `plan` and for the question about `startPlan`.
 pub fn for_people(plan: &Plan) -> String {
     let line = |(index, step): (usize, &Step)| {
         let result = step.error.as_ref().or(step.result.as_ref());
@@ -83,7 +83,7 @@ pub fn for_people(plan: &Plan) -> String {
     format!("{} ({})\n{}", plan.title, plan_status(plan.status), steps.join("\n"))
 }
 
-/// The word for how a plan stands.
+/// Returns the name of a plan's status.
 pub fn plan_status(status: PlanStatus) -> &'static str {
     match status {
         PlanStatus::Proposed => "proposed",
@@ -136,13 +136,13 @@ fn instruction(plan: &Plan, step: &Step) -> Option<String> {
             step.description
         )),
         Status::Completed | Status::Skipped | Status::Failed if !plan.has_open_steps() => {
-            Some("All steps are over. Call completePlan to finalize.".to_owned())
+            Some("All steps are done. Call completePlan.".to_owned())
         }
         Status::Completed | Status::Skipped => next.map(|next| {
             format!("Step {}. Proceed immediately to next step: {}", status(step.status), next.description)
         }),
         Status::Failed => Some(
-            "Choose: addStep for another way, skip what hangs on it, or go on with the next step. Do not create the plan again."
+            "Add an alternative with addStep, skip the steps that depend on this one, or continue with the next. Do not recreate the plan."
                 .to_owned(),
         ),
         _ => None,

@@ -1,4 +1,4 @@
-//! The tools, through the boundary.
+//! Calls of the tools through the boundary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn refused(host: &FakeHost, name: &str, arguments: Value) -> Error {
     host.call(name, arguments).unwrap_err()
 }
 
-/// A host with a plan that the person has agreed to.
+/// Creates a host with a plan to which the user has agreed.
 #[track_caller]
 fn with_plan(steps: &[&str]) -> FakeHost {
     let host = host();
@@ -74,7 +74,7 @@ fn a_plan_is_made_agreed_to_worked_through_and_ended() {
     assert_eq!(error.message, text);
 
     let last = set(&host, "step_2", "completed");
-    assert_eq!(last["instruction"], "All steps are over. Call completePlan to finalize.");
+    assert_eq!(last["instruction"], "All steps are done. Call completePlan.");
     let over = call(&host, "completePlan", json!({ "status": "completed", "summary": "mended" }));
     assert_eq!((&over["status"], &over["summary"]), (&json!("completed"), &json!("mended")));
     assert_eq!(over["progress"]["percent"], 100.0);
@@ -142,7 +142,7 @@ fn a_step_waits_for_others_and_gets_what_they_give() {
 
     let circle = json!({ "description": "publish", "depends_on": [{ "step_id": "step_3" }] });
     let error = refused(&host, "addDependentStep", circle);
-    assert_eq!(error.message, "step_3 would wait for itself, by step_3");
+    assert_eq!(error.message, "step_3 would wait for itself through step_3");
     let far =
         json!({ "description": "x", "depends_on": [{ "step_id": "s", "agent_id": "other" }] });
     assert_eq!(refused(&host, "addDependentStep", far).kind, ErrorKind::NotFound);
@@ -251,7 +251,7 @@ fn what_is_too_much_or_nothing_is_refused() {
     let many = (0..10_000).map(|number| number.to_string()).collect();
     assert_eq!(create("x", many), "a plan has at most 500 steps");
     let long = create("x", vec!["a".repeat(5000)]);
-    assert_eq!(long, "description has 5000 bytes, at most 4096 go");
+    assert_eq!(long, "description has 5000 bytes, but the maximum is 4096");
     assert_eq!(refused(&host, "getPlanStatus", json!({})).kind, ErrorKind::Unavailable);
 
     let host = with_plan(&["look"]);

@@ -1,11 +1,10 @@
-//! `accuracy`: plays real programs through the real tools, and counts the results that come too
+//! `accuracy`: runs real programs through the real tools, and counts the results that arrive too
 //! early or too late.
 //!
-//! What is played is data (`accuracy/programs/*.json`): what is typed, and what is on the screen
-//! once the program has truly done that. Beside the tools stands an observer of its own
-//! ([`recorder`]), which tells when the program last wrote to its terminal; from that come the
-//! latencies, and what the rule of 500 ms of silence would have done with the same stream. A
-//! program that is not there counts as wrong.
+//! The scripts are data (`accuracy/programs/*.json`): the input of each step, and the screen
+//! content that proves that the program is done. A separate observer ([`recorder`]) records when
+//! the program last wrote to its terminal. This gives the latencies, and shows what the rule of 500
+//! ms of silence would have done with the same output. A missing program counts as wrong.
 
 mod caller;
 mod play;
@@ -31,17 +30,17 @@ use xtask::run;
 use xtask::setup::is_root;
 use xtask::workspace::Workspace;
 
-/// How to get what the programs need.
+/// The command that installs what the programs need.
 const INSTALL: &str = "CI=true cargo xtask accuracy --install";
 
-/// What is asked for.
+/// The options.
 #[derive(Default)]
 struct Options {
-    /// Parts of names; all programs without one.
+    /// Parts of names. Empty for all programs.
     names: Vec<String>,
     install: bool,
     list: bool,
-    /// Who runs `jaato`, where that is not who measures.
+    /// The user that runs `jaato`, if it is another one than the current user.
     user: Option<String>,
     /// A folder with `bin/jaato` and `plugins`.
     house: Option<PathBuf>,
@@ -80,13 +79,13 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !cfg!(target_os = "linux") {
-        bail!("terminals are observed as only Linux lets us");
+        bail!("observing terminals works only on Linux");
     }
     let workspace = Workspace::load()?;
     let folder = workspace.target.join("accuracy");
     if options.install {
         if !(is_root() && is_ci()) {
-            bail!("packages are installed by root with `CI=true` alone: {INSTALL}");
+            bail!("installing packages needs root and `CI=true`: {INSTALL}");
         }
         services::install(&folder)?;
     }

@@ -1,4 +1,4 @@
-//! A session without a model: `jaato call --batch`, told what to call one line after the other.
+//! A session without a model: `jaato call --batch`, which reads its calls line by line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -16,7 +16,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Starts it; what it shows a person goes nowhere, for it is in the answers too.
+    /// Starts the session. Ignores its output for the user, which the answers contain too.
     pub fn start(command: &mut Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -29,7 +29,7 @@ impl Batch {
         Ok(Self { child, input, answers: BufReader::new(answers) })
     }
 
-    /// Calls a tool and waits for the whole answer: its result or its error.
+    /// Calls a tool and waits for its whole answer: the result or the error.
     pub fn ask(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         let line = json!({ "tool": tool, "args": arguments }).to_string() + "\n";
         self.input.write_all(line.as_bytes()).context("telling the session what to call")?;
@@ -42,12 +42,12 @@ impl Batch {
             .with_context(|| format!("the session answered `{tool}` with `{answer}`"))
     }
 
-    /// The session's process id.
+    /// Returns the session's process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Lets it end, and with it all that it started. A call that failed is told once more.
+    /// Ends the session and all its child processes. A failed call makes its exit code fail again.
     pub fn end(self) -> Result<()> {
         let Self { mut child, input, answers } = self;
         drop((input, answers));

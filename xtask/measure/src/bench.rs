@@ -1,8 +1,7 @@
-//! `bench`: measures what the design promises and compares it with the targets.
+//! `bench`: measures the promises of the design and compares them with the targets.
 //!
-//! Machines differ and are busy with other things, so a target is a ratio to a yardstick of the
-//! same run wherever that is possible, and the best of several rounds counts, as noise only ever
-//! slows down.
+//! Machines differ and are busy with other work. A target is therefore a ratio to a yardstick of
+//! the same run if possible. The best of several rounds counts, because noise only slows down.
 
 mod agent;
 mod files;
@@ -24,34 +23,35 @@ use self::stolen::Ticks;
 use self::table::{Figure, Verdict};
 use xtask::workspace::Workspace;
 
-/// Rounds of a comparison.
+/// The rounds of a comparison.
 const ROUNDS: usize = 5;
 
-/// One thing that can be measured by itself.
+/// A benchmark that can run alone.
 struct Bench {
     name: &'static str,
     about: &'static str,
     measure: fn(&Workspace) -> Result<Outcome>,
 }
 
-/// What came of a bench.
+/// The outcome of a benchmark.
 enum Outcome {
     Figures(Vec<Figure>),
-    /// Measured, but not by a good yardstick or on a good machine: neither met nor missed.
+    /// Measured with a bad yardstick or on a bad machine: neither met nor missed.
     Void {
         figures: Vec<Figure>,
         why: String,
     },
-    /// It cannot be done here; the line says why and what to do.
+    /// It cannot run here. The line says why and what to do.
     Skipped(String),
 }
 
-/// Measures where process trees can be followed to their end, with their time and memory.
+/// Measures only on Linux, where process trees can be followed to their end, with their time and
+/// memory.
 fn on_linux(measure: fn(&Workspace) -> Result<Outcome>, workspace: &Workspace) -> Result<Outcome> {
     if cfg!(target_os = "linux") {
         return measure(workspace);
     }
-    Ok(Outcome::Skipped("it follows processes as only Linux lets us".to_owned()))
+    Ok(Outcome::Skipped("following processes works only on Linux".to_owned()))
 }
 
 const BENCHES: &[Bench] = &[
@@ -97,10 +97,10 @@ const BENCHES: &[Bench] = &[
     },
 ];
 
-/// The load of a processor from which on the machine counts as busy.
+/// The load per processor at which the machine counts as busy.
 const BUSY_LOAD_MIN: f64 = 0.5;
 
-/// When a bench is void and nothing worse is to tell.
+/// The exit code if a benchmark is void and nothing worse happened.
 const EXIT_VOID: u8 = 3;
 
 /// Runs the chore.
@@ -143,8 +143,8 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     })
 }
 
-/// A line for a machine that has other things to do, where the system tells (Linux). Asked before
-/// anything is built.
+/// Returns a warning if the machine is busy and the system reports it (Linux). Must be called
+/// before anything is built.
 fn busy() -> Option<String> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     let processors = std::thread::available_parallelism().ok()?.get();
@@ -162,7 +162,7 @@ fn busy_line(load: f64, processors: usize) -> Option<String> {
     })
 }
 
-/// The benches that are named, or all; none if help is asked for.
+/// Returns the named benchmarks, or all of them. Returns `None` for `--help`.
 fn chosen(words: Vec<OsString>) -> Result<Option<Vec<&'static Bench>>> {
     use lexopt::prelude::*;
 

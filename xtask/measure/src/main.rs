@@ -1,6 +1,6 @@
-//! What `cargo xtask bench` and `cargo xtask accuracy` run: measurements of the whole program.
+//! The program of `cargo xtask bench` and `cargo xtask accuracy`, which measures the whole product.
 //!
-//! A crate of its own, so that the first command of a newcomer does not compile it.
+//! A separate crate, so that a newcomer's first command does not compile it.
 
 mod accuracy;
 mod batch;

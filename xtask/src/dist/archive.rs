@@ -1,7 +1,7 @@
-//! Packs a tree into an archive whose bytes depend on the tree's content alone.
+//! Packs a tree into an archive whose bytes depend only on the tree's content.
 //!
-//! Order, times, owners and modes are given, never read: two machines with the same content and the
-//! same `gzip` make the same file.
+//! The order, times, owners and modes are fixed instead of read, so two machines with the same
+//! content and the same `gzip` create the same file.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -12,16 +12,16 @@ use anyhow::{Context, Result};
 
 use crate::child;
 
-/// Files that are run; all others are only read.
+/// The folder of executable files. All other files are not executable.
 const PROGRAMS: &str = "bin";
 
-/// Packs `parent/name`, with `name` as the one folder at the top, and gives the archive.
+/// Packs `parent/name`, with `name` as the single top folder, and returns the archive.
 pub fn pack(parent: &Path, name: &str, stamp: u64) -> Result<PathBuf> {
     let place = parent.join(format!("{name}.tar.gz"));
     let describe = || format!("packing `{}`", place.display());
     let file = File::create(&place).with_context(describe)?;
     let mut gzip = Command::new("gzip");
-    // Without a name and a time of its own.
+    // Without a name and a time in the header.
     gzip.args(["-n", "-c"]).stdin(Stdio::piped()).stdout(file);
     let mut zipping = gzip.spawn().with_context(|| format!("starting {}", child::shown(&gzip)))?;
     let pipe = zipping.stdin.take().context("gzip has no standard input")?;
@@ -62,8 +62,8 @@ fn mode(path: &Path, name: &str, is_folder: bool) -> u32 {
     if is_folder || is_run { 0o755 } else { 0o644 }
 }
 
-/// Everything below a folder, itself first, each folder before what it holds, in the order of
-/// names.
+/// Returns everything below a folder and the folder itself, sorted by name, with each folder before
+/// its content.
 fn tree(parent: &Path, path: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![path.to_owned()];
     if parent.join(path).is_dir() {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// Writes a tree; the order, the modes and the times differ from one to the other.
+    /// Writes a tree. The order, the modes and the times differ between calls.
     fn packed(files: &[&str], mode: u32) -> Vec<u8> {
         let parent = tempfile::tempdir().unwrap();
         for file in files {

@@ -1,8 +1,8 @@
-//! The API documentation of the crates that authors name, as pages to be opened in a browser.
+//! The API documentation of the crates for authors, as pages for a browser.
 //!
-//! Written into a folder of its own, so that no page of a crate of the house is among them, and one
-//! crate after the other, so that the same sources give the same pages. What the crates stand on is
-//! checked where all else is built: after `cargo xtask test` that takes no time.
+//! It is built in a separate folder, so that it contains no pages of internal crates, and crate by
+//! crate, so that the same sources produce the same pages. Dependencies are checked in the folder
+//! of the normal build, so this is fast after `cargo xtask test`.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::child;
 use crate::gather::place_file;
 use crate::workspace::Workspace;
 
-/// What authors name, and what each is for.
+/// The crates that authors use, with their purpose.
 const CRATES: &[(&str, &str)] = &[
     ("jaato-plugin-sdk", "what every plugin uses"),
     ("jaato-types", "what the fields of descriptions, requests, answers and events mean"),
@@ -22,13 +22,13 @@ const CRATES: &[(&str, &str)] = &[
     ("jaato-plugin-testkit", "a host in memory and the conformance suites, for tests"),
 ];
 
-/// Below the folder that cargo builds into, for the pages alone.
+/// The subfolder of the target folder for the pages.
 const TARGET: &str = "dist-doc";
 
-/// Where the sdk lies, from the front page.
+/// The path of the sdk's documents, relative to the front page.
 const GUIDE: &str = "../share/jaato/sdk/docs";
 
-/// Writes the pages into a folder; nothing where the workspace has none of the crates.
+/// Writes the pages into a folder. Does nothing if the workspace has none of the crates.
 pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
     let is_there = |name: &str| workspace.packages.iter().any(|package| package.name == name);
     let crates: Vec<_> = CRATES.iter().filter(|(name, _)| is_there(name)).copied().collect();
@@ -42,7 +42,7 @@ pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
         cargo.args(crates.iter().flat_map(|(name, _)| ["-p", name]));
         cargo.args(jobs.iter().flat_map(|count| ["--jobs", count]));
         cargo.env("CARGO_BUILD_BUILD_DIR", &workspace.target);
-        // A link that leads nowhere is no documentation.
+        // A broken link is an error.
         child::run(cargo.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links"))?;
     }
     copy(&target.join("doc"), folder)?;
@@ -72,7 +72,7 @@ fn front_page(crates: &[(&str, &str)]) -> String {
     )
 }
 
-/// Copies what cargo wrote, but for its lock.
+/// Copies cargo's output without its lock file.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let describe = || format!("reading `{}`", from.display());
     fs::create_dir_all(to).with_context(|| format!("making `{}`", to.display()))?;

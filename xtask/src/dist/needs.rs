@@ -1,13 +1,12 @@
-//! Looks at which dynamic libraries programs need: only those that every system has may be among
-//! them.
+//! Checks the dynamic libraries that programs need. Only libraries of every system are allowed.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Fails if a program would not start on a machine that has nothing but its system. Says which C
-/// library is needed at least.
+/// Fails if a program would not start on a machine with only the basic system. Prints the minimum
+/// version of the C library.
 pub fn check(programs: &[PathBuf]) -> Result<()> {
     if !cfg!(target_os = "linux") {
         eprintln!(
@@ -33,7 +32,7 @@ pub fn check(programs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// The C library in its parts, and what unwinding stands on: on every Linux with glibc.
+/// The parts of the C library and the unwinding library, which every Linux with glibc has.
 const EVERYWHERE: &[&str] = &[
     "libc.so.6",
     "libdl.so.2",
@@ -44,7 +43,7 @@ const EVERYWHERE: &[&str] = &[
     "libutil.so.1",
 ];
 
-/// The first library that not every Linux has.
+/// Returns the first library that not every Linux has.
 fn missing_elsewhere(said: &str) -> Option<&str> {
     let needed = said.lines().filter(|line| line.contains("(NEEDED)"));
     let names = needed.filter_map(|line| line.split_once('[')?.1.split_once(']'));
@@ -53,7 +52,7 @@ fn missing_elsewhere(said: &str) -> Option<&str> {
         .find(|name| !EVERYWHERE.contains(name) && !name.starts_with("ld-linux"))
 }
 
-/// The newest version of glibc that is asked for.
+/// Returns the newest required version of glibc.
 fn glibc(said: &str) -> (u32, u32) {
     let versions = said.split("Name: GLIBC_").skip(1).filter_map(|rest| {
         let version = rest.split_whitespace().next()?;

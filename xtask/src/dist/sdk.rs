@@ -1,8 +1,8 @@
-//! The sdk of the archive: the crates of `plugin-api` as sources, in a workspace of their own.
+//! The sdk in the archive: the sources of the crates in `plugin-api`, as a separate workspace.
 //!
-//! The folders stand to each other as in the checkout, so that manifests, examples and the guide
-//! are taken as they are. Only the manifest of the workspace is made, from ours, and the lock file
-//! is ours without what is not needed.
+//! The relative paths are the same as in the checkout, so that manifests, examples and the guide
+//! can be used unchanged. Only the workspace's manifest is generated from ours, and the lock file
+//! is ours without unneeded entries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,22 @@ use crate::workspace::Workspace;
 
 mod manifest;
 
-/// The crates' folder, in the checkout and in the sdk.
+/// The folder of the crates, in the checkout and in the sdk.
 const CRATES: &str = "plugin-api";
 
-/// What only the house's own tests need.
+/// Folders and files that only our own tests need.
 const LEFT_OUT: &[&str] = &["benches", "fixtures", "public-api.txt", "target", "tests", "vendors"];
 
-/// What authors read and copy from.
+/// Documents for authors.
 const GUIDE: &[&str] = &["docs/abi.md", "docs/plugin-authors.md", "docs/security.md"];
 
-/// The guide's pages, one a service or a topic.
+/// The guide's pages, one for each service or topic.
 const PAGES: &str = "docs/authors";
 
-/// Whole plugins to read, with the same paths to the crates.
+/// Complete example plugins, with the same paths to the crates.
 const EXAMPLES: &str = "docs/examples";
 
-/// The licences go with each copy of the sources.
+/// The licences, which each copy of the sources must include.
 const LICENSES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
 
 const README: &str = include_str!("sdk/README.md");
@@ -66,13 +66,13 @@ pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
     lock(root, folder, &examples)
 }
 
-/// Takes the fixtures of the house's own tests out of the examples' workspace.
+/// Removes the fixtures of our own tests from the examples' workspace.
 fn without_fixtures(manifest: &str) -> String {
     let lines = manifest.lines().filter(|line| !line.contains("/fixtures/"));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The members of the checkout's workspace that are crates of the sdk.
+/// Returns the members of the checkout's workspace that belong to the sdk.
 fn members(workspace: &Workspace) -> Result<Vec<&str>> {
     let below = format!("{CRATES}/");
     let is_ours = |folder: &&str| {
@@ -87,8 +87,8 @@ fn members(workspace: &Workspace) -> Result<Vec<&str>> {
     Ok(members)
 }
 
-/// Gives a workspace of the sdk our lock file without what it does not need; then cargo must find
-/// that nothing is missing.
+/// Gives a workspace of the sdk our lock file without unneeded entries, and checks with cargo that
+/// nothing is missing.
 fn lock(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
     let ours = root.join("Cargo.lock");
     if !ours.is_file() {
@@ -99,7 +99,7 @@ fn lock(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
     prune.args(["update", "--workspace", "--offline", "--quiet"]);
     child::run(&mut prune)?;
     let mut check = child::cargo(folder);
-    // What only other systems need may never have been fetched here.
+    // Dependencies of other systems may never have been downloaded here.
     check.args(["metadata", "--locked", "--offline", "--filter-platform"]);
     check.arg(super::own_target(root)?).args(["--format-version", "1"]);
     let metadata = child::output(&mut check)?;
@@ -108,7 +108,7 @@ fn lock(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
     stays_inside(sdk, &metadata)
 }
 
-/// No crate of the sdk may lie outside of it: there is no checkout where it is unpacked.
+/// Checks that all crates are inside the sdk, because there is no checkout where it is unpacked.
 fn stays_inside(folder: &Path, metadata: &serde_json::Value) -> Result<()> {
     let folder =
         fs::canonicalize(folder).with_context(|| format!("looking for `{}`", folder.display()))?;
@@ -121,8 +121,8 @@ fn stays_inside(folder: &Path, metadata: &serde_json::Value) -> Result<()> {
     Ok(())
 }
 
-/// The files below a folder of the checkout, from its root: those that git has, or all where there
-/// is no git.
+/// Returns the files below a folder of the checkout, relative to its root: those that git tracks,
+/// or all files without git.
 fn files(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     if root.join(".git").exists() {
@@ -130,7 +130,7 @@ fn files(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
         git.current_dir(root).args(["ls-files", "-z", "--", folder]);
         let list = child::output(&mut git)?;
         files.extend(list.split('\0').filter(|path| !path.is_empty()).map(PathBuf::from));
-        // A file may be deleted and not yet committed so.
+        // A file may be deleted but not yet committed as deleted.
         files.retain(|file| root.join(file).is_file());
     } else if root.join(folder).is_dir() {
         walk(root, Path::new(folder), &mut files)?;
@@ -153,7 +153,8 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The crates go without what only our tests need; the examples show theirs.
+/// Returns true if the sdk includes a file. It omits files for our own tests, but keeps the tests
+/// of examples.
 fn is_wanted(file: &Path) -> bool {
     let named =
         |part: std::path::Component<'_>| LEFT_OUT.iter().any(|name| part.as_os_str() == *name);

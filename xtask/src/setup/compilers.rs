@@ -1,7 +1,8 @@
-//! Other compilers that plugin authors may use: from Debian's packages, unpacked, never installed.
+//! Other compilers that plugin authors may use, from Debian's packages, which are unpacked but not
+//! installed.
 //!
-//! The tests build a plugin with each and open it with the house's own host. Only machines of the
-//! continuous integration fetch them; elsewhere the tests take those that rustup has.
+//! The tests build a plugin with each of them and open it with our own host. Only CI machines
+//! download them. Elsewhere the tests use the compilers that rustup has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,22 +12,22 @@ use anyhow::{Context, Result, bail};
 
 use crate::child;
 
-/// The oldest, and one after the house's own.
+/// The oldest supported release, and one that is newer than our own compiler.
 const RELEASES: [&str; 2] = ["1.85", "1.96"];
 
-/// The compiler, and what plugins are linked with.
+/// The compiler, and the standard library for linking plugins.
 const PACKAGES: [&str; 2] = ["rustc-web", "libstd-rust-web-dev"];
 
-/// A machine without a network is told so soon.
+/// Options that make a missing network fail soon.
 const PATIENCE: [&str; 3] =
     ["-oAcquire::http::Timeout=20", "-oAcquire::https::Timeout=20", "-oAcquire::Retries=1"];
 
-/// The compiler's own code, named by the last of the packages, and what that stands on. How they
-/// begin.
+/// Prefixes of further packages: the compiler's own code, which the last of the packages names, and
+/// its dependencies.
 const NAMED: [&str; 2] = ["libstd-rust-web-1.", "libllvm"];
 
-/// Unpacks them below the target folder, unless they are there. Gives a line for each that cannot
-/// be had.
+/// Unpacks the compilers below the target folder, unless they are there. Returns a line for each
+/// that is unavailable.
 pub fn unpack(target: &Path) -> Vec<String> {
     let folder = |release: &str| target.join(format!("compilers/debian-{release}"));
     let missing: Vec<_> = RELEASES
@@ -36,7 +37,7 @@ pub fn unpack(target: &Path) -> Vec<String> {
     if missing.is_empty() {
         return Vec::new();
     }
-    // The lists may be old or not there at all; what they name then cannot be had.
+    // The package lists may be outdated or missing, and then their packages cannot be downloaded.
     let updated = child::run(Command::new("apt-get").args(PATIENCE).args(["update", "-q"]));
     let unpacked =
         missing.into_iter().map(|release| (release, fetch_into(&folder(release), release)));
@@ -48,11 +49,11 @@ pub fn unpack(target: &Path) -> Vec<String> {
     failed.map(line).collect()
 }
 
-/// Works beside the folder and renames at the end: a folder that is there is whole.
+/// Works in a temporary folder and renames it at the end, so that an existing folder is complete.
 fn fetch_into(folder: &Path, release: &str) -> Result<()> {
     let versions = child::output(Command::new("apt-cache").args(["madison", PACKAGES[0]]))?;
     let version = offered(&versions, release)?;
-    // Not another extension: what is behind the point of a release looks like one.
+    // Append the suffix, because `with_extension` would replace the minor version.
     let mut beside = folder.as_os_str().to_owned();
     beside.push(".unfinished");
     let beside = PathBuf::from(beside);
@@ -68,12 +69,12 @@ fn fetch_into(folder: &Path, release: &str) -> Result<()> {
     fs::remove_dir_all(&downloads)
         .with_context(|| format!("removing `{}`", downloads.display()))?;
     if !beside.join("usr/bin/rustc").is_file() {
-        bail!("`{}` holds no `rustc`", PACKAGES[0]);
+        bail!("`{}` contains no `rustc`", PACKAGES[0]);
     }
     fs::rename(&beside, folder).with_context(|| format!("making `{}`", folder.display()))
 }
 
-/// The version of a release among those that a table of `apt-cache madison` offers.
+/// Returns the version of a release from the table of `apt-cache madison`.
 fn offered<'a>(table: &'a str, release: &str) -> Result<&'a str> {
     let versions = table.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim);
     let versions: Vec<&str> = versions.collect();
@@ -81,7 +82,7 @@ fn offered<'a>(table: &'a str, release: &str) -> Result<&'a str> {
     versions.iter().find(|version| version.starts_with(&begins)).copied().with_context(|| {
         match versions.as_slice() {
             [] => format!("there is no package `{}`", PACKAGES[0]),
-            versions => format!("`{}` is offered as {} alone", PACKAGES[0], versions.join(", ")),
+            versions => format!("`{}` is available only as {}", PACKAGES[0], versions.join(", ")),
         }
     })
 }
@@ -104,7 +105,7 @@ fn download(folder: &Path, version: &str) -> Result<()> {
     child::run(apt.current_dir(folder).args(PATIENCE).args(["download", "-q"]).args(packages))
 }
 
-/// The package of a `Depends:` line that begins so.
+/// Returns the package in a `Depends:` line that starts with this prefix.
 fn named<'a>(facts: &'a str, beginning: &str) -> Option<&'a str> {
     let depends = facts.lines().find_map(|line| line.strip_prefix("Depends: "))?;
     let names = depends.split(',').filter_map(|one| one.split_whitespace().next());
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(offered(table, "1.96").unwrap(), "1.96.1+dfsg1-1");
         let error = offered(table, "1.8").unwrap_err().to_string();
         let all = "1.85.0+dfsg3-1~deb12u3, 1.96.1+dfsg1-1";
-        assert_eq!(error, format!("`rustc-web` is offered as {all} alone"));
+        assert_eq!(error, format!("`rustc-web` is available only as {all}"));
         assert_eq!(offered("", "1.85").unwrap_err().to_string(), "there is no package `rustc-web`");
     }
 

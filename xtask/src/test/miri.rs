@@ -1,5 +1,5 @@
-//! Runs the boundary's own crossings under Miri, where a nightly toolchain has it: what crosses is
-//! `unsafe` that the compiler does not check.
+//! Runs the tests of boundary crossings under Miri if a nightly toolchain has it, because the
+//! crossings use `unsafe` code that the compiler does not check.
 
 use anyhow::Result;
 
@@ -7,10 +7,10 @@ use crate::child;
 use crate::nightly;
 use crate::workspace::Workspace;
 
-/// Both models of what pointers may do.
+/// Both models of pointer aliasing.
 const MODELS: [&str; 2] = ["", "-Zmiri-tree-borrows"];
 
-/// Looks, or gives a line with why it does not.
+/// Runs Miri, or returns a line with the reason why it cannot.
 pub fn look(workspace: &Workspace) -> Result<Option<String>> {
     if let Some(reason) = missing() {
         return Ok(Some(format!("Miri, which looks at what crosses the boundary: {reason}")));
@@ -25,14 +25,15 @@ pub fn look(workspace: &Workspace) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Why it cannot look. The standard library is built for it once, which may need a network.
+/// Returns the reason why Miri is unavailable. Its standard library is built once, which may need a
+/// network.
 fn missing() -> Option<String> {
     let remedy = "`rustup component add miri rust-src --toolchain nightly`";
     if nightly::said(&mut nightly::cargo(&["miri", "--version"])).is_none() {
         return Some(format!("no nightly toolchain has it; {remedy}"));
     }
     if !nightly::has_sources() {
-        return Some(format!("the sources of the standard library are not there; {remedy}"));
+        return Some(format!("the sources of the standard library are missing; {remedy}"));
     }
     let setup = child::output(&mut nightly::cargo(&["miri", "setup"]));
     setup.err().map(|error| format!("it cannot be set up: {error:#}"))

@@ -1,11 +1,11 @@
-//! The parts of a test run: how each ended and how long it took.
+//! The phases of a test run: how each ended and how long it took.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::json;
 
-/// The phases that have run, in their order.
+/// The phases that have run, in order.
 #[derive(Debug, Default)]
 pub struct Phases {
     done: Vec<Phase>,
@@ -19,7 +19,7 @@ struct Phase {
 }
 
 impl Phases {
-    /// Runs one phase. An error is printed where it happens and remembered for the end.
+    /// Runs one phase. Prints an error immediately and remembers it for the end.
     pub fn run(&mut self, name: &'static str, phase: impl FnOnce() -> Result<()>) {
         println!("== {name}");
         let start = Instant::now();
@@ -30,12 +30,12 @@ impl Phases {
         self.done.push(Phase { name, took: start.elapsed(), good: result.is_ok() });
     }
 
-    /// The names of the phases that failed.
+    /// Returns the names of the failed phases.
     pub fn failed(&self) -> Vec<&'static str> {
         self.done.iter().filter(|phase| !phase.good).map(|phase| phase.name).collect()
     }
 
-    /// For people.
+    /// Formats the phases for users.
     pub fn as_table(&self) -> String {
         let mut text = String::new();
         for phase in &self.done {
@@ -49,7 +49,7 @@ impl Phases {
         text
     }
 
-    /// For whoever watches the durations over time.
+    /// Formats the phases for tools that track the durations.
     pub fn as_json(&self) -> String {
         let phases = self.done.iter().map(|phase| {
             let duration_ms = u64::try_from(phase.took.as_millis()).unwrap_or(u64::MAX);

@@ -1,8 +1,8 @@
-//! Runs the test programs of the workspace side by side and times each of their tests.
+//! Runs the workspace's test programs in parallel and times each of their tests.
 //!
-//! `cargo test` runs one program after the other. Most tests of the binary wait for processes, so
-//! that half of the machine would be idle: here two programs run at a time, and the tests of the
-//! binary on more threads than there are processors.
+//! `cargo test` runs one program after the other. Most tests of the binary wait for processes,
+//! which would leave half of the machine idle. Here, two programs run at a time, and the tests of
+//! the binary use more threads than there are processors.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,41 +16,42 @@ use super::tally::Tally;
 use crate::artifacts::{self, TestProgram};
 use crate::child;
 
-/// The tests of the binary that run alone, after all others: they count processes or measure time.
+/// The tests of the binary that run alone at the end, because they count processes or measure time.
 const SERIAL: &str = "jaato serial";
 
-/// Programs that run at the same time: one that computes and one that waits fill two processors.
+/// The programs that run at the same time: one that computes and one that waits use two processors.
 const PROGRAMS_AT_ONCE: usize = 2;
 
-/// Tests of the binary that run at the same time. They wait for processes, silence and deadlines.
+/// The tests of the binary that run at the same time. They wait for processes, silence and
+/// deadlines.
 const THREADS_OF_THE_BINARY: &str = "8";
 
 /// The program with the tests of the binary.
 const BINARY: &str = "jaato it";
 
-/// Programs that run alone, after all others. The last one loads the machine for minutes.
+/// The programs that run alone at the end. The last one loads the machine for minutes.
 const ALONE: [&str; 2] = [SERIAL, "jaato heavy"];
 
-/// What all programs of one run share.
+/// The settings of all programs in a run.
 #[derive(Clone)]
 pub struct Setting<'a> {
-    /// A part of the names of the tests that run; without it all run.
+    /// A part of the names of the tests to run. `None` runs all tests.
     pub filter: Option<&'a str>,
-    /// Parts of the names of tests that do not run.
+    /// Parts of the names of tests to skip.
     pub left_out: Vec<&'a str>,
-    /// Variables of the programs.
+    /// Environment variables of the programs.
     pub variables: Vec<(&'a str, std::ffi::OsString)>,
 }
 
 /// Runs all programs and adds their results to the tally.
 ///
 /// # Errors
-/// When a program does not start, or ends badly without a failed test.
+/// A program does not start, or fails without a failed test.
 pub fn run(programs: &[TestProgram], setting: &Setting<'_>, tally: &mut Tally) -> Result<()> {
     let libraries = target_libraries()?;
     let (alone, mut together): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| ALONE.contains(&program.name.as_str()));
-    // The longest one first, so that nothing waits for it at the end.
+    // The longest program starts first, so that the run does not wait for it at the end.
     together.sort_by_key(|program| program.name != BINARY);
     let shared = Mutex::new((together.into_iter(), Vec::new()));
     let worker = || {
@@ -85,7 +86,7 @@ pub fn run(programs: &[TestProgram], setting: &Setting<'_>, tally: &mut Tally) -
     Ok(())
 }
 
-/// Runs the tests of the binary once more, with every plugin in a worker.
+/// Runs the tests of the binary again with every plugin in a worker.
 ///
 /// # Errors
 /// As [`run`].
@@ -102,7 +103,7 @@ pub fn run_isolated(
     run(&programs, &setting, tally)
 }
 
-/// Gives what the program's tests came to, and how it ended if it crashed.
+/// Returns the program's results, and its output if it crashed.
 fn run_one(
     program: &TestProgram,
     setting: &Setting<'_>,
@@ -110,15 +111,16 @@ fn run_one(
 ) -> Result<(Tally, Option<String>)> {
     let mut command = Command::new(&program.path);
     child::without_cargo_variables(&mut command);
-    // Cargo sets this variable for tests; `expect-test` finds its files by it.
+    // Cargo sets this variable for tests, and `expect-test` finds its files with it.
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
     match program.name.as_str() {
         BINARY => command.args(["--test-threads", THREADS_OF_THE_BINARY]),
         SERIAL => command.args(["--test-threads", "1"]),
         _ => &mut command,
     };
-    // The harness reports times only if unstable options are allowed: if this variable is set to
-    // anything. A compiler that a test starts reads `0` as the name of a crate that there is not.
+    // The harness reports times only if unstable options are allowed, that is, if this variable has
+    // any value. A compiler that a test starts reads `0` as the name of a crate that does not
+    // exist.
     command.args(["-Z", "unstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "0");
     // Tests of a macro crate are linked with the compiler's own standard library.
     command.env("LD_LIBRARY_PATH", libraries);
@@ -178,7 +180,7 @@ fn listen(
     let mut lines = BufReader::new(stdout);
     let (mut tally, mut text, mut line) = (Tally::default(), String::new(), Vec::new());
     while lines.read_until(b'\n', &mut line).context("reading the tests' output")? > 0 {
-        // A failing test may print what is not UTF-8; the lines that count are.
+        // A failing test may print invalid UTF-8, but the lines that are counted are valid.
         let read = String::from_utf8_lossy(&line);
         if !tally.read(name, &read) {
             text.push_str(&read);

@@ -1,11 +1,11 @@
-//! Counts and times what test programs say of their tests.
+//! Counts and times the tests in the output of test programs.
 
 use std::time::Duration;
 
-/// Slowest tests that the end of a run names.
+/// The number of slowest tests to list at the end of a run.
 const SLOWEST: usize = 20;
 
-/// Sums over test programs.
+/// The totals over all test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub passed: usize,
@@ -14,7 +14,7 @@ pub struct Tally {
     tests: Vec<TimedTest>,
 }
 
-/// One test and its time.
+/// A test and its duration.
 #[derive(Debug, PartialEq, Eq)]
 struct TimedTest {
     took: Duration,
@@ -23,8 +23,8 @@ struct TimedTest {
 }
 
 impl Tally {
-    /// Reads one line of a test program's output. Returns true for the line of a test that passed
-    /// or was left out: of those the result is enough.
+    /// Parses one line of a test program's output. Returns true for the line of a passed or ignored
+    /// test, which need not be printed.
     pub fn read(&mut self, program: &str, line: &str) -> bool {
         let line = line.trim();
         if let Some(result) = line.strip_prefix("test result: ") {
@@ -57,7 +57,7 @@ impl Tally {
         }
     }
 
-    /// Adds the sums of another one.
+    /// Adds the totals of another tally.
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -65,12 +65,12 @@ impl Tally {
         self.tests.extend(other.tests);
     }
 
-    /// Tests that have run.
+    /// Returns the number of tests that ran.
     pub fn ran(&self) -> usize {
         self.passed + self.failed
     }
 
-    /// The sums in a few words, with the time that the tests took together.
+    /// Returns a short summary with the total duration of the tests.
     pub fn summary(&self) -> String {
         let together: Duration = self.tests.iter().map(|test| test.took).sum();
         format!(
@@ -81,7 +81,7 @@ impl Tally {
         )
     }
 
-    /// The slowest tests, a line each.
+    /// Returns the slowest tests, one per line.
     pub fn slowest(&self) -> String {
         let mut tests: Vec<&TimedTest> = self.tests.iter().collect();
         tests.sort_by_key(|test| std::cmp::Reverse(test.took));
@@ -92,28 +92,29 @@ impl Tally {
     }
 }
 
-/// The time in the outcome of a test: `ok <1.234s>`.
+/// Parses the duration in the outcome of a test: `ok <1.234s>`.
 fn time_of(outcome: &str) -> Option<Duration> {
     let (_, time) = outcome.rsplit_once('<')?;
     let seconds = time.strip_suffix("s>")?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The lines that tests left in the log, each once for each test that was left out.
+/// Returns the lines in the log of skipped tests, one for each test.
 pub fn skipped_lines(log: &str) -> Vec<String> {
     let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| line.strip_prefix("SKIPPED: ").unwrap_or(line).to_owned()).collect()
 }
 
-/// How it all ended.
+/// The final result of the run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub line: String,
     pub good: bool,
 }
 
-/// A test that was left out looks like a passed one to its program; here it counts as skipped. A
-/// phase that failed counts as a failure, unless it ran tests: their failures are counted already.
+/// Computes the final result. A skipped test looks like a passed one to its program, but counts as
+/// skipped here. A failed phase counts as a failure, unless it ran tests, whose failures are
+/// already counted.
 pub fn verdict(tally: &Tally, failed_phases: Vec<&str>, skipped: usize) -> Verdict {
     let ran_tests = |phase: &&&str| ["tests", "doctests", "isolated"].contains(*phase);
     let other = failed_phases.iter().filter(|phase| !ran_tests(phase) || tally.failed == 0);

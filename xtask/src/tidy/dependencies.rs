@@ -1,17 +1,17 @@
-//! Who may stand on whom: the table of the house, against what cargo says.
+//! The allowed dependencies between our crates, compared with cargo's data.
 //!
-//! The host and the plugins both stand on the boundary and never on each other; that, and who sees
-//! what inside the host, is this table and nothing else. A new edge is a design change: its line
-//! here is where it is seen.
+//! The host and the plugins both depend on the boundary and never on each other. This table defines
+//! that, and what each crate of the host may use. A new edge is a design change, which shows here
+//! as a new line.
 
 use super::Finding;
 use crate::workspace::{Dependency, DependencyKind, Package};
 
-/// What a member may use of the other members.
+/// The members that a member may use.
 struct Row {
     package: &'static str,
     uses: &'static [&'static str],
-    /// Beyond `uses`, for its tests and build programs alone.
+    /// Further members that only its tests and build programs may use.
     tests_use: &'static [&'static str],
 }
 
@@ -28,12 +28,12 @@ const TESTKIT: &[&str] = &["jaato-plugin-testkit"];
 /// For its checks of a host.
 const ENGINE: &[&str] = &["jaato-plugin-engine"];
 
-/// What tests of plugins and of the binary may use.
+/// The members that tests of plugins and of the binary may use.
 const FAKES: &[&str] = &["jaato-plugin-testkit", "jaato-vendors"];
 
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
-    // The boundary, from the ground up.
+    // The boundary, from the bottom up.
     row("jaato-types", &[], &[]),
     row("jaato-objects", &["jaato-types"], &[]),
     row("jaato-plugin-api", &[], &["jaato-types"]),
@@ -47,7 +47,7 @@ const TABLE: &[Row] = &[
         "jaato-plugin-sdk-environment",
     ], &[]),
     row("jaato-vendors", &["jaato-types", "jaato-plugin-testkit"], &[]),
-    // The host. Those without a dylib in sight:
+    // The host. First the crates that do not load libraries:
     row("jaato-places", &[], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
     row("jaato-config", &["jaato-types", "jaato-places", "jaato-policy"], &[]),
@@ -64,7 +64,7 @@ const TABLE: &[Row] = &[
     ], &[]),
     row("jaato-store", &["jaato-types", "jaato-places"], &[]),
     row("jaato-template", &[], &[]),
-    // Those that open plugins:
+    // The crates that open plugins:
     row("jaato-loader", &["jaato-types", "jaato-places", "jaato-plugin-api", "jaato-plugin-engine"], TESTKIT),
     row("jaato-worker", &["jaato-types", "jaato-loader", "jaato-plugin-testkit"], ENGINE),
     row("jaato-install", &["jaato-types", "jaato-loader", "jaato-places", "jaato-registry"], &[]),
@@ -88,7 +88,7 @@ const TABLE: &[Row] = &[
         "jaato-google-auth", "jaato-http", "jaato-instances", "jaato-loader", "jaato-objects", "jaato-places", "jaato-process",
         "jaato-registry", "jaato-session",
     ], ENGINE),
-    // What wires them together, and what people type.
+    // The crates that connect them, and the commands.
     row("jaato-runtime", &[
         "jaato-types", "jaato-approval", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
         "jaato-http", "jaato-instances", "jaato-loader", "jaato-log", "jaato-model-facts", "jaato-places",
@@ -103,14 +103,14 @@ const TABLE: &[Row] = &[
     row("xtask-measure", &["xtask"], &[]),
 ];
 
-/// Every plugin alike: a new one needs no line here.
+/// The row of all plugins. A new plugin needs no line here.
 const PLUGIN: Row = row(
     "a plugin",
     &["jaato-plugin-sdk", "jaato-plugin-sdk-environment", "jaato-plugin-sdk-provider"],
     FAKES,
 );
 
-/// Crates from elsewhere that few may name.
+/// External crates that only a few members may use.
 const FENCED: &[(&str, &[&str])] = &[
     ("abi_stable", &["jaato-plugin-api", "jaato-loader"]),
     ("async-ffi", &["jaato-plugin-api", "jaato-loader"]),
@@ -122,7 +122,7 @@ pub fn check(packages: &[Package]) -> Vec<Finding> {
     packages.iter().flat_map(|package| check_package(package, packages)).collect()
 }
 
-/// Finds rows of the table that allow what no `Cargo.toml` asks for: a door that nobody guards.
+/// Finds rows of the table that allow dependencies that no `Cargo.toml` declares.
 pub fn unused(packages: &[Package]) -> Vec<Finding> {
     let find = |row: &'static Row| packages.iter().find(|package| package.name == row.package);
     let mut findings = Vec::new();
@@ -156,7 +156,7 @@ fn check_package(package: &Package, packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for dependency in &package.dependencies {
         let is_ours = packages.iter().any(|other| other.name == dependency.name);
-        // Tests may want their own package with another feature; cargo allows that to tests alone.
+        // Tests may use their own package with another feature. Cargo allows that only for tests.
         let is_itself = dependency.name == package.name;
         if is_ours && !is_itself && !may_use(row, dependency) {
             let what = format!("`{}` may not use `{}`", package.name, dependency.name);
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// The house with one package put into it.
+    /// Returns the findings for the workspace with one additional package.
     #[track_caller]
     fn found(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> Vec<String> {
         let mut packages: Vec<Package> = TABLE
@@ -291,7 +291,7 @@ mod tests {
     fn the_table_names_each_package_once_and_has_no_circle() {
         for (at, row) in TABLE.iter().enumerate() {
             assert!(TABLE[..at].iter().all(|other| other.package != row.package));
-            // Each row stands on rows above it.
+            // Each row uses only rows above it.
             for used in row.uses {
                 assert!(TABLE[..at].iter().any(|other| other.package == *used), "{used}");
             }

@@ -1,19 +1,19 @@
-//! Folders of the host are made by `jaato-places` alone, which makes them private and checks who
-//! can write there.
+//! Checks that only `jaato-places` creates folders in the host, because it makes them private and
+//! checks who can write there.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::Finding;
 use super::rust_source::{RustSource, inside, is_sign, word};
 
-/// What makes a folder.
+/// The words that create a folder.
 const MAKERS: &[&str] = &["DirBuilder", "create_dir", "create_dir_all", "mkdir", "mkdirat"];
 
-/// Who may: the crate whose job it is, and the one that writes what a person asked for, as the
-/// umask says.
+/// The exceptions: the crate for this job, and the one that writes what the user asked for, with
+/// the permissions of the umask.
 const FREE: &[&str] = &["host/places/", "host/template/"];
 
-/// Finds folders that are made elsewhere in the host's code. Tests make what they like.
+/// Finds folders that other code of the host creates. Tests may create any folders.
 pub fn check(sources: &[RustSource]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources.iter().filter(|source| is_of_the_host(&source.path)) {
@@ -35,7 +35,7 @@ fn is_of_the_host(path: &str) -> bool {
     path.starts_with("host/") && !is_test && !FREE.iter().any(|place| path.starts_with(place))
 }
 
-/// The lines of the words that make a folder, outside of modules that only tests compile.
+/// Collects the lines of the words that create a folder, except in modules for tests.
 fn collect(tokens: TokenStream, lines: &mut Vec<usize>) {
     let mut is_for_tests = false;
     let mut before: Option<TokenTree> = None;
@@ -58,7 +58,7 @@ fn collect(tokens: TokenStream, lines: &mut Vec<usize>) {
     }
 }
 
-/// Tells whether an attribute is `cfg(test)`.
+/// Returns true if an attribute is `cfg(test)`.
 fn names_tests(attribute: TokenStream) -> bool {
     let tokens: Vec<TokenTree> = attribute.into_iter().collect();
     let condition = inside(tokens.get(1), Delimiter::Parenthesis);

@@ -1,10 +1,10 @@
-//! Where files lie, how they are called, how long they are and how they begin.
+//! Checks the place, the name, the length and the first line of files.
 
 use std::collections::BTreeSet;
 
 use super::{Finding, TextFile, Weight};
 
-/// What the top of the checkout may hold, beside files whose names begin with a dot.
+/// The allowed entries in the top folder, besides names that start with a dot.
 const TOP: &[&str] = &[
     "AGENTS.md",
     "CHANGELOG.md",
@@ -21,20 +21,20 @@ const TOP: &[&str] = &[
     "xtask",
 ];
 
-/// Names that tell nothing: a reader must open the file to learn its job.
+/// Names that do not describe a purpose, so that a reader must open the file to learn it.
 const EMPTY_NAMES: &[&str] =
     &["common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"];
 
-/// A file of this many lines has more than one job, or soon will.
+/// A file of this many lines has more than one purpose, or soon will.
 const LINES_WARN: usize = 400;
 
-/// Longer files are not taken.
+/// The most lines of a file.
 const LINES_MAX: usize = 800;
 
-/// Columns of a comment's line; `rustfmt` holds the code to as many.
+/// The most columns of a comment's line. `rustfmt` uses the same limit for code.
 const COLUMNS_MAX: usize = 100;
 
-/// Finds files that are in the wrong place, badly named, too long, or begin without saying why.
+/// Finds files with a wrong place, a bad name, too many lines, or a missing first line.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = top_level(files);
     findings.extend(names(files));
@@ -89,7 +89,7 @@ fn length(file: &TextFile) -> Option<Finding> {
     })
 }
 
-/// Comments keep to the columns of the code.
+/// Checks that comments keep to the columns of the code.
 fn columns(file: &TextFile) -> Vec<Finding> {
     let lines = file.text.lines().enumerate();
     lines
@@ -103,7 +103,7 @@ fn columns(file: &TextFile) -> Vec<Finding> {
         .collect()
 }
 
-/// The first line says what the file does; only attributes of the whole file may stand before it.
+/// Checks that the first line describes the file. Only attributes of the whole file may precede it.
 fn first_line(file: &TextFile) -> Option<Finding> {
     let first = file.text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
     if first.is_some_and(|line| line.starts_with("//! ")) {

@@ -1,30 +1,31 @@
-//! The host's crates write to the terminal in one place, `host/src/terminal`: what is written
-//! elsewhere would pass neither what makes strangers' text harmless nor what holds it back while a
-//! question is open.
+//! Checks that the host's crates write to the terminal only in `host/src/terminal`. Other output
+//! would bypass the code that makes untrusted text harmless and holds output back while a prompt is
+//! open.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::Finding;
 use super::rust_source::{RustSource, inside, is_sign, word};
 
-/// The one place.
+/// The only module that may print.
 const WRITER: &str = "host/src/terminal/";
 
-/// Processes of their own, which print a fixed line when somebody starts them by hand; nothing of a
-/// stranger is in it.
+/// Separate processes that print a fixed line when a user starts them by hand. Nothing in it comes
+/// from outside.
 const CHILDREN: &[&str] =
     &["host/process/src/guardian.rs", "host/worker/src/lib.rs", "host/worker/src/serve.rs"];
 
 /// Macros that print.
 const MACROS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
 
-/// Functions that return a stream of the process. After a dot it is a method (`Command::stdout`).
+/// Functions that return a stream of the process. After a dot, they are methods
+/// (`Command::stdout`).
 const STREAMS: &[&str] = &["stdout", "stderr"];
 
-/// Types that draw by themselves.
+/// Types that draw on the terminal.
 const DRAWERS: &[&str] = &["Term", "ProgressBar", "MultiProgress", "ProgressDrawTarget"];
 
-/// Finds what prints elsewhere.
+/// Finds code that prints elsewhere.
 pub fn check(sources: &[RustSource]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources.iter().filter(|source| is_held(&source.path)) {
@@ -53,7 +54,7 @@ fn collect(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
                 let text = name.to_string();
                 let (before, after) =
                     (at.checked_sub(1).and_then(|at| tokens.get(at)), tokens.get(at + 1));
-                // To ask whether it is a terminal writes nothing.
+                // Checking whether a stream is a terminal writes nothing.
                 let asks = word(tokens.get(at + 3)).is_some_and(|word| word == "is_terminal");
                 let is_call = inside(after, Delimiter::Parenthesis).is_some() && !asks;
                 let is_declared = word(before).is_some_and(|word| word == "fn");

@@ -1,18 +1,18 @@
-//! Sources and tests that the documents name exist.
+//! Checks that sources and tests that documents name exist.
 //!
-//! A reference is code in a text: a path below the root that ends in `.rs`, and with `::` a
-//! function of that file. Further functions of the same file may follow it, as code of their own,
-//! in the same line. A document that names a test which is gone promises what nobody holds.
+//! A reference is code in a text: a path below the root that ends in `.rs`, optionally with `::`
+//! and a function of that file. Further functions of the same file may follow in the same line,
+//! each as separate code. A document that names a missing test makes a promise that nothing checks.
 
 use super::{Finding, TextFile};
 
-/// Top-level folders: what begins with one of them is a path of this checkout.
+/// Top-level folders. A path that starts with one of them is a path in this checkout.
 const ROOTS: &[&str] = &["host/", "plugin-api/", "plugins/", "xtask/", "docs/"];
 
-/// Finds references that lead nowhere.
+/// Finds references to missing files and functions.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // The changelog tells of the past, and is not kept up to date.
+    // The changelog describes the past and is not updated.
     let is_read = |file: &&TextFile| file.path.ends_with(".md") && file.path != "CHANGELOG.md";
     for document in files.iter().filter(is_read) {
         for (at, line) in document.text.lines().enumerate() {
@@ -48,7 +48,7 @@ fn broken(line: &str, files: &[TextFile]) -> Vec<String> {
     found
 }
 
-/// Whether this is a test's name: words of small letters, at least four of them.
+/// Returns true for the name of a test: at least four words of lower-case letters.
 fn is_sentence(code: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     code.chars().all(is_letter) && code.matches('_').count() >= 3

@@ -1,19 +1,19 @@
-//! A Rust file as tokens, so that comments and strings are never taken for code.
+//! A Rust file as tokens, so that comments and strings are not mistaken for code.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::{Finding, TextFile};
 
-/// A file that could be read as Rust.
+/// A file that was parsed as Rust.
 #[derive(Debug, Clone)]
 pub struct RustSource {
-    /// Below the root, with `/`.
+    /// The path below the root, with `/`.
     pub path: String,
     pub tokens: TokenStream,
 }
 
 impl RustSource {
-    /// Reads the file's tokens.
+    /// Parses the file's tokens.
     pub fn parse(file: &TextFile) -> Result<Self, Finding> {
         match file.text.parse() {
             Ok(tokens) => Ok(Self { path: file.path.clone(), tokens }),
@@ -25,7 +25,7 @@ impl RustSource {
         }
     }
 
-    /// The lines on which one of these words stands as code, at any depth.
+    /// Returns the lines on which one of these words appears as code, at any depth.
     pub fn lines_with(&self, words: &[&str]) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         collect(self.tokens.clone(), words, &mut found);
@@ -48,7 +48,7 @@ fn collect(tokens: TokenStream, words: &[&str], found: &mut Vec<(usize, String)>
     }
 }
 
-/// The word that a token is, if it is one.
+/// Returns the token's word, if it is one.
 pub fn word(token: Option<&TokenTree>) -> Option<String> {
     match token {
         Some(TokenTree::Ident(word)) => Some(word.to_string()),
@@ -56,12 +56,12 @@ pub fn word(token: Option<&TokenTree>) -> Option<String> {
     }
 }
 
-/// Whether a token is this sign.
+/// Returns true if the token is this sign.
 pub fn is_sign(token: Option<&TokenTree>, sign: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == sign)
 }
 
-/// The inside of a token that is a group with these delimiters.
+/// Returns the content of a token that is a group with these delimiters.
 pub fn inside(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<TokenStream> {
     match token {
         Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group.stream()),

@@ -1,11 +1,11 @@
-//! Names that no type of ours may bear alone, because three things could be meant.
+//! Checks that no type has an ambiguous name that could mean three things.
 
 use proc_macro2::{TokenStream, TokenTree};
 
 use super::Finding;
 use super::rust_source::{RustSource, word};
 
-/// The word, and what to say instead: see `docs/terminology.md`.
+/// The word and its replacements, see `docs/terminology.md`.
 const AMBIGUOUS: &str = "Environment";
 const REMEDY: &str = "say which: execution environment, object environment, or environment report";
 

@@ -1,4 +1,4 @@
-//! `unsafe` stands only where people look for it. (That each has a `SAFETY:` is clippy's to see.)
+//! Checks that `unsafe` is used only in expected places. (Clippy checks for `SAFETY:` comments.)
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use super::Finding;
 use super::rust_source::RustSource;
 use crate::workspace::Package;
 
-/// Where memory that the compiler cannot check is the business: the loader, the boundary, the macro
-/// that exports a plugin, and fixtures that misbehave on purpose.
+/// Places whose purpose is unchecked memory: the loader, the boundary, the macro that exports a
+/// plugin, and fixtures that misbehave on purpose.
 const FREE: &[&str] =
     &["host/loader/", "plugin-api/src/", "plugin-api/sdk/src/export.rs", "plugin-api/testkit/"];
 
-/// The one module of any other crate that may talk to the system directly.
+/// The single module of any other crate that may call the system directly.
 const PLATFORM: &str = "platform.rs";
 
-/// Finds `unsafe` in the wrong place, and crates with more than one right place.
+/// Finds `unsafe` in wrong places, and crates with more than one allowed place.
 pub fn check(sources: &[RustSource], packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut platforms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -45,7 +45,7 @@ fn is_free(path: &str) -> bool {
     FREE.iter().any(|place| path.starts_with(place))
 }
 
-/// The innermost package that a file belongs to.
+/// Returns the innermost package that contains a file.
 fn folder_of<'a>(path: &str, packages: &'a [Package]) -> &'a str {
     let holds = |package: &&Package| {
         path.strip_prefix(&package.folder).is_some_and(|rest| rest.starts_with('/'))

@@ -1,11 +1,12 @@
-//! What may not stand in any text: promises without an issue, and paths of one machine.
+//! Checks for text that is not allowed anywhere: promises without an issue, and paths of one
+//! machine.
 
 use super::{Finding, TextFile};
 
-// Written in two parts, so that this file does not break its own rules.
+// Split into parts, so that this file does not violate its own rules.
 const PROMISES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
 
-/// Paths that exist on the machines of those who build this and nowhere else.
+/// Paths that exist only on the machines of the developers.
 const MACHINE_PATHS: &[&str] = &[
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),
@@ -14,7 +15,7 @@ const MACHINE_PATHS: &[&str] = &[
     concat!("/tmp/te", "am"),
 ];
 
-/// Finds both, with the lines on which they stand.
+/// Finds both kinds of text, with their lines.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
@@ -33,7 +34,7 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// Whether the mark stands as a word of its own, without an issue's number right after it.
+/// Returns true if the mark is a separate word without an issue number after it.
 fn is_promise(line: &str, mark: &str) -> bool {
     places(line, mark).any(|at| {
         let (before, after) = (&line[..at], &line[at + mark.len()..]);
@@ -48,7 +49,7 @@ fn has_issue(after: &str) -> bool {
         .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether the path begins here, and is not the tail of a longer one or of an address.
+/// Returns true if the path starts here, and is not the end of a longer path or an address.
 fn names_path(line: &str, path: &str) -> bool {
     places(line, path)
         .any(|at| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-)}".contains(c)))

@@ -1,4 +1,4 @@
-//! The CI file of a new plugin, its steps run as a runner does, on a machine that has only an
+//! Tests the CI file of a new plugin: runs its steps like a runner, on a machine with only an
 //! archive of jaato.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use super::installed::{installed, said, text, triple};
 use super::skip::skip;
 
-/// The commands of the steps, in their order; a step's name is left out.
+/// Returns the commands of the steps in order, without the steps' names.
 fn steps(file: &str) -> Vec<String> {
     let mut steps: Vec<String> = Vec::new();
     let mut is_block = false;
@@ -34,7 +34,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// As GitHub runs a step that names no shell.
+    /// Runs a step like GitHub runs one without a shell setting.
     fn run(&self, step: &str, archive: &str) -> Output {
         let mut bash = Command::new("bash");
         bash.args(["-e", "-c", step]).current_dir(self.checkout);
@@ -48,10 +48,10 @@ impl Runner<'_> {
         text(&output)
     }
 
-    /// Where cargo finds the sdk.
+    /// Returns the path at which cargo finds the sdk.
     fn sdk(&self) -> String {
         let mut cargo = Command::new(env!("CARGO"));
-        // What only other systems need may never have been fetched here.
+        // Dependencies of other systems may never have been downloaded here.
         cargo.args(["metadata", "--offline", "--format-version", "1", "--filter-platform"]);
         cargo.arg(triple()).current_dir(self.checkout);
         let metadata: serde_json::Value = serde_json::from_str(&said(&mut cargo)).unwrap();
@@ -77,7 +77,7 @@ fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
     let steps = steps(&fs::read_to_string(checkout.join(".github/workflows/ci.yml")).unwrap());
     let runner = Runner { checkout: &checkout, temp: &temp };
     let [sdk, rest @ .., check, layout] = &steps[..] else { panic!("{steps:?}") };
-    // What takes long is what the guide's test does with such a crate.
+    // The guide's test covers the slow steps with such a crate.
     assert_eq!(
         rest,
         [
@@ -102,7 +102,7 @@ fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
         temp.join("jaato/share/jaato/sdk/plugin-api/sdk/Cargo.toml")
     );
 
-    // A plugin that is there already stands for the one that would have been built.
+    // An existing plugin replaces the one that the steps would have built.
     let shipped = installed.top.join("lib/jaato/plugins/libtool_environment.so");
     fs::create_dir_all(checkout.join("target/release")).unwrap();
     fs::copy(shipped, checkout.join("target/release/libtool_moon.so")).unwrap();
@@ -113,7 +113,7 @@ fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
     assert!(laid_out.join("lib").join(triple()).join("libtool_moon.so").is_file());
     assert!(laid_out.join("README.md").is_file());
 
-    // As the README says it: a copy in the repository, and no variable.
+    // As the README describes it: a copy in the repository, and no variable.
     let manifest = fs::read_to_string(checkout.join("Cargo.toml")).unwrap();
     let from = temp.join("jaato/share/jaato/sdk");
     let copied = manifest.replace(from.to_str().unwrap(), "jaato-sdk");

@@ -1,4 +1,4 @@
-//! The archive has the API documentation of the crates that authors name.
+//! Tests that the archive contains the API documentation of the crates for authors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,7 @@ const CRATES: [&str; 5] = [
     "jaato_types",
 ];
 
-/// Where the links of a page lead that stay in the archive. Those that a script puts together are
-/// not looked at.
+/// Returns the targets of a page's links inside the archive. Ignores links that a script builds.
 fn links(page: &Path) -> Vec<PathBuf> {
     let text = fs::read_to_string(page).unwrap();
     let targets = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());

@@ -1,5 +1,5 @@
-//! Sources of authors survive growth: with one more key in every type that crosses the boundary,
-//! the examples and new plugins of each kind build as they are.
+//! Tests that authors' sources survive new keys: with one more key in every type that crosses the
+//! boundary, the examples and new plugins of each kind build unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,12 @@ use super::installed::{Installed, installed, said, target};
 
 const KEY: &str = "key_from_the_future";
 
-/// What no author makes: a checked view of bytes, a table of the host's, and views of the text of
-/// a manifest, of a variables file, of a server's entry and of the arguments of a call.
+/// Files whose types authors never create: a checked view of bytes, a table of the host, and views
+/// of the text of a manifest, a variables file, a server's entry, and a call's arguments.
 const NO_DATA: [&str; 6] =
     ["dotenv.rs", "frame.rs", "grant.rs", "mcp_entry.rs", "touches.rs", "worker_variable.rs"];
 
-/// The least number of structs and variants: fewer would be a test that looks at nothing.
+/// The least number of structs and variants, so that the test cannot silently check nothing.
 const TYPES_MIN: usize = 120;
 
 #[test]
@@ -26,7 +26,7 @@ fn whole_plugins_build_unchanged_with_one_more_key_in_every_type() {
     let mut grown = 0;
     for entry in fs::read_dir(sdk.join("plugin-api/types/src")).unwrap() {
         let path = entry.unwrap().path();
-        // The folders hold no types that cross.
+        // The folders contain no types that cross.
         if path.is_file() && NO_DATA.iter().all(|name| !path.ends_with(name)) {
             let mut source = Growing::default();
             source.read(&fs::read_to_string(&path).unwrap());
@@ -50,7 +50,7 @@ fn new_plugin(installed: &Installed, kind: &str, folder: &Path, sdk: &Path) -> s
     path
 }
 
-/// Checks a crate, or all of a workspace, with the tests: what is built would say no more.
+/// Checks a crate or a whole workspace with its tests. A build would show nothing more.
 #[track_caller]
 fn builds(folder: &Path) {
     let mut cargo = Command::new(env!("CARGO"));
@@ -69,22 +69,22 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A source of the types, with a key more in each struct and in each variant that is not to be
-/// written by others. Goes by lines, as `rustfmt` sets them.
+/// A source file with one more key in each struct and variant that others do not construct. Works
+/// line by line on the output of `rustfmt`.
 #[derive(Default)]
 struct Growing {
     text: String,
     grown: usize,
     /// The attributes above the line.
     attributes: String,
-    /// Whether the enum around the line is read or written by serde.
+    /// Whether the surrounding enum is read or written by serde.
     enum_has_serde: Option<bool>,
     variants: Vec<String>,
 }
 
 impl Growing {
     fn read(&mut self, source: &str) {
-        // Tests make values of their own.
+        // Tests construct values with all keys.
         let source = source.split("#[cfg(test)]").next().unwrap_or_default();
         let lines: Vec<&str> = source.lines().collect();
         for (at, line) in lines.iter().enumerate() {
@@ -137,7 +137,7 @@ impl Growing {
         self.text.push('\n');
     }
 
-    /// What the types make of themselves without `..` names every key.
+    /// Adds the key to a literal of the type itself without `..`.
     fn with_key_in_literal(&self, line: &str, rest: &[&str]) -> String {
         let Some(at) = line.find("Self").filter(|_| !line.contains("fn ")) else {
             return line.to_owned();

@@ -1,12 +1,11 @@
-//! The authors' guide and its pages, done: every block, in a folder with nothing but the unpacked
-//! archive.
+//! Runs the authors' guide and its pages: every block, in a folder with only the unpacked archive.
 //!
-//! A block of `console` is run, line for line in one shell, and what it shows is what comes out
-//! (`…` stands for anything, on a line of its own for any lines; a command that shows nothing must
-//! only end well). Before it, a comment `file: PATH` has a block written to a file, and `same:
-//! PATH` has it compared with one that is there. All other blocks of `rust`, of the guide and of
-//! all its pages, are built together in one plugin's crate: a plugin is checked by `jaato plugin
-//! check`, anything else is run. What is `json` is read, what is `c` is compiled.
+//! A `console` block runs line by line in one shell, and its output must match. `…` matches
+//! anything, and on its own line any number of lines. A command without shown output must only
+//! succeed. A comment `file: PATH` before a block writes the block to a file, and `same: PATH`
+//! compares it with an existing file. All other `rust` blocks of the guide and its pages are built
+//! together in one plugin crate: `jaato plugin check` checks a plugin, and other code is run. A
+//! `json` block is parsed, and a `c` block is compiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,19 +18,19 @@ mod shown;
 
 use blocks::{Block, Use};
 
-/// A folder of someone who follows the guide.
+/// The folder of an author who follows the guide.
 struct Author<'a> {
     installed: &'a Installed,
     folder: PathBuf,
 }
 
 impl<'a> Author<'a> {
-    /// Lies in the same place from run to run, so that crates of others are built once.
+    /// Uses the same path in each run, so that external crates are built once.
     fn new(installed: &'a Installed, name: &str) -> Self {
         let author = Self { installed, folder: installed.folder(name) };
         fs::create_dir_all(author.work()).unwrap();
         fs::create_dir_all(author.folder.join("home")).unwrap();
-        // What the checkout around it says of style is not theirs.
+        // The style settings of the surrounding checkout must not apply.
         fs::write(author.folder.join("rustfmt.toml"), "").unwrap();
         author
     }
@@ -40,7 +39,7 @@ impl<'a> Author<'a> {
         self.folder.join("work")
     }
 
-    /// A command with the archive's binary and a toolchain on its path, and nothing else.
+    /// Returns a command with only the archive's binary and a toolchain on its path.
     fn command(&self, program: &str) -> Command {
         let toolchain = Path::new(env!("CARGO")).parent().unwrap();
         let places =
@@ -53,13 +52,13 @@ impl<'a> Author<'a> {
         command.env("HOME", self.folder.join("home"));
         command.env("JAATO", &self.installed.top);
         command.env("CARGO_HOME", cargo_home).env("CARGO_NET_OFFLINE", "true");
-        // As the fixtures are built, so that what both stand on is built once.
+        // The same settings as for the fixtures, so that common dependencies are built once.
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         command.env("LANG", "C.UTF-8").env("TERM", "dumb");
         command
     }
 
-    /// Has all crates built into the folder of the fixtures.
+    /// Returns shell code that builds all crates into the folder of the fixtures.
     fn share_target(&self) -> String {
         let shared = target().join("fixtures");
         format!(
@@ -73,8 +72,8 @@ impl<'a> Author<'a> {
     }
 }
 
-/// Makes one script of the blocks that are followed in their order. What each block came to lies in
-/// `came` under its number.
+/// Creates one script of the blocks, in order. The output of each block goes to a file in `came`
+/// with the block's number.
 fn script(author: &Author<'_>, blocks: &[Block]) -> String {
     let came = author.folder.join("came");
     fs::create_dir_all(&came).unwrap();
@@ -105,7 +104,7 @@ fn script(author: &Author<'_>, blocks: &[Block]) -> String {
     script
 }
 
-/// Compares what came with what the guide shows; all of it, up to the first command that failed.
+/// Compares the output with the guide, up to the first command that failed.
 #[track_caller]
 fn compare(author: &Author<'_>, blocks: &[Block]) {
     let came = author.folder.join("came");
@@ -138,7 +137,7 @@ fn compare(author: &Author<'_>, blocks: &[Block]) {
 
 /// A document and its blocks.
 struct Document {
-    /// The file's name, without its end.
+    /// The file's name without its extension.
     name: String,
     blocks: Vec<Block>,
 }
@@ -149,12 +148,12 @@ impl Document {
         Self { name, blocks: blocks::read(&fs::read_to_string(path).unwrap()) }
     }
 
-    /// Those that are built together with those of the other documents.
+    /// Returns the blocks with this use.
     fn of_use(&self, does: &Use) -> impl Iterator<Item = &Block> {
         self.blocks.iter().filter(move |block| block.does == *does)
     }
 
-    /// What a block is called as a file.
+    /// Returns the file name for a block.
     fn file_name(&self, block: &Block) -> String {
         format!("{}_line_{}", self.name.replace('-', "_"), block.line)
     }
@@ -164,7 +163,7 @@ fn guide() -> Document {
     Document::read(&root().join("docs/plugin-authors.md"))
 }
 
-/// One page a service or a topic, by name.
+/// Returns the pages, one for each service or topic, sorted by name.
 fn pages() -> Vec<Document> {
     let entries = fs::read_dir(root().join("docs/authors")).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -220,8 +219,8 @@ fn every_step_of_the_guide_that_is_json_or_c_can_be_read() {
     }
 }
 
-/// A crate as `jaato plugin new` writes it, with what providers and environments name besides, and
-/// each block as an example of it.
+/// Creates a crate like `jaato plugin new`, with the additional dependencies of providers and
+/// environments, and with each block as an example.
 fn write_snippets(author: &Author<'_>, snippets: &[(String, &Block)]) {
     said(author.command("jaato").args(["plugin", "new", "snippets"]));
     let folder = author.work().join("snippets");

@@ -1,7 +1,6 @@
-//! One archive, packed from the test house and unpacked, for all tests of this program.
+//! An archive, packed from the test house and unpacked, for all tests of this program.
 //!
-//! It stands in the same place from run to run, so that what is built against its sdk is built
-//! once.
+//! It is at the same path in each run, so that builds against its sdk are reused.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,18 +9,18 @@ use std::sync::OnceLock;
 
 use super::skip::skip;
 
-/// An unpacked archive, and the folders of someone who uses it.
+/// An unpacked archive, and the folders of its users.
 pub struct Installed {
-    /// The archive's one folder at the top.
+    /// The archive's single top folder.
     pub top: PathBuf,
     archive: PathBuf,
-    /// Where everything lies.
+    /// The folder that contains everything.
     around: PathBuf,
-    /// Two runs at a time would build in the same folders.
+    /// A lock, because two runs at a time would build in the same folders.
     _alone: File,
 }
 
-/// Unpacks it once; leaves the test out where there is no house to pack.
+/// Unpacks the archive once. Skips the test if there is no test house.
 pub fn installed() -> Option<&'static Installed> {
     static INSTALLED: OnceLock<Option<Installed>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| house().map(|house| Installed::new(&house))).as_ref();
@@ -31,23 +30,23 @@ pub fn installed() -> Option<&'static Installed> {
     installed
 }
 
-/// The folder that cargo builds into.
+/// Returns cargo's output folder.
 pub fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
 }
 
-/// The checkout.
+/// Returns the root of the checkout.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// What a program printed, both ways.
+/// Returns everything that a program printed.
 pub fn text(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
 }
 
-/// Runs to the end, which must be a good one; gives standard output.
+/// Runs a command to its successful end and returns its standard output.
 #[track_caller]
 pub fn said(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -55,7 +54,7 @@ pub fn said(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// This machine's own.
+/// Returns this machine's target triple.
 pub fn triple() -> String {
     let rustc = said(Command::new("rustc").arg("-vV"));
     rustc.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
@@ -79,7 +78,8 @@ impl Installed {
         let fresh = folder.join("fresh");
         let _ = fs::remove_dir_all(&fresh);
         fs::create_dir(&fresh).unwrap();
-        // Times are those of unpacking: cargo goes by them, and the sources may have changed since.
+        // Uses the time of unpacking, because cargo compares times and the sources may have
+        // changed.
         said(Command::new("tar").args(["-xzmf", &archive, "-C"]).arg(&fresh));
         let name = Path::new(&archive).file_name().unwrap().to_str().unwrap();
         let name = name.strip_suffix(".tar.gz").unwrap();
@@ -90,17 +90,17 @@ impl Installed {
         Self { top, archive: archive.into(), around: folder, _alone: alone }
     }
 
-    /// The unpacked binary.
+    /// Returns the unpacked binary.
     pub fn jaato(&self) -> PathBuf {
         self.top.join("bin/jaato")
     }
 
-    /// What was unpacked.
+    /// Returns the path of the archive.
     pub fn archive(&self) -> &Path {
         &self.archive
     }
 
-    /// An empty folder beside the archive, for one test alone.
+    /// Returns an empty folder next to the archive, for one test.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.around.join(name);
         let _ = fs::remove_dir_all(&folder);
@@ -109,7 +109,7 @@ impl Installed {
     }
 }
 
-/// The same sources stay, with their times: nothing is built against them anew.
+/// Keeps unchanged sources with their times, so that builds against them are reused.
 fn keep_the_sdk(before: &Path, unpacked: &Path) {
     let [old, new] = [before, unpacked].map(|top| top.join("share"));
     let mut diff = Command::new("diff");

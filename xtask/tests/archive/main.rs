@@ -1,4 +1,4 @@
-//! The archive of `dist`, unpacked where nothing else of jaato is, and used as people use it.
+//! Tests of the archive of `dist`, unpacked without anything else of jaato, and used like users do.
 #![cfg(target_os = "linux")]
 
 mod ci;

@@ -1,4 +1,5 @@
-//! The unpacked archive runs where there is no toolchain and no variable but the home.
+//! Tests that the unpacked archive runs without a toolchain and without any variable except the
+//! home.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::installed::{installed, root, said, triple};
 
-/// The names of the plugins in the checkout.
+/// Returns the names of the plugins in the checkout.
 fn shipped() -> BTreeSet<String> {
     let entries = fs::read_dir(root().join("plugins")).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -41,7 +42,7 @@ fn the_sdk_pins_what_was_tested() {
     let (ours, theirs) = (read(&root()), read(&installed.top.join("share/jaato/sdk")));
     let pinned = |lock: &str| -> BTreeSet<String> {
         let packages = lock.split("[[package]]\n").skip(1);
-        // Without what it depends on: where there are two of a name, its version stands there too.
+        // Without the dependencies, because a name with two versions includes its version there.
         let heads = packages.map(|package| package.split("dependencies = ").next().unwrap());
         heads.map(|head| head.trim_end().to_owned()).collect()
     };
@@ -58,13 +59,13 @@ fn the_examples_in_the_sdk_stand_on_the_sdk() {
     let names = |folder: &Path| -> BTreeSet<String> {
         let entries = fs::read_dir(folder.join("docs/examples")).unwrap().map(Result::unwrap);
         let names = entries.map(|entry| entry.file_name().into_string().unwrap());
-        // Where somebody has built them in the checkout.
+        // The folder of a build in the checkout.
         names.filter(|name| name != "target").collect()
     };
     assert_eq!(names(&sdk), names(&root()));
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
-    // What only other systems need may never have been fetched here.
+    // Dependencies of other systems may never have been downloaded here.
     cargo.args(["--filter-platform", &triple()]);
     let metadata = said(cargo.current_dir(sdk.join("docs/examples")));
     let metadata: Value = serde_json::from_str(&metadata).unwrap();

@@ -1,4 +1,4 @@
-//! `[plugins.environment-bubblewrap]`.
+//! The configuration, `[plugins.environment-bubblewrap]`.
 
 use std::path::{Path, PathBuf};
 
@@ -27,14 +27,14 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Makes the sandbox of a session.
+    /// Creates the sandbox of a session.
     ///
     /// # Errors
-    /// Kind `configuration` for a folder that can be either hidden or written.
+    /// Kind `configuration` for a folder that cannot be hidden, because commands may write to it.
     pub fn sandbox(&self, workspace: &Path, writable: Vec<PathBuf>) -> Result<Sandbox> {
         let mut hidden = Vec::new();
         for path in &self.hidden_paths {
-            // What is not there needs not to be hidden.
+            // A folder that does not exist need not be hidden.
             let Ok(path) = workspace.join(path).canonicalize() else { continue };
             if !path.is_dir() || writable.iter().any(|folder| path.starts_with(folder)) {
                 let text = format!("`hidden_paths`: cannot hide `{}`", path.display());
@@ -47,9 +47,9 @@ impl Config {
         Ok(Sandbox { writable, hidden, network })
     }
 
-    /// Returns how long a command may take which says nothing itself. The sdk holds commands to it.
+    /// Returns the default timeout of a command. The sdk enforces it.
     pub fn shell_timeout_ms(&self) -> u64 {
-        // The schema keeps it within range.
+        // The schema keeps the value in range.
         (self.shell_timeout * 1000.0) as u64
     }
 }

@@ -1,8 +1,8 @@
-//! `environment-bubblewrap`: this machine to be read, the session's folders to be written, commands
-//! in a sandbox.
+//! `environment-bubblewrap`: lets commands read this machine and write to the session's folders, in
+//! a sandbox.
 //!
-//! Shows an execution environment of one's own: files by the sdk's confined ones, a shell over a
-//! program of the machine.
+//! Shows how to write an execution environment, with the sdk's confined files and a shell that uses
+//! a program of the machine.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -25,7 +25,7 @@ use shell::SandboxShell;
 
 pub use sandbox::{Network, Sandbox};
 
-/// The plugin's state: what the person has set, and the host for what outlives a call.
+/// The plugin's state: the configuration, and the host for programs that outlive a call.
 pub struct Bubblewrap {
     home: Home,
     config: Value,
@@ -41,7 +41,7 @@ impl State for Bubblewrap {
     }
 }
 
-/// The environment, ready.
+/// The environment, after its setup.
 pub struct Ready {
     workspace: PathBuf,
     shell_timeout_ms: u64,
@@ -73,7 +73,7 @@ impl ExecutionEnvironment for Ready {
         let folders = files.confined().allowed_folders().map(Path::to_owned).collect();
         let sandbox = Arc::new(config.sandbox(&workspace, folders)?);
         let shell = SandboxShell::new(home.clone(), files.clone(), sandbox);
-        // Better now than at the first command of a model.
+        // Fail now instead of at the model's first command.
         shell.try_out().await?;
         Ok(Self { workspace, shell_timeout_ms: config.shell_timeout_ms(), files, shell })
     }
@@ -109,8 +109,7 @@ impl ExecutionEnvironment for Ready {
     }
 }
 
-/// Opens the folders in which files may be touched; the sandbox binds them by the names that they
-/// really have.
+/// Opens the folders in which operations on files are allowed. The sandbox needs their real paths.
 fn open(workspace: &Path) -> Result<(PathBuf, HostFiles)> {
     let workspace = workspace.canonicalize().map_err(|error| {
         let text = format!("cannot use the workspace `{}`: {error}", workspace.display());

@@ -1,37 +1,37 @@
-//! What a command sees: this machine to be read, some folders to be written, some empty, and no
-//! process but its own.
+//! The sandbox of a command: it can read this machine, write to some folders, finds some folders
+//! empty, and sees only its own processes.
 //!
-//! Knows bubblewrap and paths, and nothing of plugins.
+//! Independent of plugins.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What commands are confined to. Paths are those of this machine, absolute and without links.
+/// The limits of commands. Paths are those of this machine, absolute and without links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Folders that may be written.
+    /// Folders to which commands may write.
     pub writable: Vec<PathBuf>,
-    /// Folders that are empty.
+    /// Folders that appear empty.
     pub hidden: Vec<PathBuf>,
-    /// What is reached of the network.
+    /// The network access.
     pub network: Network,
 }
 
-/// What commands reach of the network.
+/// The network access of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// What this machine does.
+    /// The same as this machine.
     Shared,
-    /// Nothing, not even this machine.
+    /// No access, not even to this machine.
     None,
 }
 
 impl Sandbox {
-    /// The words for `bwrap` that stand before a program and its arguments.
+    /// Returns the arguments of `bwrap` that precede a program and its arguments.
     ///
-    /// No `--die-with-parent`, which is bound to a thread, and no `--new-session`, which no signal
-    /// would reach: the host's guardian ends what is left.
+    /// Does not use `--die-with-parent`, which is bound to a thread, or `--new-session`, which no
+    /// signal would reach. The host's guardian ends processes that are left.
     pub fn words(&self, directory: &Path) -> Vec<String> {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         let mut words: Vec<String> = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
@@ -42,7 +42,7 @@ impl Sandbox {
         if self.network == Network::None {
             words.push("--unshare-net".to_owned());
         }
-        // What stands later lies over what stands earlier: a workspace in a hidden home is there.
+        // Later mounts cover earlier ones, so a workspace inside a hidden home stays visible.
         for hidden in &self.hidden {
             words.extend(["--tmpfs".to_owned(), shown(hidden)]);
         }
@@ -53,10 +53,10 @@ impl Sandbox {
         words
     }
 
-    /// Tells whether a command finds a program, by its path or in `PATH`. Blocks.
+    /// Returns true if a command can find a program, by its path or in `PATH`. Blocks.
     ///
-    /// Asked before a command is started: `bwrap` would say it on the command's own error output,
-    /// when it runs already.
+    /// Called before a command starts, because `bwrap` would report a missing program only in the
+    /// command's own error output.
     pub fn finds(&self, program: &str, directory: &Path, path: &OsStr) -> bool {
         if program.contains('/') {
             return self.has_program(&directory.join(program));

@@ -1,4 +1,4 @@
-//! Commands in the sandbox: the host runs `bwrap`, and that the command.
+//! Commands in the sandbox: the host runs `bwrap`, which runs the command.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,10 +10,10 @@ use jaato_plugin_sdk_environment::{HostFiles, Shell};
 
 use crate::sandbox::Sandbox;
 
-/// The program that makes the sandbox.
+/// The program that creates the sandbox.
 const BWRAP: &str = "bwrap";
 
-/// What it prints at most when it is tried out.
+/// The most output to read when the sandbox is tested.
 const SAID_BYTES_MAX: usize = 64 * 1024;
 
 /// Runs commands in the sandbox.
@@ -24,15 +24,15 @@ pub struct SandboxShell {
 }
 
 impl SandboxShell {
-    /// Lets the instance, which outlives every call, run them.
+    /// Creates the shell. `home` belongs to the instance, which outlives every call.
     pub fn new(home: Home, files: HostFiles, sandbox: Arc<Sandbox>) -> Self {
         Self { home, files, sandbox }
     }
 
-    /// Tells whether there is a sandbox on this machine.
+    /// Checks that the sandbox works on this machine.
     ///
     /// # Errors
-    /// Kind `unavailable` where `bwrap` is missing, or may not do what it must.
+    /// Kind `unavailable` if `bwrap` is missing or lacks a permission.
     pub async fn try_out(&self) -> Result<()> {
         let spawn = Spawn::program("true").deadline_ms(10_000);
         let tried = self.home.process(&wrapped(&self.sandbox, spawn, Path::new("/"))).await;
@@ -50,7 +50,7 @@ impl SandboxShell {
         Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
     }
 
-    /// Puts a program into the sandbox. Folders and programs are looked for, which blocks.
+    /// Wraps a program in the sandbox. Blocks to look for the folder and the program.
     async fn prepared(&self, host: &Reporter, spawn: Spawn) -> Result<Spawn> {
         let (files, sandbox) = (self.files.clone(), Arc::clone(&self.sandbox));
         host.blocking(move |_| prepared(&files, &sandbox, spawn)).await?
@@ -61,12 +61,12 @@ impl Shell for SandboxShell {
     type Program = ProcessControl;
     type Events = ProcessEvents;
 
-    // The host runs `bwrap` itself, and the output goes straight to the tool.
+    // The host runs `bwrap` itself, and the output goes directly to the tool.
     async fn prepare(&self, host: &Reporter, spawn: Spawn) -> Result<Option<Spawn>> {
         self.prepared(host, spawn).await.map(Some)
     }
 
-    // What outlives its call.
+    // For programs that outlive their call.
     async fn start(
         &self,
         host: &Reporter,
@@ -77,7 +77,7 @@ impl Shell for SandboxShell {
     }
 }
 
-/// Finds the folder and the program, so that who asks is told what is missing before anything runs.
+/// Finds the folder and the program, so that the caller gets an error before anything runs.
 fn prepared(files: &HostFiles, sandbox: &Sandbox, mut spawn: Spawn) -> Result<Spawn> {
     if spawn.program.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
@@ -96,13 +96,13 @@ fn prepared(files: &HostFiles, sandbox: &Sandbox, mut spawn: Spawn) -> Result<Sp
     }
     if let Some((folder, _)) = files.confined().temporary_folder() {
         let folder = folder.to_string_lossy().into_owned();
-        // `/tmp` can only be read.
+        // `/tmp` is read-only.
         spawn.variables.entry("TMPDIR".to_owned()).or_insert(folder);
     }
     Ok(wrapped(sandbox, spawn, &directory))
 }
 
-/// Puts `bwrap` before a program. A person is told of the program alone.
+/// Puts `bwrap` before a program. The label for the user shows only the program.
 fn wrapped(sandbox: &Sandbox, spawn: Spawn, directory: &Path) -> Spawn {
     let own = || [std::slice::from_ref(&spawn.program), &spawn.args].concat();
     let label = spawn.label.clone().unwrap_or_else(|| own().join(" "));

@@ -1,4 +1,4 @@
-//! What commands see in the sandbox, and what they cannot do.
+//! Tests of what commands can see and do in the sandbox.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -13,21 +13,21 @@ use jaato_plugin_sdk::types::process::{
 };
 use jaato_plugin_testkit::{FakeHost, FakeInstance, skip};
 
-/// An environment over a folder of its own.
+/// An environment with its own folder.
 struct Lab {
     host: FakeHost,
     workspace: PathBuf,
 }
 
 impl Lab {
-    /// None where there can be no sandbox.
+    /// Returns `None` if the sandbox does not work here.
     fn new(name: &str, config: Value) -> Option<Self> {
         if !support::has_sandbox() {
             skip("`bwrap` is missing, or may make no sandbox");
             return None;
         }
         let workspace = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // What an earlier run left, whatever became of it.
+        // An earlier run may have left this folder.
         let _ = std::fs::remove_dir_all(&workspace);
         std::fs::create_dir_all(workspace.join("private")).unwrap();
         let host = FakeHost::new(environment_bubblewrap::__jaato::MODULE).with_config(config);
@@ -44,11 +44,11 @@ impl Lab {
         answer.map(|answer| Frame::read(&answer).unwrap())
     }
 
-    /// Runs a line; what it printed, and its code.
+    /// Runs a shell command. Returns its output and its exit code.
     #[track_caller]
     fn run(&self, line: &str) -> (String, Option<i32>) {
         let instance = self.host.instance().unwrap();
-        // Merged, as a terminal shows it.
+        // Merged, as on a terminal.
         let spawn = json!(Spawn::shell(format!("exec 2>&1; {line}")));
         let started: Started = Frame::read(&asked(instance, START, &spawn).unwrap()).unwrap();
         let named = json!({ "process": started.process });
@@ -86,7 +86,7 @@ fn a_command_reads_the_machine_and_writes_its_folders_alone() {
     let temporary = facts.temporary_directory.unwrap();
     let (printed, _) = lab.run("mktemp");
     assert!(printed.starts_with(&temporary), "{printed}");
-    // The shell, `bwrap` that looks after it, and nobody else's.
+    // Only the shell and its `bwrap` are visible.
     let (printed, _) = lab.run("ls -d /proc/[0-9]* | wc -l");
     assert!(printed.trim().parse::<u32>().unwrap() <= 5, "{printed}");
     lab.take_down();
@@ -102,7 +102,7 @@ fn what_is_hidden_is_empty_and_a_network_that_is_off_has_nobody() {
     std::fs::write(lab.workspace.join("private/key"), "secret").unwrap();
     lab.set_up().unwrap();
     assert_eq!(lab.run("ls -A ../private"), (String::new(), Some(0)));
-    // Two lines of headings, and the loopback.
+    // Two header lines and the loopback device.
     assert_eq!(lab.run("wc -l < /proc/net/dev").0.trim(), "3");
     lab.take_down();
 }
@@ -117,7 +117,7 @@ fn a_workspace_must_not_be_hidden() {
 fn what_a_command_leaves_in_the_background_goes_on() {
     let Some(lab) = Lab::new("leaves", json!({})) else { return };
     lab.set_up().unwrap();
-    // Its process id means nothing outside of the sandbox, so it is spoken to through files.
+    // Its process id is invalid outside the sandbox, so use files to communicate with it.
     let line = "mkfifo go came; (read word <go; echo \"$word\" >came) >/dev/null 2>&1 & echo begun";
     assert_eq!(lab.run(line), ("begun\n".to_owned(), Some(0)));
     let work = lab.workspace.join("work");

@@ -1,4 +1,4 @@
-//! What every plugin and every execution environment must do, asked of this one as a host asks it.
+//! Runs the conformance tests for plugins and for execution environments.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -6,8 +6,8 @@ mod support;
 use jaato_plugin_sdk::prelude::json;
 
 jaato_plugin_testkit::conformance!(environment_bubblewrap: environment; |suite| {
-    // So short that the suite waits for it.
+    // Short enough for the suite to wait for it.
     let suite = suite.with_host(|host| host.with_config(json!({ "shell_timeout": 0.4 })));
-    // Without a sandbox, all that can be asked of it is that it says so.
+    // Without a sandbox, the environment can only report that.
     if support::has_sandbox() { suite } else { suite.harmless() }
 });

@@ -1,8 +1,8 @@
-//! `gc-results`: makes room by leaving out old, large tool results first, and whole turns only when
-//! that is not enough.
+//! `gc-results`: makes room by dropping old, large tool results first, and whole turns only if that
+//! is not enough.
 //!
-//! What a file said ten turns ago is seldom needed again; what was asked and answered then often
-//! is.
+//! The content of a file from ten turns ago is seldom needed again, but the questions and answers
+//! of that time often are.
 #![forbid(unsafe_code)]
 
 mod plan;
@@ -27,7 +27,7 @@ impl Default for Config {
     }
 }
 
-/// What `[gc]` says to every gc; other keys are the session's.
+/// The `[gc]` settings for every gc. Other keys are for the session.
 #[derive(Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 struct Settings {
@@ -48,7 +48,7 @@ impl Default for Settings {
     }
 }
 
-/// One session's gc: its configuration, read once.
+/// The gc of one session, with its configuration.
 pub struct Results {
     large_bytes: usize,
 }

@@ -1,7 +1,9 @@
-//! What goes: pairs of calls and their large results, then whole turns; the oldest first. Pure.
+//! Plans what to drop: pairs of calls and large results first, then whole turns, oldest first.
+//! Pure.
 //!
-//! Invariants: a call goes with its result, in one pair of messages; the last turn, the recent ones
-//! and the pinned ones stay as they are; nothing more goes once the target is reached.
+//! Invariants: a call is dropped together with its result, in one pair of messages. The last turn,
+//! the recent turns and the pinned turns stay unchanged. Nothing more is dropped once the target is
+//! reached.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,23 +11,23 @@ use std::ops::Range;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 
-/// What the person set.
+/// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
-    /// Results of so many bytes are large.
+    /// Results of at least this many bytes are large.
     pub large_bytes: usize,
-    /// Turns that stay whole, counted back from the last, which always stays.
+    /// The number of recent turns to keep whole. The last turn always stays.
     pub recent_turns: usize,
-    /// Turns that stay whole, counted from 0.
+    /// The indices of further turns to keep whole, starting at 0.
     pub pinned: Vec<usize>,
-    /// How full the context may be afterwards.
+    /// The fill level to reach, in percent of the context.
     pub target_percent: u64,
 }
 
-/// A token has about so many bytes.
+/// The approximate number of bytes in a token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Plans what to leave out.
+/// Plans which messages to drop.
 pub fn plan(request: &GcRequest, bounds: &Bounds) -> GcPlan {
     let messages = &request.messages;
     let turns = old_turns(messages, bounds);
@@ -40,9 +42,9 @@ pub fn plan(request: &GcRequest, bounds: &Bounds) -> GcPlan {
     GcPlan { v: GcPlan::VERSION, drop, note, ..GcPlan::default() }
 }
 
-/// The turns of which something may go, the oldest first.
+/// Returns the turns from which messages may be dropped, oldest first.
 fn old_turns(messages: &[Message], bounds: &Bounds) -> Vec<Range<usize>> {
-    // What stands before the first prompt belongs to the first turn.
+    // Messages before the first prompt belong to the first turn.
     let is_start = |at: &usize| *at == 0 || messages[*at].is_prompt();
     let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
     let ends = starts.iter().skip(1).copied().chain([messages.len()]);
@@ -53,7 +55,7 @@ fn old_turns(messages: &[Message], bounds: &Bounds) -> Vec<Range<usize>> {
     turns.filter(|(at, _)| !bounds.pinned.contains(at)).map(|(_, turn)| turn).collect()
 }
 
-/// The messages of calls with those of their results, where these are large.
+/// Returns the message pairs of calls and their results, if the results are large.
 fn large_pairs(turn: &[Message], start: usize, bounds: &Bounds) -> Vec<Range<usize>> {
     let is_large = |at: &usize| {
         turn[*at].tool_calls().next().is_some()
@@ -63,7 +65,7 @@ fn large_pairs(turn: &[Message], start: usize, bounds: &Bounds) -> Vec<Range<usi
     places.map(|at| start + at..start + at + 2).collect()
 }
 
-/// What goes, and how full the context is without it.
+/// The messages to drop, and the size of the context without them.
 struct Going<'a> {
     messages: &'a [Message],
     places: BTreeSet<usize>,
@@ -82,7 +84,7 @@ impl<'a> Going<'a> {
         }
     }
 
-    /// Takes these messages, unless enough is gone already.
+    /// Drops these messages, unless enough were dropped already.
     fn takes(&mut self, places: Range<usize>) -> bool {
         if self.tokens <= self.target_tokens {
             return false;
@@ -97,7 +99,7 @@ impl<'a> Going<'a> {
     }
 }
 
-/// A message that cannot be written counts as nothing: nothing is gained by leaving it out.
+/// Returns the size of a message, or 0 if it cannot be written, so that it is not worth dropping.
 fn bytes_of(message: &Message) -> u64 {
     serde_json::to_string(message).map_or(0, |json| json.len() as u64)
 }

@@ -1,4 +1,4 @@
-//! What goes and what stays; each plan is checked as a session checks it.
+//! Tests which messages are dropped. Each plan is checked like in a session.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use gc_results::{Bounds, plan};
@@ -7,8 +7,8 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::{GcReason, ToolResult};
 use jaato_plugin_testkit::conformance::check_plan;
 
-/// A turn of a prompt, one call for each result of so many bytes, and an answer: two messages, and
-/// two a call.
+/// Returns a turn with a prompt, a call for each result of the given size, and an answer: two
+/// messages, and two more per call.
 fn turn(results: &[usize]) -> Vec<Message> {
     let mut messages = vec![Message::user("look")];
     for (at, bytes) in results.iter().enumerate() {

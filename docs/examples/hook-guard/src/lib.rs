@@ -1,7 +1,7 @@
-//! `hook-guard`: sees each tool call before it runs, and denies it, asks the person, or changes it,
-//! by rules of the person's configuration.
+//! `hook-guard`: sees each tool call before it runs, and denies it, asks the user, or changes it,
+//! by rules in the user's configuration.
 //!
-//! Shows a plugin that is asked beside its own calls: it has no tool at all.
+//! Shows a plugin with a hook and without any tool.
 #![forbid(unsafe_code)]
 
 mod rules;

@@ -1,7 +1,7 @@
-//! What the rules say to the texts of a call. Knows nothing of plugins.
+//! Applies the rules to the texts of a call. Independent of plugins.
 //!
-//! A rule is a few words, and holds where they stand one after the other in a text: `rm -rf` in
-//! `cd x && sudo rm  -rf .`. That stops slips of a model, not somebody who wants to get past it.
+//! A rule is a few words, and matches if they occur in sequence in a text: `rm -rf` in
+//! `cd x && sudo rm  -rf .`. This catches mistakes of a model, but not deliberate evasion.
 
 use jaato_plugin_sdk::prelude::Value;
 
@@ -13,28 +13,28 @@ const DRY_RUN: &str = "--dry-run";
 pub struct Rules {
     /// Calls that must not run.
     pub deny: Vec<String>,
-    /// Calls that a person decides about.
+    /// Calls that the user must approve.
     pub ask: Vec<String>,
     /// Commands that get the option `--dry-run`.
     pub dry_run: Vec<String>,
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It goes on as it is.
+    /// Run it unchanged.
     GoOn,
-    /// A rule denies it.
+    /// Deny it because of this rule.
     Deny(String),
-    /// A rule wants a person to decide.
+    /// Ask the user because of this rule.
     Ask(String),
-    /// It goes on with these arguments.
+    /// Run it with these arguments.
     Rewrite(Value),
 }
 
 impl Rules {
-    /// Judges a call by all texts in its arguments. What denies comes first, then what asks: a call
-    /// that a person decides about is not changed before.
+    /// Judges a call by all texts in its arguments. Deny rules come first and ask rules second, so
+    /// a call is never changed before the user decides about it.
     pub fn judge(&self, arguments: &Value) -> Verdict {
         let texts = texts(arguments);
         let holds = |rules: &[String]| {
@@ -78,7 +78,7 @@ fn texts(value: &Value) -> Vec<&str> {
     }
 }
 
-/// Returns where the words of a rule end in a text, the first time that they stand there.
+/// Returns the offset at which the first occurrence of a rule's words ends in a text.
 fn place(text: &str, rule: &str) -> Option<usize> {
     let wanted: Vec<&str> = rule.split_whitespace().collect();
     let words = words(text);
@@ -88,7 +88,7 @@ fn place(text: &str, rule: &str) -> Option<usize> {
     found.last().map(|(end, _)| *end)
 }
 
-/// Lists the words of a text, each with the place behind it.
+/// Returns the words of a text, each with the offset of its end.
 fn words(text: &str) -> Vec<(usize, &str)> {
     let start_of = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
     text.split_whitespace().map(|word| (start_of(word) + word.len(), word)).collect()
@@ -137,7 +137,7 @@ mod tests {
         let rules = Rules { deny: vec!["mkfs".to_owned()], ..Rules::default() };
         let arguments = json!({ "all": [{ "run": ["sudo mkfs"] }] });
         assert_eq!(rules.judge(&arguments), Verdict::Deny("mkfs".to_owned()));
-        // A rule without a word holds nowhere.
+        // A rule without words never matches.
         let empty = Rules { deny: vec![" ".to_owned()], ..Rules::default() };
         assert_eq!(empty.judge(&arguments), Verdict::GoOn);
         assert_eq!(empty.judge(&json!({ "text": "" })), Verdict::GoOn);

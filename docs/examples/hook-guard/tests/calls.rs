@@ -1,4 +1,4 @@
-//! The guard on a host in memory: by the person's rules, and for the tools that they name.
+//! Tests of the guard on a host in memory, with rules and with a list of tools.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::hooks::{BeforeTool, GuardAnswer};

@@ -1,7 +1,7 @@
-//! `provider-lines`: models of a server that answers in lines of JSON.
+//! `provider-lines`: models of a server that answers with lines of JSON.
 //!
-//! The protocol is Ollama's, as small as it can be taught: `provider-ollama`, which comes with
-//! jaato, is the whole of it.
+//! The protocol is a minimal part of Ollama's. `provider-ollama`, which comes with jaato,
+//! implements all of it.
 #![forbid(unsafe_code)]
 
 mod reply;
@@ -16,23 +16,23 @@ use jaato_plugin_sdk_provider::{Lines, failure};
 pub use reply::Reply;
 pub use request::{Blobs, body};
 
-/// Wait for an answer to begin or go on: a model may have to be loaded. A session's own patience
-/// decides.
+/// The longest wait for an answer to start or continue. It is long, because a model may have to be
+/// loaded and the session's own timeout decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// Wait for a list of models, for which a person sits and waits.
+/// The longest wait for a list of models, for which a user is waiting.
 const LIST_WAIT: Duration = Duration::from_secs(10);
 
-/// Largest image: as text it is a third longer, and a request has 8 MiB at most.
+/// The largest image. As text it is a third longer, and a request may have at most 8 MiB.
 const IMAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Longest line. A line is a token or a few, or a call with its arguments.
+/// The longest line. A line is one or a few tokens, or a call with its arguments.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Largest list of models.
+/// The largest list of models.
 const LIST_BYTES_MAX: usize = 1024 * 1024;
 
-/// So much of a refusal is read: what it says is one line.
+/// The most bytes of a refusal to read. Its message is one line.
 const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 
 /// `[plugins.provider-lines]` of the person's configuration.
@@ -51,8 +51,8 @@ impl Default for Config {
     }
 }
 
-/// Where the server is, and how large its contexts are. Of a conversation it keeps nothing: a
-/// request holds it all.
+/// The server's address and context size. The server keeps no conversations, so each request
+/// contains everything.
 pub struct Server {
     base_url: String,
     context_tokens: u32,
@@ -121,7 +121,7 @@ impl Provider for LinesProvider {
     }
 }
 
-/// Fetches the images of a conversation. One that the session does not have any more is left out.
+/// Downloads the images of a conversation. Skips images that the session no longer has.
 async fn images(cx: &Cx<Server>, request: &Request) -> Result<Blobs> {
     let mut blobs = Blobs::new();
     for id in request::wanted(request) {
@@ -146,13 +146,13 @@ fn show(cx: &Cx<Server>, deltas: &[Delta]) -> Result<()> {
 
 export_plugin! { state: Server, provider: LinesProvider }
 
-/// Turns an answer that is no success into an error.
+/// Converts an unsuccessful answer to an error.
 async fn succeeded(url: &str, mut response: HttpResponse) -> Result<HttpResponse> {
     if response.status() == 200 {
         return Ok(response);
     }
     let mut said = Vec::new();
-    // What cannot be read of it is left out: the status says enough.
+    // An unreadable body is ignored, because the status is enough.
     while let Ok(Some(piece)) = response.next().await {
         said.extend(piece);
         if said.len() >= REFUSAL_BYTES_MAX {

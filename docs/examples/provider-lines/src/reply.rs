@@ -1,4 +1,4 @@
-//! Reads what the server streams: one JSON object a line, the last with the sums. Pure.
+//! Reads the server's stream: one JSON object per line, with the usage in the last one. Pure.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use crate::request::IMAGES;
 pub struct Reply {
     url: String,
     answer: Answer,
-    /// The calls of the conversation: a new one needs an id of its own, and the server gives none.
+    /// The ids of earlier calls. A new call needs a unique id, and the server sends none.
     ids: BTreeSet<String>,
     finish_reason: Option<FinishReason>,
 }
 
 impl Reply {
-    /// Begins the answer to a request.
+    /// Starts the answer to a request.
     pub fn new(url: &str, request: &Request) -> Self {
         let calls = request.messages.iter().flat_map(Message::tool_calls);
         let ids = calls.map(|call| call.id.to_string()).collect();
         Self { url: url.to_owned(), answer: Answer::new(), ids, finish_reason: None }
     }
 
-    /// Takes a line and gives what is to be shown of it.
+    /// Takes a line and returns the deltas to emit.
     ///
     /// # Errors
-    /// When the server reports one, or the line is none of its own.
+    /// Fails if the server reports an error, or if the line does not belong to the protocol.
     pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         let line: Value = serde_json::from_slice(line).map_err(|_| foreign(&self.url))?;
         if !line["error"].is_null() {
@@ -49,8 +49,7 @@ impl Reply {
         Ok(deltas)
     }
 
-    /// Takes what the end of the body left: a line of which the server sent all, or a piece of one,
-    /// which is then no part of the answer.
+    /// Takes the rest of the body: either a complete line, or a part of one, which is ignored.
     ///
     /// # Errors
     /// As [`Reply::line`].
@@ -88,28 +87,29 @@ impl Reply {
     /// Ends the answer.
     ///
     /// # Errors
-    /// When the stream ended before the answer did.
+    /// Fails if the stream ended before the answer.
     pub fn finish(self) -> Result<Completion> {
         match self.finish_reason {
             Some(reason) => Ok(self.answer.finish(reason)),
             None => {
-                let text = format!("the answer of `{}` was cut", failure::shown_url(&self.url));
+                let text =
+                    format!("the answer of `{}` is truncated", failure::shown_url(&self.url));
                 Err(Error::new(ErrorKind::Provider, text).temporary())
             }
         }
     }
 }
 
-/// Reads whether a model of the list sees images; older servers do not say.
+/// Returns the image types that a listed model accepts, or `None` if an older server does not say.
 pub fn accepts(model: &Value) -> Option<Vec<String>> {
     let sees = model["capabilities"].as_array()?.iter().any(|one| one == "vision");
     let images = IMAGES.iter().filter(|_| sees);
     Some(images.map(|image| (*image).to_owned()).collect())
 }
 
-/// What answers is no such server.
+/// Returns the error of a server with another protocol.
 pub fn foreign(url: &str) -> Error {
-    let text = format!("`{}` answers in no lines of this protocol", failure::shown_url(url));
+    let text = format!("`{}` does not answer in this protocol", failure::shown_url(url));
     Error::new(ErrorKind::Provider, text)
         .with_hint("`base_url` of `[plugins.provider-lines]` names the server, without `/v1`")
 }

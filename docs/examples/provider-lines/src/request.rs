@@ -1,4 +1,4 @@
-//! Writes a request down as the server's `/api/chat` wants it. Pure.
+//! Writes a request for the server's `/api/chat`. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::{Data, DataContent, Effort};
 
-/// What is honoured of a request's options, by their names there. The server has no word for a
-/// choice of tools.
+/// The request options that are supported, by their names in the request. The server has no tool
+/// choice.
 pub const OPTIONS: [&str; 7] =
     ["max_output_tokens", "temperature", "stream", "effort", "output_schema", "stop", "seed"];
 
-/// Media types of the images that the server reads.
+/// The media types of the images that the server accepts.
 pub const IMAGES: [&str; 2] = ["image/png", "image/jpeg"];
 
-/// The bytes of images, by the ids of their blobs.
+/// The bytes of images, by blob id.
 pub type Blobs = BTreeMap<String, Vec<u8>>;
 
-/// Writes the body of a request. What changes comes last, so that the server's cache of earlier
+/// Writes the body of a request. Parts that change come last, so that the server's cache of earlier
 /// requests hits.
 ///
 /// # Errors
-/// `unknown_operation` for a message of a role from the future.
+/// `unknown_operation` for a message with an unknown role.
 pub fn body(request: &Request, context_tokens: u32, blobs: &Blobs) -> Result<Vec<u8>> {
     let asked = &request.options;
     let mut options = json!({ "num_ctx": context_tokens });
@@ -34,7 +34,7 @@ pub fn body(request: &Request, context_tokens: u32, blobs: &Blobs) -> Result<Vec
         options["temperature"] = json!(temperature);
     }
     if let Some(seed) = asked.seed {
-        // The server keeps a signed number.
+        // The server stores a signed number.
         options["seed"] = json!(seed & (u64::MAX >> 1));
     }
     if !asked.stop.is_empty() {
@@ -92,7 +92,7 @@ fn messages(request: &Request, blobs: &Blobs) -> Result<Vec<Value>> {
                     let content = Value::Object(result.content.clone()).to_string();
                     json!({ "role": "tool", "tool_name": result.name, "content": content })
                 }));
-                // What tools attached, and what is said behind their results.
+                // The attachments of tools, and the content after their results.
                 let behind = said(message, blobs);
                 if behind["content"] != "" || !behind["images"].is_null() {
                     written.push(behind);
@@ -104,7 +104,7 @@ fn messages(request: &Request, blobs: &Blobs) -> Result<Vec<Value>> {
     Ok(written)
 }
 
-/// A user's message: its words, and the images of which the bytes are there.
+/// Writes a user message: its text, and the images whose bytes are available.
 fn said(message: &Message, blobs: &Blobs) -> Value {
     let mut said = json!({ "role": "user", "content": text(message) });
     let images: Vec<_> = data(message).filter_map(|data| image(data, blobs)).collect();
@@ -114,7 +114,7 @@ fn said(message: &Message, blobs: &Blobs) -> Value {
     said
 }
 
-/// Names the images whose bytes go into a request.
+/// Returns the ids of the images whose bytes go into a request.
 pub fn wanted(request: &Request) -> impl Iterator<Item = &str> {
     let seen = request.messages.iter().filter(|it| matches!(it.role, Role::User | Role::Tool));
     seen.flat_map(data).filter(|data| is_image(data)).filter_map(Data::blob_id)
@@ -146,7 +146,7 @@ fn answer(message: &Message) -> Value {
     answer
 }
 
-/// The server takes an object alone for arguments; what a model gave may be anything.
+/// Writes a call. The server accepts only objects as arguments, but a model may send anything.
 fn call(call: &ToolCall) -> Value {
     let arguments = match &call.arguments {
         object @ Value::Object(_) => object.clone(),
@@ -155,8 +155,8 @@ fn call(call: &ToolCall) -> Value {
     json!({ "function": { "name": call.name, "arguments": arguments } })
 }
 
-/// All that is text, and what the host tells the model, as text. Thoughts stay where they were
-/// thought.
+/// Returns all text of a message, including data that the host sends to the model. Leaves out
+/// thoughts.
 fn text(message: &Message) -> String {
     let text = |part: &Part| match part {
         Part::Text { text, .. } => Some(text.clone()),

@@ -1,5 +1,4 @@
-//! What every plugin must do, asked of this one as a host asks it: one whose network leads to a
-//! server in memory.
+//! Runs the conformance tests for plugins and providers, with a server in memory.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};

@@ -1,4 +1,4 @@
-//! What is asked and what is made of the answer, on a host in memory.
+//! Tests of requests and answers on a host in memory.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::prelude::*;
@@ -162,7 +162,7 @@ fn an_answer_that_is_not_streamed_is_the_same() {
         200,
         "{\"message\":{\"content\":\"a\"}}\n{\"done\"",
         ErrorKind::Provider,
-        "was cut",
+        "is truncated",
     );
 }
 
@@ -188,8 +188,8 @@ fn check_fails(status: u16, body: &'static str, kind: ErrorKind, says: &str) {
 fn what_goes_wrong_is_told() {
     check_fails(404, r#"{"error":"model \"a\" not found"}"#, ErrorKind::Provider, "not found");
     check_fails(200, "{\"error\":\"out of memory\"}\n", ErrorKind::Provider, "out of memory");
-    check_fails(200, "<html>\n", ErrorKind::Provider, "answers in no lines of this protocol");
-    check_fails(200, "{\"message\":{\"content\":\"a\"}}\n", ErrorKind::Provider, "was cut");
+    check_fails(200, "<html>\n", ErrorKind::Provider, "does not answer in this protocol");
+    check_fails(200, "{\"message\":{\"content\":\"a\"}}\n", ErrorKind::Provider, "is truncated");
 }
 
 #[test]

@@ -1,30 +1,30 @@
-//! The chart: numbers as bars or a line, and as words. Knows nothing of plugins.
+//! The chart: numbers as bars or a line, and as text. Independent of plugins.
 
 use crate::png::Picture;
 
-/// Numbers of one chart: more bars than this cannot be told apart.
+/// The most numbers in one chart. More bars than this could not be distinguished.
 pub const VALUES_MAX: usize = 100;
 
 const WIDTH: usize = 640;
 const HEIGHT: usize = 360;
 const MARGIN: usize = 16;
-/// Lines of the grid, from the smallest value to the largest.
+/// The number of grid lines, from the smallest value to the largest.
 const GRID_LINES: usize = 5;
 
 const INK: u8 = 1;
 const GRID: u8 = 2;
 const AXIS: u8 = 3;
 
-/// How numbers are drawn.
+/// The shape of the chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// A bar each.
+    /// A bar for each number.
     Bars,
     /// Points that a line joins.
     Line,
 }
 
-/// Says what is wrong with the numbers, if anything is.
+/// Returns what is wrong with the numbers, if anything.
 pub fn unfit(labels: &[String], values: &[f64]) -> Option<String> {
     if values.is_empty() || values.len() > VALUES_MAX {
         return Some(format!("a chart has 1 to {VALUES_MAX} values, not {}", values.len()));
@@ -32,11 +32,11 @@ pub fn unfit(labels: &[String], values: &[f64]) -> Option<String> {
     if labels.len() != values.len() {
         return Some(format!("there are {} labels for {} values", labels.len(), values.len()));
     }
-    // The distance between two of them must be a number too.
+    // The difference between any two numbers must be finite too.
     values.iter().any(|value| value.abs() > 1e300).then(|| "a value is too large".to_owned())
 }
 
-/// Draws the numbers; zero is always in the picture.
+/// Draws the numbers. The axis always includes zero.
 pub fn draw(shape: Shape, values: &[f64]) -> Picture {
     let mut picture = Picture::new(WIDTH, HEIGHT);
     let (low, high) = range(values);
@@ -76,7 +76,7 @@ pub fn draw(shape: Shape, values: &[f64]) -> Picture {
     picture
 }
 
-/// Joins two points, the second to the right, by a column of pixels at each step.
+/// Joins two points from left to right, with a column of pixels at each step.
 fn join(picture: &mut Picture, from: (usize, usize), to: (usize, usize)) {
     let columns = (to.0 - from.0).max(1);
     let at = |step: usize| (from.1 * (columns - step) + to.1 * step) / columns;
@@ -86,14 +86,14 @@ fn join(picture: &mut Picture, from: (usize, usize), to: (usize, usize)) {
     }
 }
 
-/// The smallest and the largest value with zero; never the same.
+/// Returns the smallest and the largest value, including zero. They always differ.
 fn range(values: &[f64]) -> (f64, f64) {
     let low = values.iter().copied().fold(0.0, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
     if low < high { (low, high) } else { (0.0, 1.0) }
 }
 
-/// A part of a length, from 0 to 1 of it.
+/// Scales a length by a factor from 0 to 1.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -104,7 +104,7 @@ fn scaled(part: f64, length: usize) -> usize {
     ((part * length as f64).round() as usize).min(length)
 }
 
-/// The same in words, for models that see nothing and for people who want the numbers.
+/// Returns the chart as text, for models without vision and for users who want the numbers.
 pub fn in_words(title: &str, labels: &[String], values: &[f64]) -> String {
     let numbers = labels.iter().zip(values).map(|(label, value)| format!("{label}: {value}"));
     let numbers = numbers.collect::<Vec<_>>().join(", ");

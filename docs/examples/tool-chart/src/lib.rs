@@ -1,6 +1,6 @@
-//! `tool-chart`: draws numbers as a chart that people and models look at.
+//! `tool-chart`: draws numbers as a chart for users and models.
 //!
-//! Shows attachments: a picture beside a result, which says the same in words.
+//! Shows attachments: a picture with a result that contains the same numbers as text.
 #![forbid(unsafe_code)]
 
 mod chart;

@@ -1,4 +1,4 @@
-//! Writes a PNG of four colours. Knows nothing of charts.
+//! Writes a PNG with four colours. Independent of charts.
 //!
 //! <https://www.w3.org/TR/png-3/>: a signature, then chunks of length, type, bytes and checksum.
 
@@ -7,26 +7,26 @@ use std::io::{self, Write as _};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// Red, green and blue of a pixel's number: paper, ink, grid, axis.
+/// The red, green and blue values of the colours: paper, ink, grid, axis.
 const PALETTE: [u8; 12] = [255, 255, 255, 31, 119, 180, 220, 220, 220, 40, 40, 40];
 
-/// Pixels, a byte each: the number of a colour.
+/// The pixels, each a byte with the number of a colour.
 pub struct Picture {
-    /// Pixels of a row.
+    /// The number of pixels in a row.
     pub width: usize,
-    /// Rows.
+    /// The number of rows.
     pub height: usize,
     /// All rows, from the top.
     pub pixels: Vec<u8>,
 }
 
 impl Picture {
-    /// Makes an empty one.
+    /// Creates an empty picture.
     pub fn new(width: usize, height: usize) -> Self {
         Self { width, height, pixels: vec![0; width * height] }
     }
 
-    /// Sets a pixel; one outside is left out.
+    /// Sets a pixel. Ignores a pixel outside the picture.
     pub fn set(&mut self, column: usize, row: usize, colour: u8) {
         if column < self.width && row < self.height {
             self.pixels[row * self.width + column] = colour;
@@ -42,20 +42,20 @@ impl Picture {
         }
     }
 
-    /// Writes it as a PNG.
+    /// Encodes the picture as a PNG.
     ///
     /// # Errors
-    /// When the bytes cannot be deflated.
+    /// Fails if the bytes cannot be compressed.
     pub fn to_png(&self) -> io::Result<Vec<u8>> {
         let mut header = Vec::new();
         for side in [self.width, self.height] {
             header.extend(u32::try_from(side).unwrap_or(u32::MAX).to_be_bytes());
         }
-        // Eight bits a pixel, by a palette; the only method of each kind; not interlaced.
+        // Eight bits per pixel, with a palette, standard methods, and not interlaced.
         header.extend([8, 3, 0, 0, 0]);
         let mut rows = ZlibEncoder::new(Vec::new(), Compression::default());
         for row in self.pixels.chunks(self.width) {
-            // Each row says by which filter it goes: none.
+            // Each row starts with its filter type: none.
             rows.write_all(&[0])?;
             rows.write_all(row)?;
         }
@@ -89,7 +89,7 @@ mod tests {
         let png = picture.to_png().unwrap();
         assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(&png[12..24], b"IHDR\0\0\0\x03\0\0\0\x02");
-        // What every PNG ends with, its checksum as the standard prints it.
+        // The end of every PNG, with its checksum from the standard.
         assert_eq!(&png[png.len() - 12..], b"\0\0\0\0IEND\xae\x42\x60\x82");
     }
 }

@@ -1,4 +1,4 @@
-//! The tool on a host in memory: a picture beside the numbers in words.
+//! Tests of the tool on a host in memory: a picture and the numbers as text.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::prelude::{ErrorKind, Value, json};

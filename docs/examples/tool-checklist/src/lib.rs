@@ -1,6 +1,6 @@
-//! `tool-checklist`: a list of what is left to do, kept by the model through a session.
+//! `tool-checklist`: a to-do list that the model keeps during a session.
 //!
-//! Shows configuration, saved state, tools that share it, and a command for the person.
+//! Shows configuration, saved state, tools that share it, and a command for the user.
 #![forbid(unsafe_code)]
 
 mod list;
@@ -13,7 +13,7 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use list::{List, Refused};
 
-/// What the model is told while one of the tools is active.
+/// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "For work of several steps, put them on the list with `todo_add` first, and tick off each with `todo_done`.";
 
 /// `[plugins.tool-checklist]` of the person's configuration.
@@ -38,7 +38,7 @@ pub struct Todo {
 
 impl Todo {
     fn list(&self) -> MutexGuard<'_, List> {
-        // A call that panicked holds it for no longer than it takes to change one item.
+        // A panic leaves the list valid, because the lock is only held to change one item.
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,7 +113,7 @@ async fn todo_list(cx: &Cx<Todo>) -> Result<Output> {
     Ok(Output::json(json!({ "items": list.for_model(), "open": list.open() })))
 }
 
-/// Says it so that a model can do better.
+/// Converts a refusal to an error with a hint for the model.
 fn explained(refused: Refused) -> Error {
     match refused {
         Refused::Empty => Error::new(ErrorKind::InvalidArguments, "an item needs a text")

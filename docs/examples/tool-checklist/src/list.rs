@@ -1,9 +1,9 @@
-//! The list itself. Knows nothing of plugins, so it is tested without one.
+//! The list itself. Independent of plugins, so it is tested without one.
 
 use jaato_plugin_sdk::prelude::{Value, json};
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 
-/// What is to be done; an item's number is its place, from 1.
+/// The items to do. An item's number is its position, starting at 1.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 pub struct List {
@@ -17,27 +17,27 @@ struct Item {
     done: bool,
 }
 
-/// Why the list stays as it is.
+/// Why a change was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is nothing to write down.
+    /// The text is empty.
     Empty,
-    /// It holds as many as it may.
+    /// The list is full.
     Full(usize),
     /// No item has this number.
     NoSuchItem {
-        /// What was asked for.
+        /// The requested number.
         number: usize,
-        /// How many there are.
+        /// The number of items.
         count: usize,
     },
 }
 
 impl List {
-    /// Adds an item and gives its number.
+    /// Adds an item and returns its number.
     ///
     /// # Errors
-    /// When there is no text, or no room.
+    /// Fails if the text is empty or the list is full.
     pub fn add(&mut self, text: &str, items_max: usize) -> Result<usize, Refused> {
         let text = text.trim();
         if text.is_empty() {
@@ -50,10 +50,10 @@ impl List {
         Ok(self.items.len())
     }
 
-    /// Ticks an item off, once or again, and gives what it says.
+    /// Marks an item as done, even if it is already, and returns its text.
     ///
     /// # Errors
-    /// When there is no such item.
+    /// Fails if the item does not exist.
     pub fn finish(&mut self, number: usize) -> Result<&str, Refused> {
         let count = self.items.len();
         let item = number.checked_sub(1).and_then(|at| self.items.get_mut(at));
@@ -62,12 +62,12 @@ impl List {
         Ok(&item.text)
     }
 
-    /// Counts what is left to do.
+    /// Returns the number of items to do.
     pub fn open(&self) -> usize {
         self.items.iter().filter(|item| !item.done).count()
     }
 
-    /// All items, as data.
+    /// Returns all items as data.
     pub fn for_model(&self) -> Vec<Value> {
         let numbered = (1..).zip(&self.items);
         numbered
@@ -77,7 +77,7 @@ impl List {
             .collect()
     }
 
-    /// All items, a line each.
+    /// Returns all items, one per line.
     pub fn for_people(&self) -> String {
         if self.items.is_empty() {
             return "nothing is on the list".to_owned();

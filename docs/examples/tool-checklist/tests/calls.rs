@@ -1,5 +1,5 @@
-//! The tools on a host in memory: they share a list, which outlives its instance and stays within
-//! its bound.
+//! Tests of the tools on a host in memory: they share a list, which outlives its instance and stays
+//! within its limit.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::prelude::json;

@@ -1,6 +1,6 @@
 //! `tool-delegate`: gives a piece of work to another session, with few tools and few steps.
 //!
-//! Shows a child session: what it may use, how its progress is followed, how it ends.
+//! Shows a child session: the tools that it may use, how to follow its progress, and how it ends.
 #![forbid(unsafe_code)]
 
 mod progress;
@@ -12,13 +12,13 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use progress::Progress;
 
-/// Tools that a child may be given: one that needs more has no small task.
+/// The most tools of a child. A task that needs more of them is not small.
 pub const TOOLS_MAX: usize = 8;
 
-/// Longest task, in bytes.
+/// The longest task, in bytes.
 pub const TASK_BYTES_MAX: usize = 16 * 1024;
 
-/// What the child is told besides its task.
+/// The instructions for the child, besides its task.
 const INSTRUCTIONS: &str = "Another model has given you this task and reads nothing but your last answer. Do what it asks, no more, \
     and answer briefly with what you found or did, and what you could not do.";
 
@@ -73,7 +73,7 @@ async fn delegate(
         objects: if share_objects { ObjectsLent::Share } else { ObjectsLent::None },
         ..ChildOpen::default()
     };
-    // Where this call is cancelled, the host ends the child: it ends with the call that opened it.
+    // If this call is cancelled, the host ends the child, which belongs to the call.
     let child = cx.open_session(&open).await?;
     let turn = work(cx, &child, task).await?;
     let model = child.opened().model.clone();
@@ -90,7 +90,7 @@ async fn delegate(
     })))
 }
 
-/// Gives the child its task, shows what it does, and waits for the end of its turn.
+/// Sends the child its task, shows its progress, and waits for the end of its turn.
 async fn work(cx: &Cx<Delegate>, child: &ChildSession, task: String) -> Result<ChildTurn> {
     let mut events = child.events().await?;
     child.send(task).await?;
@@ -107,7 +107,8 @@ async fn work(cx: &Cx<Delegate>, child: &ChildSession, task: String) -> Result<C
             cx.emit(&Delta::progress_so_far(line, progress.steps));
         }
     }
-    // Events tell what goes on; how it ended is asked for, as one that reads too slowly loses some.
+    // Events show the progress. The outcome is read separately, because a slow reader may miss
+    // events.
     loop {
         let state = child.state(0).await?;
         match state.last {

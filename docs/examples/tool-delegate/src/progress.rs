@@ -1,17 +1,17 @@
-//! What a person is shown of a child's events. Knows nothing of sessions, so it is tested without
+//! The progress of a child, as the user sees it. Independent of sessions, so it is tested without
 //! one.
 
 use jaato_plugin_sdk::types::Event;
 
-/// How far a child has come.
+/// The progress of a child.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Requests that it has made in its turn.
+    /// The number of requests in its turn.
     pub steps: u64,
 }
 
 impl Progress {
-    /// Takes an event, and returns the line to show where there is something to see.
+    /// Takes an event and returns the line to show, if there is one.
     pub fn line(&mut self, event: &Event) -> Option<String> {
         match event {
             Event::StepStarted { step } => {

@@ -1,5 +1,5 @@
-//! Work that is given away on a host in memory: what a child may use, how its turn ends, and that
-//! it is closed.
+//! Tests of delegated work on a host in memory: the child's tools, the end of its turn, and that it
+//! is closed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::Outcome;
 use jaato_plugin_testkit::{FakeHost, FakeStream, Reply};
 use tool_delegate::{TASK_BYTES_MAX, TOOLS_MAX};
 
-/// A host whose children end like this, and what they were opened with.
+/// Creates a host whose children end with this outcome. Also returns the requests to open them.
 fn host(outcome: Outcome) -> (FakeHost, Arc<Mutex<Vec<ChildOpen>>>) {
     let opened: Arc<Mutex<Vec<ChildOpen>>> = Arc::default();
     let seen = Arc::clone(&opened);

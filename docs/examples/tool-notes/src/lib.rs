@@ -1,6 +1,6 @@
-//! `tool-notes`: notes that stay over sessions, for the person or for one workspace.
+//! `tool-notes`: notes that persist across sessions, for the user or for one workspace.
 //!
-//! Shows the store, a command, and a hook: titles of notes that a prompt speaks of stand before it.
+//! Shows the store, a command, and a hook: before a prompt, it adds the titles of related notes.
 #![forbid(unsafe_code)]
 
 mod notes;
@@ -14,16 +14,16 @@ pub use notes::{check_note, is_about};
 pub use owner::Of;
 use owner::key;
 
-/// Notes of a person, and of each workspace: reading them all must stay a matter of milliseconds.
+/// The most notes of the user, and of each workspace. Reading all of them takes only milliseconds.
 pub const NOTES_MAX: usize = 200;
 
-/// Notes that one search gives whole.
+/// The most notes that one search returns in full.
 pub const FOUND_MAX: usize = 10;
 
-/// Titles that stand before a prompt.
+/// The most titles before a prompt.
 pub const TITLES_MAX: usize = 8;
 
-/// What the model is told while one of the tools is active.
+/// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "Keep what should be known in later sessions with `keep_note`: decisions, preferences, where things are. Read a note with `find_notes` before you rely on its title.";
 
 /// Keeps a note, in place of an earlier one of that title. It is there in later sessions too.
@@ -69,7 +69,7 @@ async fn find_notes(
     let (mut found, mut more) = (Vec::new(), Vec::new());
     for of in Of::BOTH {
         for title in of.titles(cx).await? {
-            // One that was forgotten in between is none.
+            // Skip a note that was forgotten since it was listed.
             let text: Option<String> = of.store(cx).get(&key(&title)).await?;
             let Some(text) = text else { continue };
             if !words.trim().is_empty() && !is_about(&format!("{title} {text}"), &words) {
@@ -98,7 +98,7 @@ async fn forget_note(
     Ok(Output::json(json!({ "forgotten": forgotten })))
 }
 
-/// All is in the store: an instance keeps nothing.
+/// The state is empty, because everything is in the store.
 pub struct Notes;
 
 impl State for Notes {
@@ -135,8 +135,8 @@ impl Hooks for Notes {
 
     const ASKED: &'static [Hook] = &[Hook::BeforePrompt];
 
-    /// Titles alone: they are listed without opening a note, which is soon enough for a person who
-    /// has just pressed Enter.
+    /// Adds only titles. Listing them opens no note, which is fast enough for a user who has just
+    /// pressed Enter.
     async fn before_prompt(cx: &Cx<Self>, asked: BeforePrompt) -> Result<PromptAddition> {
         let mut titles = Vec::new();
         for of in Of::BOTH {

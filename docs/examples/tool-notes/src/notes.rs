@@ -1,20 +1,20 @@
-//! What a note may be, and which one a text speaks of. Knows nothing of plugins.
+//! The rules for notes, and which notes match a text. Independent of plugins.
 
 use jaato_plugin_sdk::prelude::{Error, ErrorKind, Result};
 
-/// Longest title, in bytes: a key of the store has at most 200.
+/// The longest title, in bytes. A key of the store has at most 200 bytes.
 pub const TITLE_BYTES_MAX: usize = 100;
 
-/// Longest text, in bytes: a note is a note, and no document.
+/// The longest text, in bytes. A note is not a document.
 pub const TEXT_BYTES_MAX: usize = 4096;
 
-/// Shorter words (`the`, `is`) are in every prompt and tell nothing.
+/// Shorter words (`the`, `is`) are in every prompt and therefore ignored.
 const WORD_CHARS_MIN: usize = 4;
 
-/// Checks what is to be kept, and returns the title as it is kept.
+/// Checks a note and returns the title to store.
 ///
 /// # Errors
-/// `invalid_arguments` for a title or text that is empty or too long, or a title of several lines.
+/// `invalid_arguments` if the title or text is empty or too long, or the title has several lines.
 pub fn check_note<'a>(title: &'a str, text: &str) -> Result<&'a str> {
     let title = title.trim();
     let bad = |what: String| Err(Error::new(ErrorKind::InvalidArguments, what));
@@ -27,7 +27,7 @@ pub fn check_note<'a>(title: &'a str, text: &str) -> Result<&'a str> {
     Ok(title)
 }
 
-/// Tells whether a note and a prompt have a word in common, in whatever case.
+/// Returns true if a note and a prompt have a word in common, ignoring case.
 pub fn is_about(note: &str, prompt: &str) -> bool {
     let prompt = prompt.to_lowercase();
     let of_prompt: Vec<&str> = words(&prompt).collect();

@@ -1,9 +1,9 @@
-//! Whose a note is, and where it is kept.
+//! The owner of a note, and where it is stored.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::store::Store;
 
-/// What each note's key begins with.
+/// The prefix of each note's key.
 const PREFIX: &str = "note/";
 
 /// Who has a note.
@@ -19,10 +19,10 @@ pub enum Of {
 }
 
 impl Of {
-    /// Both of them, in the order in which they are shown.
+    /// Both owners, in the order in which they are shown.
     pub const BOTH: [Self; 2] = [Self::Workspace, Self::Person];
 
-    /// Reaches what is kept for it.
+    /// Returns the owner's store.
     pub fn store(self, host: &Reporter) -> Store {
         match self {
             Self::Workspace => host.store().of_workspace(),
@@ -30,7 +30,7 @@ impl Of {
         }
     }
 
-    /// Lists the titles of its notes, sorted.
+    /// Lists the titles of the owner's notes, sorted.
     ///
     /// # Errors
     /// As [`Store::list`].
@@ -41,7 +41,7 @@ impl Of {
     }
 }
 
-/// The key of a note in the store.
+/// Returns the key of a note in the store.
 pub fn key(title: &str) -> String {
     format!("{PREFIX}{title}")
 }

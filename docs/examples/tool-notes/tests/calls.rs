@@ -1,4 +1,5 @@
-//! The notes on a host in memory: kept, found, forgotten, and told of before a prompt.
+//! Tests of the notes on a host in memory: keeping, finding, forgetting, and titles before a
+//! prompt.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::hooks::BeforePrompt;

@@ -1,5 +1,5 @@
-//! `tool-recipes`: prompts that lie in a folder as tools. A file that is added, changed or taken
-//! away changes the tools while the plugin runs.
+//! `tool-recipes`: offers prompts from a folder as tools. When a file is added, changed or removed,
+//! the tools change while the plugin runs.
 //!
 //! Shows `tools: dynamic`, `set_tools`, and reading files of the session's environment.
 #![forbid(unsafe_code)]
@@ -19,10 +19,10 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use recipe::{RECIPE_CHARACTERS_MAX, Recipe};
 
-/// Most recipes that are read: each is a tool that the model reads about.
+/// The most recipes to read, because the model reads the description of each tool.
 const RECIPES_MAX: usize = 50;
 
-/// How long the host wants between two changes of the tools.
+/// The shortest time that the host requires between two changes of the tools.
 const INTERVAL: Duration = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
 
 /// `[plugins.tool-recipes]` of the person's configuration.
@@ -39,21 +39,21 @@ impl Default for Config {
     }
 }
 
-/// The recipes of one session, by the names of their tools.
+/// The recipes of one session, by tool name.
 pub struct Recipes {
     folder: String,
     by_name: Mutex<BTreeMap<String, Recipe>>,
 }
 
-/// What stands in a folder.
+/// The content of a folder.
 #[derive(Default)]
 struct Found {
     by_name: BTreeMap<String, Recipe>,
-    /// Files that are no recipe, each with the reason.
+    /// Files that are not valid recipes, each with the reason.
     refused: Vec<String>,
 }
 
-/// Reads the folder. One that is not there holds no recipe.
+/// Reads the folder. A missing folder contains no recipes.
 async fn find(host: &Reporter, folder: &str) -> Result<Found> {
     let files = host.files();
     let find = FileFind {
@@ -94,12 +94,12 @@ async fn find(host: &Reporter, folder: &str) -> Result<Found> {
     Ok(found)
 }
 
-/// Offers what was found; says what the host does not take.
+/// Offers the recipes as tools, and records those that the host rejects.
 async fn offer(host: &Reporter, found: &mut Found) -> Result<()> {
     let tools = found.by_name.values().map(Recipe::spec).collect();
     let set = ToolsSet { tools, ..ToolsSet::default() };
     let answer = match host.set_tools(&set).await {
-        // Twice within a second: the person has just begun, or types fast.
+        // Twice within a second: the plugin has just started, or the user reloads quickly.
         Err(error) if error.kind == ErrorKind::LimitReached => {
             host.sleep(INTERVAL).await?;
             host.set_tools(&set).await?
@@ -135,7 +135,7 @@ impl Recipes {
 impl State for Recipes {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let Config { folder } = home.config().await?;
-        // Without the folder the plugin still starts, only its tools are missing.
+        // If the folder cannot be read, the plugin still starts, but without its tools.
         let mut found = find(home, &folder).await.unwrap_or_else(|error| Found {
             refused: vec![format!("{folder}: {}", error.message)],
             ..Found::default()
@@ -152,7 +152,7 @@ impl State for Recipes {
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        // Opened when a session begins: else nobody would know of its tools.
+        // Start with the session. Otherwise the session would not know the tools.
         description.at_start = true;
         description.commands = vec![CommandSpec {
             name: "recipes".to_owned(),
@@ -186,9 +186,9 @@ impl State for Recipes {
     }
 
     async fn call_tool(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
-        // A file may have gone since the model read of its tool.
+        // The file may have been removed since the model read about its tool.
         let recipe = cx.state().get(name).ok_or_else(|| {
-            let text = format!("there is no recipe `{name}` any more");
+            let text = format!("the recipe `{name}` no longer exists");
             Error::new(ErrorKind::UnknownTool, text)
         })?;
         Ok(Output::text(recipe.fill(&arguments)))

@@ -1,5 +1,5 @@
-//! One recipe: what its file says, and the text that comes of it. Knows nothing of plugins, so it
-//! is tested without one.
+//! One recipe: its file, and the text that it produces. Independent of plugins, so it is tested
+//! without one.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use jaato_plugin_sdk::prelude::{ToolSpec, Value, json};
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json::Map;
 
-/// Longest file of a recipe, in characters: it is a prompt, not a book.
+/// The longest file of a recipe, in characters.
 pub const RECIPE_CHARACTERS_MAX: u64 = 32 * 1024;
 
-/// A tool as its file describes it.
+/// A tool, as its file describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", deny_unknown_fields)]
 pub struct Recipe {
     /// The tool's name.
     pub name: String,
-    /// What the model reads to choose it.
+    /// The description with which the model chooses it.
     pub description: String,
-    /// What the tool answers; `{name}` stands for the parameter of that name.
+    /// The tool's answer, in which `{name}` is replaced with the parameter of that name.
     pub template: String,
-    /// Each parameter, a text, with what the model reads about it.
+    /// The parameters, which are all texts, with their descriptions for the model.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
 }
 
 impl Recipe {
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// In one line, why it is no recipe.
+    /// A one-line reason why the recipe is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let recipe: Self = toml::from_str(text).map_err(|error| error.message().to_owned())?;
         let Self { description, template, parameters, .. } = &recipe;
@@ -42,7 +42,7 @@ impl Recipe {
         }
     }
 
-    /// Describes it as a tool.
+    /// Returns the recipe as a tool.
     pub fn spec(&self) -> ToolSpec {
         let property = |(name, text): (&String, &String)| {
             (name.clone(), json!({ "type": "string", "description": text }))
@@ -59,13 +59,13 @@ impl Recipe {
                 "additionalProperties": false,
             }),
             category: "prompt".to_owned(),
-            // A file of the workspace wrote it: no promise of it counts.
+            // The description comes from a file of the workspace, so it is not trusted.
             foreign: true,
             ..ToolSpec::default()
         }
     }
 
-    /// Fills the template in. What an argument says is not filled in once more.
+    /// Fills in the template. Placeholders inside arguments are not replaced.
     pub fn fill(&self, arguments: &Value) -> String {
         let (mut filled, mut rest) = (String::new(), self.template.as_str());
         while let Some(begin) = rest.find('{') {

@@ -1,4 +1,4 @@
-//! The tools on a host in memory: they are what lies in the folder.
+//! Tests of the tools on a host in memory: they match the content of the folder.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -11,7 +11,7 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_sdk::types::tools_set::TOOLS_SET;
 use jaato_plugin_testkit::{FakeHost, Reply};
 
-/// A host whose session works in a folder.
+/// Returns a host whose session works in a folder.
 fn host(folder: &str) -> FakeHost {
     let facts = SessionFacts { working_directory: folder.to_owned(), ..SessionFacts::default() };
     FakeHost::new(tool_recipes::__jaato::MODULE).with_session(facts)
@@ -22,7 +22,7 @@ fn names(host: &FakeHost) -> Vec<String> {
     set.tools.iter().map(|tool| tool.name.to_string()).collect()
 }
 
-/// A new folder below the one for tests.
+/// Creates a new folder below the one for tests.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);

@@ -1,4 +1,4 @@
-//! `tool-reminder`: reminders that wake the session when their time has come.
+//! `tool-reminder`: reminders that wake the session when they are due.
 //!
 //! Shows background work of an instance, `notify`, and state that outlives the instance.
 #![forbid(unsafe_code)]
@@ -13,14 +13,14 @@ use jaato_plugin_sdk::serde_json;
 
 pub use list::{List, REMINDERS_MAX, Refused, SECONDS_MAX, TEXT_BYTES_MAX};
 
-/// How long a reminder sleeps at once: what is left of its time is known to the second, and one
-/// that was cancelled is gone a second later.
+/// How long a reminder sleeps at once. The remaining time is exact to a second, and a cancelled
+/// reminder ends within a second.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How often a reminder is sent where the host takes no more of them for the moment.
+/// How often to try to send a reminder while the host accepts no more of them.
 const TRIES_MAX: u32 = 10;
 
-/// How long it waits in between. The host takes six notifications a minute.
+/// The pause between tries. The host accepts six notifications a minute.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
 
 /// The reminders of one session.
@@ -35,18 +35,17 @@ struct SharedList(Arc<Mutex<List>>);
 
 impl SharedList {
     fn lock(&self) -> MutexGuard<'_, List> {
-        // Nobody holds it for longer than it takes to change one reminder.
+        // The lock is only held to change one reminder.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reminders {
-    /// Lets a reminder run in the background, until its time has come or it is cancelled. It ends
-    /// with the instance.
+    /// Runs a reminder in the background until it is due or cancelled. It ends with the instance.
     fn run(&self, number: u64) {
         let (home, list) = (self.home.clone(), self.list.clone());
         self.home.spawn(async move {
-            // In functions of their own: the list must not stay locked while the reminder sleeps.
+            // Closures, so that the list is not locked while the reminder sleeps.
             let is_waiting = || list.lock().is_waiting(number);
             let tick = || list.lock().tick(number);
             while is_waiting() {
@@ -60,7 +59,7 @@ impl Reminders {
     }
 }
 
-/// Tells the session. A reminder that cannot be told stays on the list, with the reason.
+/// Notifies the session. A reminder that cannot be sent stays on the list, with the reason.
 async fn wake(home: &Home, list: &SharedList, number: u64) {
     for _ in 0..TRIES_MAX {
         // It may be cancelled while it waits for its next try.
@@ -72,7 +71,7 @@ async fn wake(home: &Home, list: &SharedList, number: u64) {
         let is_temporary = error.kind == ErrorKind::LimitReached;
         list.lock().fail(number, error.message.clone());
         if !is_temporary || home.sleep(BETWEEN_TRIES).await.is_err() {
-            home.log(Level::Warn, format!("reminder {number} was not told: {}", error.message));
+            home.log(Level::Warn, format!("reminder {number} was not sent: {}", error.message));
             return;
         }
     }
@@ -142,7 +141,7 @@ async fn cancel_reminder(
     Ok(Output::json(json!({ "cancelled": cancelled })))
 }
 
-/// Says it so that a model can do better.
+/// Converts a refusal to an error with a hint for the model.
 fn explained(refused: Refused) -> Error {
     match refused {
         Refused::Text => {

@@ -1,20 +1,20 @@
-//! The list of reminders. Knows nothing of plugins and of no clock: its time is what it is told.
+//! The list of reminders. Independent of plugins and without a clock: callers pass the time.
 
 use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::prelude::{Value, json};
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 
-/// Reminders at a time.
+/// The most reminders at a time.
 pub const REMINDERS_MAX: usize = 20;
 
-/// Longest wait: a session lives hours, not weeks.
+/// The longest wait. Sessions last hours, not weeks.
 pub const SECONDS_MAX: u64 = 86_400;
 
-/// Longest text, in bytes.
+/// The longest text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 
-/// Reminders by their numbers, which are never given twice.
+/// Reminders by number. Numbers are never reused.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 pub struct List {
@@ -27,26 +27,26 @@ pub struct List {
 struct Reminder {
     text: String,
     seconds_left: u64,
-    /// Why it could not be told.
+    /// Why it could not be sent.
     problem: Option<String>,
 }
 
-/// Why a reminder is not taken.
+/// Why a reminder was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no text, or too much.
+    /// The text is empty or too long.
     Text,
-    /// It would wait too long.
+    /// The wait is too long.
     Seconds,
-    /// There are as many as there may be.
+    /// The list is full.
     Full,
 }
 
 impl List {
-    /// Adds a reminder and gives its number.
+    /// Adds a reminder and returns its number.
     ///
     /// # Errors
-    /// When the text or the time is out of bounds, or there is no room.
+    /// Fails if the text or the time is out of range, or the list is full.
     pub fn add(&mut self, text: &str, seconds: u64) -> Result<u64, Refused> {
         let text = text.trim();
         if text.is_empty() || text.len() > TEXT_BYTES_MAX {
@@ -64,41 +64,41 @@ impl List {
         Ok(self.last)
     }
 
-    /// Tells whether a reminder has time left; false where it is gone.
+    /// Returns true if a reminder exists and has time left.
     pub fn is_waiting(&self, number: u64) -> bool {
         self.reminders.get(&number).is_some_and(|reminder| reminder.seconds_left > 0)
     }
 
-    /// Takes a second of a reminder's time.
+    /// Subtracts a second from a reminder's remaining time.
     pub fn tick(&mut self, number: u64) {
         if let Some(reminder) = self.reminders.get_mut(&number) {
             reminder.seconds_left = reminder.seconds_left.saturating_sub(1);
         }
     }
 
-    /// What a reminder says; nothing where it is gone.
+    /// Returns the text of a reminder, or `None` if it is gone.
     pub fn text(&self, number: u64) -> Option<String> {
         self.reminders.get(&number).map(|reminder| reminder.text.clone())
     }
 
-    /// Notes why a reminder could not be told.
+    /// Records why a reminder could not be sent.
     pub fn fail(&mut self, number: u64, problem: String) {
         if let Some(reminder) = self.reminders.get_mut(&number) {
             reminder.problem = Some(problem);
         }
     }
 
-    /// Takes a reminder off the list; false where there is none of that number.
+    /// Removes a reminder. Returns false if it does not exist.
     pub fn cancel(&mut self, number: u64) -> bool {
         self.reminders.remove(&number).is_some()
     }
 
-    /// The numbers of all of them.
+    /// Returns the numbers of all reminders.
     pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         self.reminders.keys().copied()
     }
 
-    /// All of them, as data.
+    /// Returns all reminders as data.
     pub fn for_model(&self) -> Vec<Value> {
         let shown = self.reminders.iter().map(|(number, reminder)| {
             let Reminder { text, seconds_left, problem } = reminder;

@@ -1,4 +1,4 @@
-//! Reminders on a host in memory, whose time passes when the test says so.
+//! Tests of reminders on a host in memory, whose time passes when the test says so.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn the_rest_of_its_time_outlives_the_instance() {
     remind(&instance, "tea", 10);
     pass(&host, 4);
     let saved = instance.close().unwrap();
-    // Nothing of the old instance goes on.
+    // The background work of the old instance has ended.
     pass(&host, 60);
     assert_eq!(host.notified(), [""; 0]);
     let next = host.create(saved.as_ref()).unwrap();
@@ -79,7 +79,7 @@ fn one_that_cannot_be_told_stays_with_the_reason() {
     pass(&host, 1);
     let problem = listed(&instance)[0]["problem"].clone();
     assert!(problem.as_str().unwrap().contains("not granted `notify`"), "{problem}");
-    assert!(host.log().iter().any(|line| line.text.contains("was not told")), "{:?}", host.log());
+    assert!(host.log().iter().any(|line| line.text.contains("was not sent")), "{:?}", host.log());
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn many_at_once_are_told_as_the_host_takes_them() {
         remind(&instance, "tea", 1);
     }
     pass(&host, 2);
-    // The fake host's minute never ends: it takes six.
+    // The fake host's minute never ends, so it accepts only six.
     assert_eq!(host.notified().len(), 6);
     assert_eq!(listed(&instance).as_array().unwrap().len(), 2);
     pass(&host, 200);

@@ -1,4 +1,4 @@
-//! What every plugin must do, asked of this one as a host asks it.
+//! Runs the conformance tests for plugins.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 jaato_plugin_testkit::conformance!(tool_reminder: tool; |suite| suite.with_all_examples());

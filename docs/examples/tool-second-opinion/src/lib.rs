@@ -1,6 +1,6 @@
-//! `tool-second-opinion`: another model looks at a change, and says what is wrong with it.
+//! `tool-second-opinion`: lets another model review a change.
 //!
-//! Shows a call of another tool, a request to another model, and a setting that a variable fills.
+//! Shows a call of another tool, a request to another model, and a setting from a variable.
 #![forbid(unsafe_code)]
 
 mod review;
@@ -11,7 +11,7 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use review::{CHANGE_BYTES_MAX, cut, question};
 
-/// The tool that runs commands. Whether it may run one is the person's to say, as for the model.
+/// The tool that runs commands. The user's rules apply to its calls, as for the model.
 const SHELL: &str = "cli_based_tool";
 
 /// `[plugins.tool-second-opinion]` of the person's configuration.
@@ -72,7 +72,7 @@ async fn second_opinion(
     })))
 }
 
-/// Lets another tool show the change, by the person's rules.
+/// Runs the command for the change with another tool, under the user's rules.
 async fn change(cx: &Cx<SecondOpinion>, command: &str) -> Result<String> {
     let output = cx.call_tool(SHELL, json!({ "command": command })).await;
     let output = output.map_err(|error| told("the change was not looked at", error))?.content;
@@ -87,8 +87,8 @@ async fn change(cx: &Cx<SecondOpinion>, command: &str) -> Result<String> {
     }
 }
 
-/// Says what could not be done. The kind stays, and so does the hint: for a grant that is missing
-/// it is the command that gives it.
+/// Adds the action that failed. Keeps the kind and the hint, which for a missing grant contains the
+/// command that gives it.
 fn told(what: &str, error: Error) -> Error {
     Error { message: format!("{what}: {}", error.message), ..error }
 }

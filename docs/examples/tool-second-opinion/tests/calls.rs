@@ -1,10 +1,10 @@
-//! A second opinion on a host in memory, and each reason why there is none.
+//! Tests of a second opinion on a host in memory, and of each reason why there is none.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_testkit::FakeHost;
 
-/// A host with a shell that answers like this, and a model that repeats what it was asked.
+/// Creates a host with a shell that prints this output, and a model that repeats its prompt.
 fn host(stdout: &'static str, code: i64) -> FakeHost {
     FakeHost::new(tool_second_opinion::__jaato::MODULE)
         .with_config(json!({ "model": "other/moon" }))

@@ -1,11 +1,12 @@
-//! An example of a resource: a turnstile that stays open across calls, and that others may read.
+//! An example of a resource: a turnstile that stays open across calls, and that other plugins may
+//! read.
 #![forbid(unsafe_code)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::resources::{Resource, Resources};
 
-/// A counter that must be read out before it goes.
+/// A counter that must be read before it closes.
 #[derive(Default)]
 struct Turnstile {
     passed: AtomicU64,
@@ -14,12 +15,12 @@ struct Turnstile {
 impl Resource for Turnstile {
     const KIND: &'static str = "turnstile";
 
-    // The host calls it once, and waits 2 s. Files and commands of the session are still there.
+    // The host calls this once and waits 2 s. The session's files and commands are still available.
     async fn close(&self) -> Result<()> {
         Ok(())
     }
 
-    // What other plugins may ask: `cx.resources().call("turnstile", "passed", json!({}))`.
+    // For other plugins: `cx.resources().call("turnstile", "passed", json!({}))`.
     async fn call(&self, operation: &str, _arguments: Value) -> Result<Value> {
         match operation {
             "passed" => Ok(json!(self.passed.load(Ordering::SeqCst))),
@@ -46,7 +47,7 @@ impl State for Gate {
 /// Lets one visitor pass. Returns how many have passed in this session.
 #[tool_fn(destructive = false, open_world = false)]
 async fn pass(cx: &Cx<Gate>) -> Result<Output> {
-    // Made once, however many calls ask at the same time.
+    // Created once, however many calls ask at the same time.
     let make = async { Ok(Turnstile::default()) };
     let turnstile = cx.state().resources.get_or_create(cx, "turnstile", make).await?;
     let passed = turnstile.passed.fetch_add(1, Ordering::SeqCst) + 1;

@@ -1,4 +1,4 @@
-//! What the tests of assets share: a small asset, a store in a folder of its own, recorded events.
+//! Shared by the asset tests: a small asset, a store in its own folder, recorded events.
 #![allow(dead_code, reason = "the server of another crate's tests can do more")]
 
 #[path = "../../../http/tests/support/mod.rs"]
@@ -16,7 +16,7 @@ use jaato_http::{Client, Network, Proxies, Settings};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-/// Bytes that repeat nowhere, so that a shifted piece is noticed.
+/// Returns bytes without repetition, so that a shifted piece is detected.
 pub fn content(length: usize) -> Vec<u8> {
     (0..length as u64 / 8 + 1)
         .flat_map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes())
@@ -47,7 +47,7 @@ pub fn at(url: String) -> AssetSource {
     AssetSource::url(url)
 }
 
-/// A store in a folder that goes with the test.
+/// A store in a folder that is removed with the test.
 pub struct Place {
     pub folder: tempfile::TempDir,
     pub store: Store,
@@ -65,7 +65,7 @@ impl Place {
         self.store.folder().join(name)
     }
 
-    /// Puts a file into the folder of models.
+    /// Writes a file to the folder of models.
     pub fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
         std::fs::create_dir_all(self.store.folder()).unwrap();
         std::fs::write(self.path(name), bytes).unwrap();
@@ -76,7 +76,7 @@ impl Place {
         std::fs::read(self.path(name)).ok()
     }
 
-    /// Names of all that lies in the folder of models.
+    /// Returns the names of all files in the folder of models.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.store.folder()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -94,7 +94,7 @@ impl Place {
         Arc::new(move |event| events.lock().push(event))
     }
 
-    /// All that was told but progress, with the folder's path as `DIR`.
+    /// Returns all events except progress, with the folder's path as `DIR`.
     pub fn lines(&self) -> Vec<String> {
         let events = self.events.lock();
         let told = events.iter().filter(|event| !matches!(event, Event::Progress { .. }));
@@ -110,7 +110,7 @@ impl Place {
         done.collect()
     }
 
-    /// A text with the folder's path as `DIR`.
+    /// Returns a text with the folder's path as `DIR`.
     pub fn plain(&self, text: &str) -> String {
         text.replace(self.store.folder().to_str().unwrap(), "DIR")
     }
@@ -128,7 +128,7 @@ pub fn fetcher(
     Fetcher::new(store.clone(), client, Arc::new(run), settings)
 }
 
-/// A machine without python.
+/// Simulates a machine without Python.
 pub async fn no_python(_: Command) -> std::io::Result<Ended> {
     Err(std::io::ErrorKind::NotFound.into())
 }

@@ -1,4 +1,5 @@
-//! Finds the plugins and builds the registry: from the cache where it holds, else by describing.
+//! Finds the plugins and builds the registry, from the cache if it is valid, otherwise by
+//! describing.
 
 mod seen;
 
@@ -23,38 +24,38 @@ use crate::describe::describe;
 use crate::setup::Setup;
 use crate::trusted::{private_copy, sha256_of};
 
-/// The folder of a workspace that holds plugins, from its root.
+/// The plugin folder of a workspace, relative to its root.
 const WORKSPACE_PLUGINS: &str = ".jaato/plugins";
 
-/// Plugins that are described at the same time: each is a process.
+/// Number of plugins to describe at the same time. Each is a process.
 const DESCRIBES_AT_ONCE: usize = 4;
 
-/// What was found.
+/// The result of a discovery.
 #[derive(Debug, Default)]
 pub struct Discovery {
-    /// Who has which name.
+    /// Assigns names to plugins.
     pub registry: Registry,
-    /// What could not be used, one line each (with a hint line where there is one).
+    /// The problems, one line each (with a hint line if there is one).
     pub problems: Vec<String>,
-    /// Plugins that had to be described: none when the cache holds.
+    /// Number of plugins that had to be described, 0 if the cache was valid.
     pub described: usize,
     /// The files in the state in which they were read.
     pub stamps: Vec<(PathBuf, Stamp)>,
-    /// The state of the record of trust.
+    /// The state of the trust record.
     pub trust: Option<Stamp>,
 }
 
 /// How to search.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
-    /// The workspace, where its plugins are described and run: those that were there when it was
-    /// trusted, as they were.
+    /// The workspace, if its plugins are to be described and run: those that existed when it was
+    /// trusted, with the content of that time.
     pub workspace: Option<&'a TrustedWorkspace>,
-    /// Files that are read and described although the cache knows them.
+    /// Files to read and describe although the cache knows them.
     pub again: Again<'a>,
 }
 
-/// Which files are looked into although the cache knows them.
+/// The files to read although the cache knows them.
 #[derive(Debug, Clone, Copy)]
 pub enum Again<'a> {
     /// None.
@@ -65,31 +66,31 @@ pub enum Again<'a> {
     Files(&'a [PathBuf]),
 }
 
-/// What a search gave.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Searched {
     /// The files, most trusted first.
     pub files: Vec<SearchedFile>,
-    /// What is wrong with folders and with the record of trust.
+    /// Problems with folders and with the trust record.
     pub problems: Vec<String>,
     /// Why the cache could not be written.
     pub cache_problem: Option<String>,
-    /// Plugins that had to be described.
+    /// Number of plugins that had to be described.
     pub described: usize,
 }
 
-/// A file that by its name is a plugin.
+/// A file with the name of a plugin.
 #[derive(Debug)]
 pub struct SearchedFile {
     /// Its path.
     pub path: PathBuf,
     /// The state in which it was read.
     pub stamp: Option<Stamp>,
-    /// The plugin, or why it is none.
+    /// The plugin, or why the file is not a plugin.
     pub found: Result<Candidate, String>,
 }
 
-/// A plugin file on its way to the registry.
+/// A plugin file that is not yet in the registry.
 struct Pending {
     file: FoundFile,
     entry: Entry,
@@ -97,7 +98,7 @@ struct Pending {
     is_new: bool,
 }
 
-/// A file on its way, or why it goes no further.
+/// A plugin file, or why it cannot be used.
 type Read = Result<Pending, (PathBuf, Option<Stamp>, String)>;
 
 /// Searches all places, most trusted first.
@@ -119,7 +120,7 @@ pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
     Discovery { registry, problems, described, stamps, trust }
 }
 
-/// Searches all places, most trusted first, and builds nothing.
+/// Searches all places, most trusted first, without building a registry.
 pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> Searched {
     let found = find(&places(setup));
     let mut problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
@@ -134,8 +135,7 @@ pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> 
         .map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
     let read = |file: FoundFile| (file.place, read(file, setup, how, &record, cache.as_mut()));
     let mut files: Vec<(PlaceKind, Read)> = found.files.into_iter().map(read).collect();
-    // Of the files of one place, trusted ones have their names before others, whatever they are
-    // called.
+    // Within one place, trusted files claim their names first, whatever the files are called.
     for place in files.chunk_by_mut(|(one, _), (next, _)| one == next) {
         place.sort_by_key(|(_, file)| !file.as_ref().is_ok_and(|file| file.trust.is_trusted()));
     }
@@ -143,7 +143,7 @@ pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> 
     let mut described = 0;
     let files = describe_missing(files, setup, supervisor, &mut described).await;
     problems.extend(cache.as_ref().and_then(|cache| cache.problem()).map(PlaceError::with_hint));
-    // One folder that others can write to may be above several of ours.
+    // One folder that others can write to may contain several of ours.
     let mut told = BTreeSet::new();
     problems.retain(|problem| told.insert(problem.clone()));
     let cache_problem = cache.as_mut().and_then(|cache| keep(&files, cache));
@@ -162,7 +162,7 @@ fn searched(file: Read) -> SearchedFile {
     }
 }
 
-/// Lists the folders that are searched.
+/// Lists the folders to search.
 pub fn places(setup: &Setup) -> Vec<Place> {
     let mut places = shipped_places(&setup.executable);
     let mut add = |kind, folder: &Path| places.push(Place::new(kind, folder));
@@ -175,7 +175,7 @@ pub fn places(setup: &Setup) -> Vec<Place> {
     places
 }
 
-/// Returns what the person's configuration and command line say about names.
+/// Returns the rules about names from the user's configuration and command line.
 pub fn rules(setup: &Setup) -> Rules {
     let config = &setup.config;
     let enabled = &config.tools_enabled;
@@ -187,8 +187,8 @@ pub fn rules(setup: &Setup) -> Rules {
     }
 }
 
-/// Makes a problem of one line out of a text that may hold strangers' words (the name of a file),
-/// with its hint in a line of its own: no name can bring a hint along.
+/// Makes a one-line problem of a text that may contain untrusted words (such as a file name), with
+/// its hint on a separate line. A name cannot inject a hint.
 pub fn problem_line(text: &str, hint: Option<&str>) -> String {
     let hint = hint.map(|hint| format!("\nhint: {}", visible::name(hint))).unwrap_or_default();
     format!("{}{hint}", visible::name(text))
@@ -236,7 +236,7 @@ fn read(
         None => None,
     };
     let known = cache.and_then(|cache| cache.take(&file.path, &stamp)).filter(|_| !is_fresh);
-    // What is known must be of exactly the content that is trusted.
+    // The cached entry must have exactly the trusted content.
     let known = known.filter(|known| covered.is_none() || known.sha256.as_deref() == covered);
     let is_new = known.is_none();
     let mut entry = match known {
@@ -279,14 +279,14 @@ fn read(
     Ok(Pending { file, entry, trust, is_new: is_changed })
 }
 
-/// The digest that the person trusted, together with the workspace, of a file in its folder of
-/// plugins.
+/// Returns the digest that the user trusted together with the workspace, for a file in its plugin
+/// folder.
 fn covered<'a>(path: &Path, workspace: &'a TrustedWorkspace) -> Option<&'a str> {
     workspace.content_of(&format!("{WORKSPACE_PLUGINS}/{}", path.file_name()?.to_str()?))
 }
 
-/// Copies a file of a trusted workspace to where nobody else can write, if it is what was trusted.
-/// Only the copy is read, described and opened: the file itself may be exchanged at any time.
+/// Copies a file of a trusted workspace to a private folder, if it has the trusted content. Only
+/// the copy is read, described and opened, because the file itself may be replaced at any time.
 fn workspace_copy(setup: &Setup, path: &Path, digest: &str) -> Result<PathBuf, String> {
     let folder = setup.folders.workspace_plugins().map_err(|error| error.to_string())?;
     private_copy(path, digest, &folder).map_err(|error| error.to_string())
@@ -337,9 +337,10 @@ async fn describe_missing(
         .await
 }
 
-/// Keeps what is known for the next start; returns why that could not be done.
+/// Stores entries for the next start. Returns why that failed, if it did.
 fn keep(files: &[Read], cache: &mut DescriptionCache) -> Option<String> {
-    // A process that could not be started says nothing of the plugin: it is asked again next time.
+    // If the process could not start, nothing is known about the plugin, so the next start tries
+    // again.
     let is_telling = |file: &&Pending| !matches!(&file.entry.described, Some(Described::Failed(error)) if error.kind == ErrorKind::Io);
     if !files.iter().flatten().any(|file| file.is_new) {
         return None;

@@ -1,4 +1,4 @@
-//! What is found in a workspace that is trusted.
+//! Tests discovery in a trusted workspace.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::setup::{Arguments, supervisor};
 
-/// A workspace that was trusted with one file among its plugins.
+/// Returns a workspace that was trusted with one file among its plugins.
 fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
     let work = root.path().canonicalize().unwrap().join("work");
@@ -53,9 +53,9 @@ async fn what_is_exchanged_after_the_check_is_not_read() {
     assert!(
         of_added.contains("it was not there when the workspace was trusted\nhint: jaato trust")
     );
-    assert!(of_moon.contains("changed since it was trusted: its sha256 is "), "{of_moon}");
+    assert!(of_moon.contains("changed since it was trusted: expected sha256 "), "{of_moon}");
 
-    // What was copied while it was right is what is read from there on, whatever lies in its place.
+    // After a valid copy was made, only the copy is read, whatever replaces the file.
     fs::remove_file(&added).unwrap();
     fs::write(&plugin, "good").unwrap();
     let is_no_library =

@@ -1,4 +1,4 @@
-//! Describes plugin files again whatever the cache holds, where no session runs, and compares.
+//! Describes plugin files again without a session, ignoring the cache, and compares the results.
 
 use std::path::PathBuf;
 
@@ -14,14 +14,14 @@ use crate::setup::{Setup, supervisor};
 pub struct DescribedAgain {
     /// The file.
     pub path: PathBuf,
-    /// What was known of it: what its manifest said, and its description where it could be had.
+    /// The previous manifest, and the description if there was one.
     pub before: Option<(Manifest, Option<Description>)>,
-    /// What became of it, or why it is no plugin.
+    /// The new entry, or why the file is not a plugin.
     pub now: Result<PluginEntry, String>,
 }
 
-/// Describes the files of one plugin again, or of all. The cache has what came of it. None where
-/// there is no such plugin, and none was known.
+/// Describes the files of one plugin again, or of all, and stores the results in the cache. The
+/// result is empty if no such plugin exists or was known.
 pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<DescribedAgain> {
     let cache = setup.folders.descriptions_file().ok();
     let cache = cache.map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
@@ -36,7 +36,7 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Describe
             (entry.manifest.clone(), described)
         });
         let is_it = |manifest: &Manifest| plugin.is_none_or(|name| manifest.name.as_str() == name);
-        // A file that cannot be read is known by what it was.
+        // An unreadable file is identified by its cached manifest.
         let was = before.as_ref().map(|(manifest, _)| is_it(manifest));
         let is = || read_manifest(&file.path).is_ok_and(|manifest| is_it(&manifest));
         if plugin.is_none() || was == Some(true) || is() {
@@ -55,7 +55,7 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Describe
         let now = match (entry, problem.map(|file| &file.found)) {
             (Some(entry), _) => Ok(entry.clone()),
             (None, Some(Err(problem))) => Err(problem.clone()),
-            // It went away meanwhile.
+            // The file has disappeared.
             (None, _) => continue,
         };
         all.push(DescribedAgain { path, before, now });

@@ -1,7 +1,7 @@
-//! Who has which name at one time, in which edition, and what follows when files change.
+//! The owners of all names at one time, their editions, and the next state when files change.
 //!
-//! Pure: it touches no file. A file that cannot take the place of the one before leaves that one
-//! there, with the reason.
+//! Pure: touches no file. If a file cannot replace the previous one, the previous one stays and the
+//! reason is recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,63 +17,63 @@ use crate::discover::{SearchedFile, Seen};
 /// The plugins at one time.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    /// Who has which name.
+    /// Assigns names to plugins.
     pub registry: Arc<Registry>,
     editions: BTreeMap<PluginName, Edition>,
-    /// Why another content than that of its file is in use.
+    /// Why a content other than the current file's is in use.
     kept: BTreeMap<PluginName, String>,
-    /// What is wrong with folders, and with files that never were a plugin.
+    /// Problems with folders, and with files that never were a plugin.
     problems: BTreeSet<String>,
 }
 
-/// One state of a plugin: its content, and how far that is trusted.
+/// One state of a plugin: its content and trust.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edition {
     /// Grows with each edition.
     pub number: u64,
     /// The number of the first edition with this content.
     pub content: u64,
-    /// The state of the file; none where it was not looked at.
+    /// The state of the file, or `None` if it was not examined.
     pub stamp: Option<Stamp>,
 }
 
-/// A candidate on its way into a catalog.
+/// A candidate for a catalog.
 struct Slot {
     candidate: Candidate,
     stamp: Option<Stamp>,
     origin: Origin,
 }
 
-/// Where a candidate is from.
+/// The origin of a candidate.
 #[derive(PartialEq, Eq)]
 enum Origin {
-    /// Its file, as it was just read.
+    /// Its file, just read.
     File,
-    /// The catalog before.
+    /// The previous catalog.
     Before,
 }
 
-/// What a renewal is made of.
+/// The input of a renewal.
 pub struct Renewal<'a> {
-    /// What was found.
+    /// The files that were found.
     pub files: Vec<SearchedFile>,
-    /// What is wrong with folders.
+    /// Problems with folders.
     pub problems: Vec<String>,
-    /// What the person says about names.
+    /// The user's rules about names.
     pub rules: &'a Rules,
     /// Plugins that get a new edition although nothing changed.
     pub again: &'a [PluginName],
-    /// The number of the last edition; is counted on.
+    /// The number of the last edition, to be incremented.
     pub last_edition: &'a mut u64,
 }
 
 impl Catalog {
-    /// Takes what was found at the start.
+    /// Creates the first catalog.
     pub fn first(registry: Registry) -> Self {
         Self { registry: Arc::new(registry), ..Self::default() }
     }
 
-    /// Notes the state of the files, and what the person has been told of them.
+    /// Records the state of the files, and the problems that the user was already told.
     pub fn watched(&self, seen: &Seen, problems: Vec<String>) -> Self {
         let editions = named(&self.registry).map(|entry| {
             let stamp = seen.files.get(&entry.candidate.path).cloned();
@@ -89,22 +89,22 @@ impl Catalog {
         self.editions.get(plugin).cloned().unwrap_or_default()
     }
 
-    /// Lists the names that plugins have.
+    /// Lists the names of plugins.
     pub fn names(&self) -> impl Iterator<Item = &PluginName> {
         self.editions.keys()
     }
 
-    /// Tells whether a plugin can be used.
+    /// Returns true if a plugin can be used.
     pub fn is_in_use(&self, plugin: &str) -> bool {
         self.registry.plugin(plugin).is_some_and(|entry| entry.status == Status::Active)
     }
 
-    /// Returns why a plugin's file is not what is used.
+    /// Returns why a plugin's current file is not in use.
     pub fn kept(&self, plugin: &str) -> Option<&str> {
         self.kept.get(plugin).map(String::as_str)
     }
 
-    /// Makes the catalog that follows, and says what changed.
+    /// Returns the next catalog, and the changes.
     pub fn next(&self, renewal: Renewal<'_>) -> (Self, Vec<News>) {
         let Renewal { files, problems, rules, again, last_edition } = renewal;
         let mut next = Self { problems: problems.into_iter().collect(), ..Self::default() };
@@ -158,7 +158,7 @@ impl Catalog {
             let name = &before.candidate.manifest.name;
             let edition = self.edition(name.as_str());
             let withdrawn = matches!(&found, Ok(it) if it.trust == Trust::WorkspaceNot);
-            // What runs goes on running where its workspace alone has changed.
+            // If only its workspace changed, a running plugin continues.
             if !(withdrawn && edition.stamp == stamp) {
                 next.kept.insert(name.clone(), why);
             }
@@ -167,8 +167,8 @@ impl Catalog {
         Some(Slot { candidate: found.ok()?, stamp, origin: Origin::File })
     }
 
-    /// Builds the registry. What is refused only because its file changed gives way to what it was
-    /// before.
+    /// Builds the registry. A file that is refused only because it changed is replaced by its
+    /// previous content.
     fn settle(
         &self,
         slots: &mut [Slot],
@@ -185,7 +185,7 @@ impl Catalog {
                         self.edition(before.candidate.manifest.name.as_str()).stamp != slot.stamp
                     })
             });
-            // Each round takes one more from before, so that it ends.
+            // Each round restores one more previous entry, so the loop ends.
             let Some(at) = refused else { return registry };
             let Some(before) = self.in_use(&slots[at].candidate.path) else { return registry };
             let name = &before.candidate.manifest.name;
@@ -196,7 +196,7 @@ impl Catalog {
         }
     }
 
-    /// Tells whether a plugin is what it was.
+    /// Returns true if a plugin is unchanged.
     fn is_same(&self, entry: &PluginEntry, slot: &Slot) -> bool {
         let Some(before) = self.registry.plugin(entry.candidate.manifest.name.as_str()) else {
             return false;
@@ -206,18 +206,18 @@ impl Catalog {
                 && self.content_of(entry, slot).is_some())
     }
 
-    /// Returns the number of a plugin's content, where it is the same as before.
+    /// Returns the number of a plugin's content, if it is the same as before.
     fn content_of(&self, entry: &PluginEntry, slot: &Slot) -> Option<u64> {
         let name = &entry.candidate.manifest.name;
         let edition = self.editions.get(name)?;
         let before = &self.registry.plugin(name.as_str())?.candidate;
         let (has, had) = (digest(&entry.candidate), digest(before));
-        // A file that was only touched is the same.
+        // A file whose content is unchanged counts as the same.
         let is_same = edition.stamp == slot.stamp || (has.is_some() && has == had);
         (is_same && before.path == entry.candidate.path).then_some(edition.content)
     }
 
-    /// Says what is other than before.
+    /// Returns the differences from before.
     fn news(&self, before: &Self) -> Vec<News> {
         let mut news = Vec::new();
         for entry in self.registry.plugins() {
@@ -239,7 +239,7 @@ impl Catalog {
         for (name, why) in &self.kept {
             if before.kept.get(name) != Some(why) {
                 let text = format!(
-                    "plugin `{name}` stays as it was, its file was replaced by one that cannot be used: {why}"
+                    "plugin `{name}` stays as it was because its new file cannot be used: {why}"
                 );
                 news.push(News::new(Some(name), WARN, text));
             }
@@ -257,13 +257,13 @@ impl Catalog {
         news
     }
 
-    /// Says what became of a plugin that is in use, where it is another than before.
+    /// Describes the change of a plugin that is in use, if there is one.
     fn became(&self, before: &Self, entry: &PluginEntry) -> Option<String> {
         let manifest = &entry.candidate.manifest;
         let (name, new) = (&manifest.name, &manifest.version);
         let old = before.registry.plugin(name.as_str());
         let Some(old) = old.filter(|old| old.status == Status::Active) else {
-            return Some(format!("plugin `{name}` {new} can be used from here on"));
+            return Some(format!("plugin `{name}` {new} can now be used"));
         };
         let (ours, theirs) = (self.edition(name.as_str()), before.edition(name.as_str()));
         if ours.number == theirs.number {
@@ -277,7 +277,7 @@ impl Catalog {
         };
         let version = &old.candidate.manifest.version;
         Some(if ours.content == theirs.content {
-            format!("plugin `{name}` {new} begins anew{trust}")
+            format!("plugin `{name}` {new} restarts{trust}")
         } else if version == new {
             format!("plugin `{name}` {new} was replaced{trust}")
         } else {
@@ -285,7 +285,8 @@ impl Catalog {
         })
     }
 
-    /// Tells whether a plugin offers models the same in both catalogs, and is trusted to say so.
+    /// Returns true if a plugin offers models the same in both catalogs, and has the same trust for
+    /// it.
     pub fn offers_the_same(&self, other: &Self, plugin: &str) -> bool {
         let offer = |catalog: &Self| -> Option<(bool, Vec<ToolSpec>)> {
             let entry = catalog.registry.plugin(plugin)?;
@@ -304,7 +305,7 @@ impl Slot {
     }
 }
 
-/// Lists the plugins that have their name.
+/// Lists the plugins that own their name.
 fn named(registry: &Registry) -> impl Iterator<Item = &PluginEntry> {
     registry.plugins().iter().filter(|entry| is_named(registry, entry))
 }
@@ -314,7 +315,7 @@ fn is_named(registry: &Registry, entry: &PluginEntry) -> bool {
     holder.is_some_and(|holder| std::ptr::eq(holder, entry))
 }
 
-/// Says why a file cannot take the place of one that is in use.
+/// Returns why a file cannot replace one that is in use.
 fn unusable(candidate: &Candidate) -> Option<String> {
     match &candidate.description {
         Some(Err(error)) => {
@@ -322,7 +323,7 @@ fn unusable(candidate: &Candidate) -> Option<String> {
             Some(format!("{}{}", error.message, hint.unwrap_or_default()))
         }
         _ if candidate.trust == Trust::WorkspaceNot => {
-            Some("its workspace changed, so it is not trusted any more\nhint: jaato trust".into())
+            Some("its workspace changed, so it is no longer trusted\nhint: jaato trust".into())
         }
         Some(Ok(_)) | None => None,
     }

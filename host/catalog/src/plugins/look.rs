@@ -1,4 +1,4 @@
-//! Looks whether plugin files changed, and makes the catalog that follows.
+//! Checks plugin files for changes, and creates the next catalog.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use super::news::{News, WARN};
 use crate::discover::{Again, Search, SearchedFile, Seen, rules, search};
 use crate::setup::Setup;
 
-/// How long a file that cannot be used may still be written: it is looked at again after that.
+/// How long to wait before checking an unusable file again, because it may still be written.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How often that happens: a file that changes without end is not waited for.
+/// Maximum number of such waits, in case a file never stops changing.
 const SETTLES_MAX: u32 = 20;
 
-/// What looking needs.
+/// The inputs of a check.
 #[derive(Clone, Copy)]
 pub struct ScanInputs<'a> {
-    /// Where to look, and what the person says.
+    /// The places to check, and the user's configuration.
     pub setup: &'a Setup,
-    /// What starts the children that describe plugins.
+    /// Starts the children that describe plugins.
     pub supervisor: &'a Supervisor,
-    /// Called with each registry that follows, before a plugin is called by it.
+    /// Called with each new registry, before a plugin is called by it.
     pub follows: &'a (dyn Fn(&Registry) + Send + Sync),
 }
 
 impl Plugins {
-    /// Looks at all places, where plugins are watched.
+    /// Checks all places, if plugins are watched.
     pub async fn look(&self, inputs: ScanInputs<'_>) {
         if !self.is_watched() {
             return;
@@ -42,7 +42,7 @@ impl Plugins {
         }
     }
 
-    /// Looks at one plugin's file, where plugins are watched.
+    /// Checks one plugin's file, if plugins are watched.
     pub async fn look_at(&self, inputs: ScanInputs<'_>, plugin: &str) {
         if !self.is_watched() {
             return;
@@ -57,18 +57,18 @@ impl Plugins {
         }
     }
 
-    /// Describes plugins again whose files did not change, too: one by name, which then begins anew
-    /// with its next call, or all. Returns what is to be told.
+    /// Describes plugins again even if their files did not change: one by name, which restarts with
+    /// its next call, or all. Returns the lines to show.
     ///
     /// # Errors
-    /// When there is no plugin of that name, or plugins are not watched.
+    /// If there is no plugin with this name, or plugins are not watched.
     pub async fn again(
         &self,
         inputs: ScanInputs<'_>,
         plugin: Option<&str>,
     ) -> Result<Vec<String>, Error> {
         if !self.is_watched() {
-            // Without copies a linker would give the old code for the new file.
+            // Without copies, a linker would return the old code for the new file.
             return Err(Error::new(ErrorKind::Unavailable, "plugins are not watched here"));
         }
         let mut seen = self.seen.lock().await;
@@ -92,14 +92,14 @@ impl Plugins {
             let known = current.names().map(PluginName::as_str);
             return Err(match nearest(name, known) {
                 Some(near) => error.with_hint(format!("did you mean `{near}`?")),
-                None => error.with_hint("the list of plugins has their names"),
+                None => error.with_hint("`jaato plugin list` shows their names"),
             });
         }
         Ok(self.state().journal.take(&mut told, None))
     }
 
-    /// Makes the catalog that follows; returns what was seen. Nothing changes where the future is
-    /// dropped.
+    /// Creates the next catalog and returns the new state of the files. Dropping the future changes
+    /// nothing.
     async fn renew(
         &self,
         inputs: ScanInputs<'_>,
@@ -117,7 +117,7 @@ impl Plugins {
             if !is_broken || settles >= SETTLES_MAX {
                 break found;
             }
-            // It may be half written: then it goes on changing.
+            // The file may be half written, in which case it will change again.
             tokio::time::sleep(SETTLE).await;
             settles += 1;
             let later = Seen::of(inputs.setup);
@@ -144,7 +144,7 @@ impl Plugins {
     }
 }
 
-/// Tells whether a file changed into one that cannot be used.
+/// Returns true if a file changed into an unusable one.
 fn is_broken(file: &SearchedFile, before: &Seen) -> bool {
     let is_unusable = match &file.found {
         Ok(candidate) => matches!(candidate.description, Some(Err(_))),
@@ -153,7 +153,7 @@ fn is_broken(file: &SearchedFile, before: &Seen) -> bool {
     is_unusable && before.files.get(&file.path) != file.stamp.as_ref()
 }
 
-/// Returns the workspace, trusted when jaato started, where it is so still.
+/// Returns the workspace if it was trusted when jaato started and still is.
 fn still_trusted_workspace(setup: &Setup) -> Option<TrustedWorkspace> {
     setup.trusted_workspace().and_then(|_| setup.trusted_workspace_now())
 }

@@ -1,10 +1,10 @@
-//! What is known of the plugins, and how it is kept up to date while sessions go on.
+//! Keeps the knowledge about plugins up to date while sessions run.
 //!
-//! Where plugins are watched, the folders are looked at when a turn begins and a plugin's file
-//! before each of its calls: no thread, no delay, and nothing happens while nobody asks for
-//! anything. What is found is a new [`Catalog`]; each session goes over to it by its [`views`].
+//! If plugins are watched, the folders are checked when a turn begins, and a plugin's file before
+//! each of its calls. This needs no thread and no delay, and an idle host does nothing. Changes
+//! produce a new [`Catalog`], and each session switches to it through its [`views`].
 //!
-//! Invariant: a file that cannot be used changes nothing but what a person is told.
+//! Invariant: an unusable file only changes what the user is told.
 
 mod again;
 mod catalog;
@@ -34,42 +34,42 @@ use news::Journal;
 use set::SetTools;
 use views::View;
 
-/// What was seen when the host started.
+/// The state when the host started.
 #[derive(Debug, Default)]
 pub struct Start {
     /// The plugin files.
     pub stamps: Vec<(PathBuf, Stamp)>,
-    /// The record of what is trusted.
+    /// The trust record.
     pub trust: Option<Stamp>,
-    /// What the person has been told.
+    /// The problems that the user was told.
     pub problems: Vec<String>,
 }
 
-/// The plugins, as they are known at this moment and to each session.
+/// The current plugins, and each session's view of them.
 pub struct Plugins {
     state: Mutex<State>,
-    /// Held while it is looked.
+    /// Held during a check.
     seen: tokio::sync::Mutex<Seen>,
     is_watched: AtomicBool,
     start: Mutex<Start>,
     log: Log,
 }
 
-/// What changes together.
+/// State that changes together.
 struct State {
     current: Arc<Catalog>,
     views: HashMap<SessionId, View>,
     journal: Journal,
-    /// What plugins have set while they run.
+    /// The tools that plugins have set while they run.
     set: Vec<Arc<SetTools>>,
-    /// What users were told about tools that were set, by plugin and owner.
+    /// Notices about set tools that users have seen, by plugin and owner.
     notices: HashMap<(PluginName, Option<SessionId>), BTreeSet<String>>,
     /// The number of the last edition.
     last_edition: u64,
 }
 
 impl Plugins {
-    /// Takes what was found at the start.
+    /// Takes the plugins that were found at the start.
     pub fn new(registry: Registry, start: Start, log: Log) -> Self {
         let current = Arc::new(Catalog::first(registry));
         let state = State {
@@ -84,7 +84,7 @@ impl Plugins {
         Self { state: Mutex::new(state), seen, is_watched, start: Mutex::new(start), log }
     }
 
-    /// Watches from here on. A second word changes nothing.
+    /// Starts watching. Further calls have no effect.
     pub async fn watch(&self) {
         let mut seen = self.seen.lock().await;
         if self.is_watched.swap(true, Relaxed) {
@@ -95,7 +95,7 @@ impl Plugins {
         let mut state = self.state();
         let watched = Arc::new(state.current.watched(&seen, start.problems));
         state.current = Arc::clone(&watched);
-        // Before this there was but one catalog.
+        // Before this there was only one catalog.
         state.views.values_mut().for_each(|view| view.begin_anew(&watched));
     }
 
@@ -104,7 +104,7 @@ impl Plugins {
         self.is_watched.load(Relaxed)
     }
 
-    /// Returns what is known at this moment.
+    /// Returns the current catalog.
     pub fn current(&self) -> Arc<Catalog> {
         Arc::clone(&self.state().current)
     }
@@ -115,7 +115,7 @@ impl Plugins {
 }
 
 impl State {
-    /// Notes what a person is to be told.
+    /// Records news for the user.
     fn tell(&mut self, news: impl IntoIterator<Item = news::News>, log: &Log) {
         for news in news {
             log.line(news.level, "host", &news.text);

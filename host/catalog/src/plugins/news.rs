@@ -1,10 +1,10 @@
-//! What happened to plugins and has to be told: to each session once, soon, and in one line.
+//! News about plugins: shown to each session once, soon, and in one line.
 
 use std::collections::{HashSet, VecDeque};
 
 use jaato_types::PluginName;
 
-/// Most lines that wait for sessions that are silent; the log has them all.
+/// Maximum number of lines kept for silent sessions. The log has all of them.
 const NEWS_MAX: usize = 256;
 
 /// Levels of the log.
@@ -15,9 +15,9 @@ pub const INFO: u8 = 3;
 /// One line about a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
-    /// The plugin; none where its name is not known.
+    /// The plugin, or `None` if its name is unknown.
     pub plugin: Option<PluginName>,
-    /// How urgent it is for the log.
+    /// The log level.
     pub level: u8,
     /// The line.
     pub text: String,
@@ -30,17 +30,17 @@ pub struct Journal {
     lines: VecDeque<(u64, News)>,
 }
 
-/// How far a session has been told.
+/// The lines that a session has seen.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// All before this number.
+    /// All lines before this number.
     before: u64,
-    /// Some after it.
+    /// Some lines after it.
     early: HashSet<u64>,
 }
 
 impl News {
-    /// Makes a line; hints that stand in a line of their own join it.
+    /// Creates a line. Hints from separate lines are appended to it.
     pub fn new(plugin: Option<&PluginName>, level: u8, text: impl Into<String>) -> Self {
         let text = text.into().replace("\nhint: ", "; ").replace('\n', " ");
         Self { plugin: plugin.cloned(), level, text }
@@ -57,12 +57,12 @@ impl Journal {
         }
     }
 
-    /// Returns how far whoever begins to listen has been told.
+    /// Returns the position for a new listener.
     pub fn now(&self) -> Told {
         Told { before: self.next, early: HashSet::new() }
     }
 
-    /// Gives what a session was not told yet: all of it, or only what is about one plugin.
+    /// Returns the lines that a session has not seen: all of them, or only those about one plugin.
     pub fn take(&self, told: &mut Told, about: Option<&str>) -> Vec<String> {
         let is_meant = |news: &News| {
             about.is_none_or(|name| news.plugin.as_ref().is_some_and(|it| it.as_str() == name))

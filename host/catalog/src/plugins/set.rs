@@ -1,8 +1,8 @@
 //! Tools and commands that plugins set while they run.
 //!
-//! What an instance of a session sets holds for that session, what a host-wide one sets for all. A
-//! session takes all of it when a turn begins, and new tools with each step. A name that is taken
-//! costs that tool alone.
+//! Tools set by a session's instance apply to that session, those of a host-wide instance to all. A
+//! session takes all changes when a turn begins, and new tools with each step. If a name is taken,
+//! only that tool is refused.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,25 +21,25 @@ use jaato_types::{
     ToolSpec,
 };
 
-/// Things left out that an answer names.
+/// Maximum number of refused tools in an answer.
 const REFUSED_TOLD_MAX: usize = 20;
 
-/// Lines for the user that one change may bring.
+/// Maximum number of notices for the user per change.
 const NOTICES_MAX: usize = 40;
-/// Lines that are remembered as told.
+/// Maximum number of remembered notices.
 const NOTICES_KEPT_MAX: usize = 400;
 
-/// What one instance of a plugin has set.
+/// The tools and commands that one plugin instance has set.
 #[derive(Debug)]
 pub struct SetTools {
     plugin: PluginName,
-    /// Whose it is: a session's, or with none the process's.
+    /// The session that owns it, or `None` for the process.
     owner: Option<SessionId>,
     is_shipped: bool,
     tools: Vec<(ToolSpec, ToolStatus)>,
     commands: Vec<CommandSpec>,
     at: Instant,
-    /// How often it was set without a pause before.
+    /// Number of changes without a pause before them.
     burst: u32,
 }
 
@@ -55,23 +55,23 @@ impl SetTools {
         })
     }
 
-    /// Returns true if it holds for a session.
+    /// Returns true if it applies to a session.
     pub(super) fn is_for(&self, session: &SessionId) -> bool {
         self.owner.as_ref().is_none_or(|owner| owner == session)
     }
 
-    /// Returns true if it holds for that session alone.
+    /// Returns true if it applies only to that session.
     pub(super) fn is_of(&self, session: &SessionId) -> bool {
         self.owner.as_ref() == Some(session)
     }
 
-    /// Returns true if both are of one instance of a plugin.
+    /// Returns true if both belong to the same instance of a plugin.
     pub(super) fn is_of_same(&self, other: &Self) -> bool {
         self.is_by(&other.plugin, other.owner.as_ref())
     }
 
-    /// Puts the tools that are new in another set behind those of this one. Returns nothing if
-    /// there are none.
+    /// Appends the tools that are new in another set to those of this one. Returns `None` if there
+    /// are none.
     pub(super) fn joined(&self, newer: &Self) -> Option<Self> {
         let is_new = |(spec, _): &&(ToolSpec, ToolStatus)| {
             self.tools.iter().all(|(known, _)| known.name != spec.name)
@@ -94,7 +94,7 @@ impl SetTools {
     }
 }
 
-/// Finds another plugin that sets tools of such names.
+/// Finds another plugin that declares this tool name.
 fn others_prefix<'a>(
     registry: &'a Registry,
     plugin: &PluginName,
@@ -105,7 +105,7 @@ fn others_prefix<'a>(
     names.map(|it| &it.candidate.manifest.name).find(|name| *name != plugin)
 }
 
-/// Tells why a plugin cannot set a tool of that name; nothing if it can.
+/// Returns why a plugin cannot set a tool with this name, or `None` if it can.
 fn why_refused(
     registry: &Registry,
     plugin: &PluginName,
@@ -115,7 +115,7 @@ fn why_refused(
     if RESERVED_TOOLS.contains(&name) {
         Some("jaato has a tool of that name".to_owned())
     } else if let Some(other) = others_prefix(registry, plugin, name) {
-        Some(format!("names that begin so are those of plugin `{other}`"))
+        Some(format!("names with this prefix belong to plugin `{other}`"))
     } else if let Some(holder) = registry.tool(name) {
         Some(format!("plugin `{}` has a tool of that name", holder.plugin))
     } else {
@@ -123,8 +123,8 @@ fn why_refused(
     }
 }
 
-/// Takes the promises of a foreign tool away: its author is not the plugin's, so no one vouches for
-/// them. That calls run side by side loosens no rule.
+/// Removes the promises of a foreign tool, because its author is not the plugin's and no one
+/// vouches for them. `parallel_safe` stays because it loosens no rule.
 fn promise_nothing(spec: &mut ToolSpec) {
     let parallel_safe = spec.annotations.parallel_safe;
     spec.annotations = Annotations { parallel_safe, ..Annotations::default() };
@@ -132,7 +132,7 @@ fn promise_nothing(spec: &mut ToolSpec) {
     spec.traits.clear();
 }
 
-/// Returns the notices that were not told before.
+/// Returns the notices that were not shown before.
 fn new_notices(
     state: &mut State,
     plugin: &PluginName,
@@ -149,11 +149,11 @@ fn new_notices(
 }
 
 impl Plugins {
-    /// Takes what an instance of a plugin sets, in place of what it has set before.
+    /// Replaces the tools and commands that a plugin instance has set.
     ///
     /// # Errors
-    /// `limit_reached` for a change too soon after the last one; `plugin_disabled` for a plugin
-    /// that is none any more.
+    /// `limit_reached` if the last change was too recent, `plugin_disabled` if the plugin no longer
+    /// exists.
     pub fn set_tools(
         &self,
         plugin: &PluginName,
@@ -207,7 +207,7 @@ impl Plugins {
             let is_taken = registry.command(&command.name).is_some()
                 || RESERVED_COMMANDS.contains(&command.name.as_str());
             if is_taken {
-                refused.push(RefusedTool::new(&command.name, "there is a command of that name"));
+                refused.push(RefusedTool::new(&command.name, "a command with this name exists"));
             }
             !is_taken
         });

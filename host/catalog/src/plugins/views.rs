@@ -1,7 +1,7 @@
-//! Which edition of a plugin each session uses.
+//! Tracks which edition of a plugin each session uses.
 //!
-//! A session goes over to what is new when a turn begins. A plugin that offers the model the same
-//! as before is new with its next call already. One whose file was removed stays with the sessions
+//! A session switches to changes when a turn begins. If a new edition offers the model the same as
+//! before, the next call already uses it. A plugin whose file was removed stays in the sessions
 //! that have it.
 
 use std::collections::HashMap;
@@ -14,20 +14,20 @@ use super::news::{News, Told, WARN};
 use super::set::SetTools;
 use super::{Catalog, Plugins};
 
-/// The plugins as one session has them.
+/// One session's view of the plugins.
 pub struct View {
-    /// What holds for all plugins that are not among the others.
+    /// The catalog for all plugins that are not in `others`.
     base: Arc<Catalog>,
     others: HashMap<PluginName, Arc<Catalog>>,
     /// Editions that could not be started, and why.
     refused: HashMap<PluginName, (u64, String)>,
     told: Told,
-    /// What plugins have set for it, as the step that runs has it.
+    /// The tools that plugins have set for it, as of the current step.
     set: Vec<Arc<SetTools>>,
 }
 
 impl View {
-    /// Takes another catalog that says the same.
+    /// Switches to another catalog with the same content.
     pub fn begin_anew(&mut self, base: &Arc<Catalog>) {
         self.base = Arc::clone(base);
     }
@@ -36,13 +36,13 @@ impl View {
         self.others.get(plugin).unwrap_or(&self.base)
     }
 
-    /// Tells whether the session has found out that this edition cannot be started.
+    /// Returns true if the session has found that this edition cannot be started.
     fn refuses(&self, plugin: &str, number: u64) -> bool {
         self.refused.get(plugin).is_some_and(|(refused, _)| *refused == number)
     }
 }
 
-/// What a session is offered: all plugins but some are as the first catalog has them.
+/// A session's offer: all plugins as in the base catalog, with some exceptions.
 pub struct Offer {
     base: Arc<Catalog>,
     others: HashMap<PluginName, Arc<Catalog>>,
@@ -50,7 +50,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Lists the tools, those of the first catalog by name. A name is taken once.
+    /// Lists the tools, starting with those of the base catalog by name. Each name appears once.
     pub fn entries(&self) -> impl Iterator<Item = ToolEntry<'_>> {
         let base = self.base.registry.tools();
         let base = base.filter(|tool| !self.others.contains_key(tool.plugin));
@@ -73,7 +73,7 @@ impl Offer {
 }
 
 impl Plugins {
-    /// Begins a session's view with what is known at this moment.
+    /// Creates a session's view from the current catalog.
     pub fn open_view(&self, session: &SessionId) {
         let mut state = self.state();
         let view = View {
@@ -86,7 +86,7 @@ impl Plugins {
         state.views.insert(session.clone(), view);
     }
 
-    /// Ends a session's view.
+    /// Removes a session's view.
     pub fn close_view(&self, session: &SessionId) {
         let mut state = self.state();
         state.views.remove(session);
@@ -94,7 +94,7 @@ impl Plugins {
         state.notices.retain(|(_, owner), _| owner.as_ref() != Some(session));
     }
 
-    /// Returns the catalog by which a session calls a plugin.
+    /// Returns the catalog for a session's call of a plugin.
     pub fn for_call(&self, session: &SessionId, plugin: &str) -> Arc<Catalog> {
         let mut state = self.state();
         let newest = Arc::clone(&state.current);
@@ -113,7 +113,7 @@ impl Plugins {
         newest
     }
 
-    /// Returns what a session is offered.
+    /// Returns a session's offer.
     pub fn offer(&self, session: &SessionId) -> Offer {
         let state = self.state();
         match state.views.get(session) {
@@ -126,8 +126,8 @@ impl Plugins {
         }
     }
 
-    /// Goes over to what is new, at the beginning of a turn. `is_live` tells which plugins the
-    /// session has an instance of. Tells whether what it is offered may be other than before.
+    /// Switches to changes at the beginning of a turn. `is_live` returns whether the session has an
+    /// instance of a plugin. Returns true if the offer may have changed.
     pub fn turn(&self, session: &SessionId, is_live: impl Fn(&PluginName) -> bool) -> bool {
         let mut state = self.state();
         let newest = Arc::clone(&state.current);
@@ -156,8 +156,8 @@ impl Plugins {
         true
     }
 
-    /// Takes the tools that plugins have set since the turn began. Tools that changed or went stay
-    /// as they are until the next turn. Returns true if there are new ones.
+    /// Takes the tools that plugins have set since the turn began. Tools that changed or were
+    /// removed stay until the next turn. Returns true if there are new ones.
     pub fn step(&self, session: &SessionId) -> bool {
         let mut state = self.state();
         let newest = state.set.iter().filter(|set| set.is_for(session));
@@ -182,7 +182,7 @@ impl Plugins {
         has_new
     }
 
-    /// Notes that a session could not start an edition of a plugin, and stays with another.
+    /// Records that a session could not start an edition of a plugin and stays with another one.
     pub fn refuse(
         &self,
         session: &SessionId,
@@ -196,12 +196,13 @@ impl Plugins {
         let number = refused.edition(plugin.as_str()).number;
         view.others.insert(plugin.clone(), Arc::clone(stays));
         view.refused.insert(plugin.clone(), (number, why.to_owned()));
-        let text =
-            format!("plugin `{plugin}` stays as it was, what replaced it does not start: {why}");
+        let text = format!(
+            "plugin `{plugin}` stays as it was because its new version does not start: {why}"
+        );
         state.tell([News::new(Some(plugin), WARN, text)], &self.log);
     }
 
-    /// Returns why another content than that of a plugin's file is in use, in general or in a
+    /// Returns why a content other than a plugin's current file is in use, in general or in a
     /// session.
     pub fn kept(&self, plugin: &str) -> Option<String> {
         let state = self.state();
@@ -213,7 +214,7 @@ impl Plugins {
         refused.and_then(|view| view.refused.get(plugin)).map(|(_, why)| why.clone())
     }
 
-    /// Gives what a session was not told yet: all of it, or what is about one plugin.
+    /// Returns the news that a session has not seen: all of it, or only about one plugin.
     pub fn news(&self, session: &SessionId, about: Option<&str>) -> Vec<String> {
         let mut state = self.state();
         let state = &mut *state;

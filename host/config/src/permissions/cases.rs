@@ -19,19 +19,19 @@ pub struct RuleCase {
     pub arguments: Json,
     /// `allow`, `ask` or `deny`.
     pub expected: String,
-    /// The kind of the agent that makes the call; `main` where nothing is said.
+    /// The kind of the agent that makes the call. The default is `main`.
     pub agent_type: String,
     /// The agent's name.
     pub agent_name: String,
 }
 
-/// The tool of a case that names a command alone.
+/// The tool of a case that has only a command.
 const COMMAND_TOOL: &str = "cli_based_tool";
 
 /// Reads the cases of a file: `[[cases]]` with `expect`, and `command`, or `tool` and `arguments`.
 ///
 /// # Errors
-/// When the file cannot be read, or a case is not understood.
+/// When the file cannot be read, or a case is not valid.
 pub fn read_cases(path: &Path) -> Result<Vec<RuleCase>, ConfigError> {
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
     let text = read_text(path)?.ok_or_else(|| failed("there is no such file".to_owned()))?;

@@ -1,4 +1,4 @@
-//! Adds rules to a `permissions.toml` and takes them out: comments, order and layout stay.
+//! Adds rules to a `permissions.toml` and removes them, and keeps its comments, order and layout.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use crate::edit::replace_file;
 use crate::error::ConfigError;
 use crate::file::read_text;
 
-/// The key of a rule that holds while a tool of another program stays the same. Written by jaato.
+/// The key of a rule that holds while the definition of another program's tool stays the same.
+/// Written by jaato.
 pub const DEFINITION_KEY: &str = "definition";
 
 /// A rule that the user adds.
@@ -20,10 +21,10 @@ pub struct NewRule {
     pub keys: Vec<(String, String)>,
 }
 
-/// Returns the text with the rule at its end; `None` if the text already has it.
+/// Returns the text with the rule at its end. Returns `None` if the text already has it.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The problem with the text.
 pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
     let mut document = read(text)?;
     if document.is_empty() {
@@ -51,7 +52,7 @@ pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
     if rules.iter().any(|known| same(known, &table)) {
         return Ok(None);
     }
-    // The user allowed a tool again that has changed: the rule for what it was is of no use.
+    // The user allowed a changed tool again, so the rule for its previous definition is obsolete.
     let earlier = rules.iter().position(|known| is_earlier(known, &table));
     match earlier.and_then(|at| rules.get_mut(at)) {
         Some(known) => *known = table,
@@ -60,7 +61,7 @@ pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
     Ok(Some(document.to_string()))
 }
 
-/// Returns true if a rule differs from a new one in the tool's definition alone.
+/// Returns true if a rule differs from a new one only in the tool's definition.
 fn is_earlier(known: &Table, new: &Table) -> bool {
     let mut known = known.clone();
     known.remove(DEFINITION_KEY).is_some()
@@ -73,13 +74,13 @@ fn is_earlier(known: &Table, new: &Table) -> bool {
 /// Returns the text without the rule of this number, counted from 1.
 ///
 /// # Errors
-/// What is wrong with the text, or that there is no such rule.
+/// The problem with the text, or that there is no such rule.
 pub fn remove_rule(text: &str, number: usize) -> Result<String, String> {
     let mut document = read(text)?;
     let rules = document.get_mut("rules").and_then(Item::as_array_of_tables_mut);
     let rules = rules.ok_or("it has no rules")?;
     if number == 0 || number > rules.len() {
-        return Err(format!("it has {} rules, and none of number {number}", rules.len()));
+        return Err(format!("it has {} rules, but no rule {number}", rules.len()));
     }
     rules.remove(number - 1);
     Ok(document.to_string())
@@ -89,7 +90,7 @@ pub fn remove_rule(text: &str, number: usize) -> Result<String, String> {
 /// missing file counts as empty. Returns true if it changed.
 ///
 /// # Errors
-/// When the file cannot be read or written, or the edit says what is wrong with it.
+/// When the file cannot be read or written, or the edit fails.
 pub fn edit_rules(
     path: &Path,
     edit: impl FnOnce(&str) -> Result<Option<String>, String>,
@@ -105,7 +106,7 @@ fn read(text: &str) -> Result<DocumentMut, String> {
     text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())
 }
 
-/// Returns true if two rules say the same, however they are written.
+/// Returns true if two rules mean the same, however they are written.
 fn same(one: &Table, other: &Table) -> bool {
     fn keys(table: &Table) -> Vec<(String, String)> {
         let mut keys: Vec<(String, String)> = Vec::new();

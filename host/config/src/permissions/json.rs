@@ -1,7 +1,7 @@
-//! `permissions.json`, the original's form, as rules of ours.
+//! Converts `permissions.json`, the original's format, to our rules.
 //!
-//! What it forbids is read generously, what it allows strictly: a pattern `git *` meant "begins
-//! with these letters" there, and means one simple command of that program here.
+//! Its denials are read broadly, and its permissions narrowly. There a pattern `git *` meant
+//! "begins with these letters". Here it means one simple command of that program.
 
 use jaato_policy::{
     CommandPattern, Conditions, Glob, Layer, Outcome, RestOfCommand, Rule, RuleFile,
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{AskingChannel, Origin, Parsed};
 
-/// Seconds that the original waits for an answer.
+/// How many seconds the original waits for an answer.
 const TIMEOUT_S: i64 = 30;
 
 /// Programs that `block_dangerous_commands` forbids.
@@ -206,7 +206,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A pattern that forbids: the letters as they were meant, and the command that they name.
+    /// Adds a pattern that denies: the text as it was meant, and the command that it names.
     fn denied_pattern(&mut self, pattern: &str) {
         let signature = Some(Glob::new(without_sets(pattern)));
         self.add(Outcome::Deny, pattern, Conditions { signature, ..Conditions::default() });
@@ -223,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A pattern that allows: one simple command, or every call of a tool.
+    /// Adds a pattern that allows: one simple command, or every call of a tool.
     fn allowed_pattern(&mut self, pattern: &str) {
         if let Some(tool) = tool_of(pattern) {
             let tool = Some(Glob::new(tool));
@@ -284,7 +284,7 @@ impl Reader<'_> {
 
     fn sanitization(&mut self, wanted: &Sanitization) -> Result<(), (usize, String)> {
         let text = self.text;
-        // A flag that is not written counts as true, so it can have no line of its own.
+        // An unwritten flag counts as true, so it has no line of its own.
         let written = |key, otherwise| match text.contains(&format!("\"{key}\"")) {
             true => key,
             false => otherwise,
@@ -340,7 +340,8 @@ impl Reader<'_> {
         self.warnings.push(format!("`{path}:{line}`: {what}"));
     }
 
-    /// Returns the line that has a text as a value: JSON has no comments.
+    /// Returns the line that has a text as a value. JSON has no comments, so the text can only be a
+    /// value.
     fn line(&self, written: &str) -> usize {
         let quoted = Value::from(written).to_string();
         let at = self.text.find(&quoted).unwrap_or_default();
@@ -348,7 +349,7 @@ impl Reader<'_> {
     }
 }
 
-/// `tool(*)` names every call of a tool.
+/// Returns the tool of `tool(*)`, which means every call of the tool.
 fn tool_of(pattern: &str) -> Option<&str> {
     let tool = pattern.strip_suffix("(*)")?;
     (!tool.is_empty() && !tool.contains(['*', '?', '[', '(', ' '])).then_some(tool)
@@ -358,7 +359,8 @@ fn is_path_argument(name: &str) -> bool {
     ["path", "file", "dir", "directory", "folder"].iter().any(|part| name.contains(part))
 }
 
-/// Makes the sets of a pattern, `[ab]`, any one letter: more is forbidden then, never less.
+/// Replaces the sets of a pattern, `[ab]`, with any single letter. That may deny more, but never
+/// less.
 fn without_sets(pattern: &str) -> String {
     let mut plain = String::new();
     let mut rest = pattern;

@@ -1,8 +1,8 @@
-//! Files with rules about tool calls: those of this machine, of the user, of a trusted workspace.
+//! Files with rules about tool calls: those of this machine, of the user, and of a trusted
+//! workspace.
 //!
-//! Reads and edits the files; `jaato_policy` knows what the rules mean. A file that cannot be
-//! understood counts as broken and is never left out, because it may hold a rule that forbids a
-//! call.
+//! Reads and edits the files. `jaato_policy` knows the meaning of the rules. A file that cannot be
+//! parsed counts as broken and is never ignored, because it may contain a rule that denies a call.
 
 mod cases;
 mod edit;
@@ -21,10 +21,10 @@ use crate::trust::TrustedWorkspace;
 pub use cases::{RuleCase, read_cases};
 pub use edit::{DEFINITION_KEY, NewRule, add_rule, edit_rules, remove_rule};
 
-/// Our own form.
+/// Our own format.
 pub const RULES_FILE: &str = "permissions.toml";
 
-/// The form of the original.
+/// The original's format.
 pub const ORIGINAL_FILE: &str = "permissions.json";
 
 /// The original's variable with the path of one more file of the user.
@@ -42,21 +42,21 @@ pub struct RuleSources<'a> {
     pub user: Option<&'a Path>,
     /// The user's home folder.
     pub home: Option<&'a Path>,
-    /// A file that the user names by [`ORIGINAL_VARIABLE`].
+    /// A file that the user names with [`ORIGINAL_VARIABLE`].
     pub named: Option<&'a Path>,
     /// The workspace, if it is trusted.
     pub workspace: Option<&'a TrustedWorkspace>,
-    /// The workspace's root: relative paths in rules start there.
+    /// The workspace's root, the base of relative paths in rules.
     pub root: &'a Path,
 }
 
 /// The content of the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleFiles {
-    /// Files with rules, from the one that binds most.
+    /// Files with rules, in order of precedence.
     pub files: Vec<RuleFile>,
-    /// How the user is asked, if a file of the original's form says so. The file that binds most
-    /// counts.
+    /// How the user is asked, if a file in the original's format says so. The file with the highest
+    /// precedence counts.
     pub channel: Option<AskingChannel>,
     /// Parts of the files that have no meaning here.
     pub warnings: Vec<String>,
@@ -69,7 +69,7 @@ pub struct AskingChannel {
     pub kind: String,
     /// A URL, or a folder.
     pub endpoint: Option<String>,
-    /// Longest wait for an answer. 0 or less waits without a limit.
+    /// The longest wait for an answer. 0 or less means no limit.
     pub timeout_s: i64,
 }
 
@@ -77,7 +77,7 @@ pub struct AskingChannel {
 #[derive(Debug)]
 struct Parsed {
     file: RuleFile,
-    /// It switches the shipped rules off.
+    /// Whether it disables the shipped rules.
     without_shipped: bool,
     channel: Option<AskingChannel>,
     warnings: Vec<String>,
@@ -92,7 +92,7 @@ struct Origin<'a> {
     root: &'a Path,
 }
 
-/// Reads every file that there is.
+/// Reads all existing files.
 pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
     let original_user = sources.home.map(|home| home.join(".jaato"));
     let folders = [
@@ -143,7 +143,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
     files
 }
 
-/// Checks the text of a file before it is written; returns the line and the error.
+/// Checks the text of a file before it is written. Returns the line and the error.
 pub fn load_text_rules(
     path: &Path,
     text: &str,
@@ -152,7 +152,8 @@ pub fn load_text_rules(
     root: &Path,
 ) -> Option<(usize, String)> {
     let layer = if is_workspace { Layer::Workspace } else { Layer::User };
-    // If no home is known, any will do: the question is only whether the file can be understood.
+    // If the home is unknown, any path will do, because this only checks whether the file can be
+    // parsed.
     let home = Some(home.unwrap_or(Path::new("/")));
     parse(&Origin { layer, path, home, root }, text.as_bytes()).file.broken
 }
@@ -185,7 +186,7 @@ impl Origin<'_> {
         RuleFile { layer: self.layer, path, default: None, rules: Vec::new(), broken: None }
     }
 
-    /// Refuses a rule of a workspace that allows more than the user can see in it, because the file
+    /// Refuses a workspace's rule that allows more than the user can see in it, because the file
     /// comes with the repository.
     fn check_allow_of_workspace(&self, outcome: Outcome, when: &Conditions) -> Result<(), String> {
         if outcome != Outcome::Allow || self.layer != Layer::Workspace {
@@ -212,7 +213,7 @@ impl Origin<'_> {
         }
     }
 
-    /// Reads a path of a rule, and makes `~` and relative paths absolute.
+    /// Parses a path of a rule, and makes `~` and relative paths absolute.
     fn path(&self, written: &str) -> Result<PathPattern, String> {
         let path = match (written.strip_prefix('~'), self.home) {
             (Some(""), Some(home)) => home.to_owned(),

@@ -11,7 +11,7 @@ use crate::error::ConfigError;
 use crate::nearest::nearest;
 use crate::toml_tree::{self, Node, Value};
 
-/// The version of the file that is understood.
+/// The version of the file that this host understands.
 const VERSION: i64 = 1;
 
 /// Every key of a rule.
@@ -89,7 +89,7 @@ fn rules(origin: &Origin<'_>, items: &[Node], file: &mut RuleFile) -> Result<(),
         let Value::Table(entries) = &item.value else {
             return Err((item.line, format!("a rule is a section, not {}", item.value.describe())));
         };
-        // The tree keeps keys in the order of the alphabet: the rule begins at the first line.
+        // The tree sorts keys alphabetically, so the rule begins at the smallest line number.
         let first = entries.iter().map(|(_, node)| node.line).min();
         file.rules.push(rule(origin, entries, first.unwrap_or(item.line))?);
     }

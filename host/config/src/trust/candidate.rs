@@ -1,4 +1,4 @@
-//! A workspace as the user is asked about it: what its files would enable.
+//! A workspace before the user trusts it: what its files would enable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{MCP_FILE, TrustError, TrustStore, TrustedWorkspace, Workspace, scan}
 use crate::CONFIG_BYTES_MAX;
 use crate::permissions::{RuleSources, load_rules};
 
-/// The covered files of a workspace at one moment. They are not trusted: their content is only
+/// The covered files of a workspace at one moment. They are not trusted, so their content is only
 /// shown.
 #[derive(Debug)]
 pub struct Candidate(TrustedWorkspace);
@@ -29,10 +29,10 @@ pub struct McpEntry {
 }
 
 impl TrustStore {
-    /// Reads a workspace for the question whether the user trusts it.
+    /// Reads a workspace before the user is asked whether to trust it.
     ///
     /// # Errors
-    /// What the file system says; bounds.
+    /// File system errors, and exceeded limits.
     pub fn look_at(&self, workspace: &Workspace) -> Result<Candidate, TrustError> {
         let names = names(workspace, &self.read()?)?;
         let files = scan::digests(workspace.root(), &names, BTreeMap::new())?;
@@ -40,7 +40,7 @@ impl TrustStore {
     }
 }
 
-/// Names of the files that trust would cover.
+/// Lists the names of the files that trust would cover.
 pub(super) fn names(workspace: &Workspace, trust: &Trust) -> Result<BTreeSet<String>, TrustError> {
     let known = trust.workspaces.get(workspace.recorded_root()?);
     let mut recorded = known.map(|known| known.files.clone()).unwrap_or_default();
@@ -49,12 +49,12 @@ pub(super) fn names(workspace: &Workspace, trust: &Trust) -> Result<BTreeSet<Str
 }
 
 impl Candidate {
-    /// Names of the covered files.
+    /// Lists the names of the covered files.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.names()
     }
 
-    /// The digest over all covered files.
+    /// Returns the digest over all covered files.
     pub fn digest(&self) -> String {
         self.0.digest()
     }
@@ -63,15 +63,15 @@ impl Candidate {
         &self.0.files
     }
 
-    /// The MCP servers that the workspace names; none if the file cannot be understood, as nothing
-    /// starts then.
+    /// Lists the MCP servers of the workspace. Returns none if the file cannot be parsed, because
+    /// then none start.
     pub fn mcp_entries(&self) -> Vec<McpEntry> {
         let Ok(Some(bytes)) = self.0.read(MCP_FILE) else { return Vec::new() };
         if bytes.len() as u64 > CONFIG_BYTES_MAX {
             return Vec::new();
         }
         let text = String::from_utf8_lossy(&bytes);
-        // As the plugin for servers reads it: with comments.
+        // With comments, like the plugin for servers.
         let text = text.trim_start_matches('\u{feff}');
         let file = CstRootNode::parse(text, &ParseOptions::default());
         let file = file.ok().and_then(|file| file.to_serde_value());
@@ -80,7 +80,7 @@ impl Candidate {
         servers.into_iter().map(|(server, entry)| McpEntry { server, entry }).collect()
     }
 
-    /// The rules of the workspace that allow calls, as they are written in messages.
+    /// Lists the workspace's rules that allow calls, as messages show them.
     pub fn allow_rules(&self, home: Option<&Path>) -> Vec<String> {
         let sources = RuleSources {
             enterprise: None,
@@ -103,12 +103,13 @@ impl Candidate {
 }
 
 impl McpEntry {
-    /// The entry as it is read, whatever program it was written for; null if it cannot be.
+    /// Returns the entry in standard form, whatever program it was written for. Returns null if it
+    /// cannot be parsed.
     pub fn standard(&self) -> Value {
         standard(&self.entry).map_or(Value::Null, Value::Object)
     }
 
-    /// The variables that would be sent to the server.
+    /// Returns the variables that would be sent to the server.
     pub fn variables(&self) -> AgreedVariables {
         AgreedVariables {
             server: self.server.clone(),

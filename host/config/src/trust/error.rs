@@ -1,4 +1,4 @@
-//! What can be wrong with trust. None of it ever counts as trusted.
+//! Errors about trust. None of them ever counts as trusted.
 
 use std::path::PathBuf;
 
@@ -14,25 +14,25 @@ pub enum TrustError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried: "read", "write".
+        /// The failed action: "read", "write".
         doing: &'static str,
-        /// What the system said.
+        /// The system's message.
         cause: String,
     },
     /// A record is damaged.
     #[error("the {record} `{path}` is damaged: {cause}")]
     Corrupt {
-        /// Which.
+        /// Which record.
         record: RecordKind,
         /// The record.
         path: PathBuf,
-        /// What the parser said.
+        /// The parser's message.
         cause: String,
     },
     /// A record was written by a newer host.
     #[error("the {record} `{path}` has version {has}, this host knows {knows}")]
     Newer {
-        /// Which.
+        /// Which record.
         record: RecordKind,
         /// The record.
         path: PathBuf,
@@ -41,23 +41,23 @@ pub enum TrustError {
         /// The version that this host knows.
         knows: u64,
     },
-    /// Somebody else may have written a record, so that it proves nothing.
+    /// Another user may have written the record, so it proves nothing.
     #[error("the {record} proves nothing: {why}")]
     NotBelieved {
-        /// Which.
+        /// Which record.
         record: RecordKind,
-        /// What is wrong with the file.
+        /// The problem with the file.
         why: PlaceError,
     },
     /// Another process holds the lock on a record.
     #[error("another process is writing the {record} (`{path}`)")]
     Locked {
-        /// Which.
+        /// Which record.
         record: RecordKind,
         /// The lock file.
         path: PathBuf,
     },
-    /// A workspace holds more than is checked.
+    /// A workspace contains more than jaato checks.
     #[error(
         "cannot check the workspace `{root}`: {what} (at most {} files, {} \
          folders deep, {} bytes)",
@@ -68,7 +68,7 @@ pub enum TrustError {
     TooMuch {
         /// The workspace.
         root: PathBuf,
-        /// Which limit was passed.
+        /// Which limit was exceeded.
         what: &'static str,
     },
     /// A path cannot be recorded because it is not UTF-8.
@@ -77,8 +77,8 @@ pub enum TrustError {
         /// The path.
         path: PathBuf,
     },
-    /// A file of a trusted workspace is not what the person trusted.
-    #[error("`{path}` is not what was trusted")]
+    /// A file of a trusted workspace differs from the one that the user trusted.
+    #[error("`{path}` has changed since it was trusted")]
     Changed {
         /// The file.
         path: PathBuf,
@@ -86,12 +86,12 @@ pub enum TrustError {
     /// A digest is not 64 hexadecimal digits.
     #[error("a sha-256 digest is 64 hexadecimal digits, this is `{has}`")]
     BadDigest {
-        /// What is there.
+        /// The text.
         has: String,
     },
-    /// A trust command was run by something that a session started.
+    /// A trust command was run by a process that a session started.
     #[error(
-        "only a person can trust, and this command was started by a session (`{}` \
+        "only a user can trust, but a session started this command (`{}` \
          is set, a parent process is jaato, or it bears the mark of a session's children)",
         SESSION_MARKER
     )]
@@ -99,7 +99,7 @@ pub enum TrustError {
 }
 
 impl TrustError {
-    /// Tells whether the record itself is what is wrong: it counts as empty then, and is left as it
+    /// Returns true if the record itself is the problem. It then counts as empty, and is left as it
     /// is.
     pub fn is_of_record(&self) -> bool {
         match self {
@@ -114,12 +114,12 @@ impl TrustError {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } => None,
             Self::Corrupt { record, path, .. } => Some(format!(
-                "{1}: `mv {0} {0}.broken`, and {2} again what you need",
+                "{1}: `mv {0} {0}.broken`, then {2} again what you need",
                 path.display(),
                 record.nothing_meanwhile(),
                 record.again(),
@@ -131,14 +131,14 @@ impl TrustError {
                 let meanwhile = record.nothing_meanwhile();
                 Some(match why.hint() {
                     Some(hint) => {
-                        format!("{meanwhile}: look whether anybody changed it; {hint}")
+                        format!("{meanwhile}: check whether another user changed it; {hint}")
                     }
                     None => meanwhile.to_owned(),
                 })
             }
             Self::Locked { .. } => Some("try again when the other command has ended".to_owned()),
             Self::TooMuch { .. } => {
-                Some("move what does not belong there out of `.jaato`".to_owned())
+                Some("move files that do not belong there out of `.jaato`".to_owned())
             }
             Self::NotUtf8 { .. } => Some("rename it".to_owned()),
             Self::Changed { .. } => Some("look at it, then run `jaato trust`".to_owned()),

@@ -1,7 +1,7 @@
-//! What the person grants to plugins, beside what they trust: `grants.json`.
+//! The user's grants to plugins, separate from trust: `grants.json`.
 //!
-//! A grant is bound to the plugin's name and the content of its file: a replaced file has none. A
-//! running host sees what another process granted or took back, by the record's stamp.
+//! A grant is bound to the plugin's name and the content of its file, so a replaced file has none.
+//! A running host notices grants and revocations of other processes by the record's stamp.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use super::TrustError;
 use super::record::{RECORD_VERSION, RecordFile, RecordKind, checked_digest, seconds};
 
-/// The record of what plugins were granted, in a folder of the person's.
+/// The record of plugins' grants, in one of the user's folders.
 #[derive(Debug, Clone)]
 pub struct GrantStore {
     file: RecordFile,
 }
 
-/// What the record says, as of one moment.
+/// The content of the record at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grants {
@@ -31,33 +31,33 @@ pub struct Grants {
     pub plugins: BTreeMap<String, PluginGrants>,
 }
 
-/// What one plugin file was granted.
+/// The grants of one plugin file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginGrants {
-    /// The plugin's name. The same file under another name has nothing.
+    /// The plugin's name. The same file under another name has no grants.
     pub name: String,
     /// The names of the grants.
     pub services: BTreeSet<String>,
-    /// When the last of them was given, in seconds since 1970.
+    /// When the latest of them was granted, in seconds since 1970.
     pub granted_at_s: u64,
 }
 
-/// The record as a running host asks it: read again only when its stamp changes.
+/// The record for a running host, which reads it again only when its stamp changes.
 #[derive(Debug)]
 pub struct LiveGrants {
     store: GrantStore,
     seen: Mutex<Option<Seen>>,
 }
 
-/// What was read, and the stamp of the file then.
+/// The content of the record, and the stamp of its file at that time.
 #[derive(Debug, Clone)]
 struct Seen {
     stamp: Option<Stamp>,
     grants: Result<Arc<Grants>, Arc<TrustError>>,
 }
 
-/// What the system changes whenever the file changes or is replaced.
+/// The metadata that the system changes whenever the file changes or is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
@@ -74,13 +74,13 @@ impl Default for Grants {
 }
 
 impl Grants {
-    /// Tells whether the plugin with this name and content was granted something.
+    /// Returns true if the plugin with this name and content has this grant.
     pub fn has(&self, plugin: &str, sha256: &str, grant: &str) -> bool {
         let granted = self.plugins.get(&sha256.to_ascii_lowercase());
         granted.is_some_and(|granted| granted.name == plugin && granted.services.contains(grant))
     }
 
-    /// Returns what was granted last to another content under this name.
+    /// Returns the latest grants of any content under this name.
     fn latest(&self, plugin: &str) -> Option<&PluginGrants> {
         let named = self.plugins.values().filter(|granted| granted.name == plugin);
         named.max_by_key(|granted| granted.granted_at_s)
@@ -88,22 +88,22 @@ impl Grants {
 }
 
 impl GrantStore {
-    /// The record in a folder, which is made with the first write.
+    /// Returns the record in a folder, which the first write creates.
     pub fn in_folder(folder: &Path) -> Self {
         Self { file: RecordFile::new(folder, RecordKind::Grants) }
     }
 
-    /// The file of the record.
+    /// Returns the file of the record.
     pub fn path(&self) -> PathBuf {
         self.file.path()
     }
 
-    /// What the record says. No record means that nothing is granted.
+    /// Reads the record. A missing record means that there are no grants.
     pub fn read(&self) -> Result<Grants, TrustError> {
         self.file.read()
     }
 
-    /// Grants services to a plugin's content, beside what it has.
+    /// Grants services to a plugin's content, in addition to its existing grants.
     pub fn grant<'a>(
         &self,
         plugin: &str,
@@ -123,8 +123,9 @@ impl GrantStore {
         })
     }
 
-    /// Takes services back from every content under a plugin's name, all of them where none is
-    /// named: what stayed with an older file would come back with it. Returns what was taken.
+    /// Revokes services from every content under a plugin's name, or all services if none are
+    /// named. Otherwise a grant of an older file would return with that file. Returns the revoked
+    /// services.
     pub fn revoke(&self, plugin: &str, services: &[&str]) -> Result<BTreeSet<String>, TrustError> {
         self.file.change(|grants: &mut Grants| {
             let mut taken = BTreeSet::new();
@@ -137,8 +138,8 @@ impl GrantStore {
         })
     }
 
-    /// Gives a content that the person trusts what an earlier one of that name was granted last.
-    /// Returns that; nothing where this content has something already.
+    /// Gives a trusted content the latest grants of an earlier one with the same name. Returns
+    /// those. Returns nothing if this content has grants already.
     pub fn carry_over(
         &self,
         plugin: &str,
@@ -146,7 +147,7 @@ impl GrantStore {
         now: SystemTime,
     ) -> Result<BTreeSet<String>, TrustError> {
         let sha256 = checked_digest(sha256)?;
-        // Most have been granted nothing: then no file is made.
+        // Most plugins have no grants. Then no file is made.
         let known = self.read()?;
         let is_new = known.plugins.get(&sha256).is_none_or(|granted| granted.name != plugin);
         if !is_new || known.latest(plugin).is_none() {
@@ -173,19 +174,19 @@ impl PluginGrants {
 }
 
 impl LiveGrants {
-    /// Asks the record of a store; reads nothing yet.
+    /// Uses the record of a store, without reading it yet.
     pub fn new(store: GrantStore) -> Self {
         Self { store, seen: Mutex::new(None) }
     }
 
-    /// Returns what the record says at this moment. Looks at the file's metadata each time, and
-    /// reads the file when it changed.
+    /// Returns the current content of the record. Checks the file's metadata each time, and reads
+    /// the file if it changed.
     ///
     /// # Errors
-    /// What is wrong with the record: nothing is granted then.
+    /// The problem with the record. No grant holds then.
     pub fn now(&self) -> Result<Arc<Grants>, Arc<TrustError>> {
         let mut seen = self.seen.lock();
-        // Before the file is read: a change in between shows at the next look.
+        // Before the file is read, so that the next call notices a change in between.
         let stamp = Stamp::of(&self.store.path());
         if let Some(seen) = seen.as_ref().filter(|seen| seen.stamp == stamp) {
             return seen.grants.clone();

@@ -1,8 +1,8 @@
-//! What the person trusts: plugin files by their content, workspaces by path and content; and what
-//! they grant to plugins.
+//! The user's trust: in plugin files by their content, and in workspaces by path and content. Also
+//! the user's grants to plugins.
 //!
-//! Nothing here asks: it records what was decided, tells whether it still holds, and if not, which
-//! file changed. Of a workspace that is not trusted only names are looked at.
+//! Nothing here asks the user. It records decisions, and checks whether they still hold and, if
+//! not, which file changed. Of an untrusted workspace, only names are read.
 
 mod candidate;
 mod error;
@@ -28,7 +28,7 @@ pub use session_tree::{
 pub use store::{PluginTrust, Trust, TrustStore, WorkspaceTrust};
 pub use workspace::{ChangeKind, FileChange, TrustedWorkspace, Workspace, WorkspaceState};
 
-/// The folder of a workspace that is jaato's.
+/// The folder of a workspace that belongs to jaato.
 pub const WORKSPACE_FOLDER: &str = ".jaato";
 
 /// The workspace's configuration.
@@ -40,11 +40,11 @@ pub const ENV_FILE: &str = ".env";
 /// The workspace's list of MCP servers.
 pub const MCP_FILE: &str = ".mcp.json";
 
-/// Folders of a workspace with prompts and skills, which other clients read too.
+/// Folders of a workspace with prompts and skills, which other clients also read.
 pub const SKILL_FOLDERS: [&str; 3] = [".agents/skills", ".claude/commands", ".claude/skills"];
 
-/// Instructions of a repository, or of a folder in it, for agents.
+/// A repository's or folder's instructions for agents.
 pub const AGENTS_FILE: &str = "AGENTS.md";
 
-/// The same, written for one agent. It counts in a folder that has no [`AGENTS_FILE`].
+/// The same for one agent. It counts in a folder without an [`AGENTS_FILE`].
 pub const CLAUDE_FILE: &str = "CLAUDE.md";

@@ -1,8 +1,8 @@
-//! A record of the person's word on disk: one JSON file in a folder of theirs.
+//! A record of the user's decisions on disk: one JSON file in one of the user's folders.
 //!
-//! Written beside and renamed, under a lock, readable by its owner only. A record that cannot be
-//! read is an error and never an empty record: else damage would quietly withdraw what was said,
-//! and the next write would lose it for good.
+//! It is written next to the old file and renamed, under a lock, and only its owner can read it. A
+//! record that cannot be read is an error, never an empty record. Otherwise damage would silently
+//! withdraw decisions, and the next write would lose them permanently.
 
 use std::fmt;
 use std::fs::File;
@@ -19,18 +19,18 @@ use super::TrustError;
 /// The version of the records that this host writes.
 pub(super) const RECORD_VERSION: u64 = 1;
 
-/// Longest wait for another process that writes the record: it takes milliseconds.
+/// The longest wait for another process that writes the record, which takes milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Longest record that is read: thousands of workspaces with hundreds of files each.
+/// The longest record that is read: thousands of workspaces with hundreds of files each.
 const RECORD_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Which record it is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// What the person trusts.
+    /// The user's trust.
     Trust,
-    /// What the person grants to plugins.
+    /// The user's grants to plugins.
     Grants,
 }
 
@@ -41,22 +41,22 @@ pub(super) struct RecordFile {
     kind: RecordKind,
 }
 
-/// Only this much of the record has to be read to know whether the rest can be.
+/// The part of the record that shows whether the rest can be read.
 #[derive(Deserialize)]
 struct VersionOnly {
     version: u64,
 }
 
 impl RecordKind {
-    /// What does not hold while the record cannot be read.
+    /// Returns what does not hold while the record cannot be read.
     pub(super) fn nothing_meanwhile(self) -> &'static str {
         match self {
-            Self::Trust => "nothing is trusted meanwhile",
-            Self::Grants => "nothing is granted meanwhile",
+            Self::Trust => "nothing is trusted until this is fixed",
+            Self::Grants => "nothing is granted until this is fixed",
         }
     }
 
-    /// What a person does again once a damaged record is out of the way.
+    /// Returns what the user must do again after removing a damaged record.
     pub(super) fn again(self) -> &'static str {
         match self {
             Self::Trust => "trust",
@@ -64,7 +64,7 @@ impl RecordKind {
         }
     }
 
-    /// The name of the file without its ending.
+    /// The name of the file without its extension.
     fn stem(self) -> &'static str {
         match self {
             Self::Trust => "trust",
@@ -88,14 +88,14 @@ impl RecordFile {
         self.folder.join(format!("{}.json", self.kind.stem()))
     }
 
-    /// What the record says; no file is an empty record.
+    /// Reads the record. A missing file is an empty record.
     pub(super) fn read<T: Default + DeserializeOwned>(&self) -> Result<T, TrustError> {
         let (path, record) = (self.path(), self.kind);
         let text = match jaato_places::read(&path, RECORD_BYTES_MAX) {
             Ok(Some(text)) => text,
             Ok(None) => return Ok(T::default()),
             Err(error) if is_nowhere(&error) => return Ok(T::default()),
-            // Whatever keeps it from being read: it counts as empty, and jaato goes on.
+            // Whatever prevents reading it, the record counts as empty, and jaato continues.
             Err(why) => return Err(TrustError::NotBelieved { record, why }),
         };
         let corrupt = |error: serde_json::Error| TrustError::Corrupt {
@@ -116,7 +116,7 @@ impl RecordFile {
         T: Default + Clone + PartialEq + Serialize + DeserializeOwned,
     {
         jaato_places::make(&self.folder).map_err(|error| self.not_believed(error))?;
-        // Unlocked when it is dropped, also by a process that is killed.
+        // Unlocked when it is dropped, even by a process that is killed.
         let _lock = self.lock()?;
         let before: T = self.read()?;
         let mut after = before.clone();
@@ -137,7 +137,7 @@ impl RecordFile {
     fn write(&self, content: &impl Serialize) -> Result<(), TrustError> {
         let path = self.path();
         let write = || -> std::io::Result<()> {
-            // Made with mode 0600.
+            // Created with mode 0600.
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
             serde_json::to_writer_pretty(&mut file, content)?;
             file.write_all(b"\n")?;
@@ -161,7 +161,7 @@ impl RecordFile {
     }
 }
 
-/// A digest as records hold it.
+/// Returns a digest in the form that records use.
 pub(super) fn checked_digest(sha256: &str) -> Result<String, TrustError> {
     let is_digest = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_digest
@@ -169,9 +169,9 @@ pub(super) fn checked_digest(sha256: &str) -> Result<String, TrustError> {
         .ok_or_else(|| TrustError::BadDigest { has: sha256.to_owned() })
 }
 
-/// A time as records hold it.
+/// Returns a time in the form that records use.
 pub(super) fn seconds(time: SystemTime) -> u64 {
-    // A clock before 1970 is wrong, and the time is only shown.
+    // A clock before 1970 is wrong, but the time is only shown.
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
@@ -179,8 +179,8 @@ fn failed(path: &Path, doing: &'static str, error: &std::io::Error) -> TrustErro
     TrustError::Io { path: path.to_owned(), doing, cause: error.to_string() }
 }
 
-/// Returns true where a file stands in place of a folder above the record (`HOME=/dev/null`): there
-/// is none, and none can be made.
+/// Returns true if there is a file in place of a folder above the record (`HOME=/dev/null`). Then
+/// no record exists, and none can be created.
 fn is_nowhere(error: &PlaceError) -> bool {
     matches!(&error.why, Why::System(error) if error.kind() == ErrorKind::NotADirectory)
 }

@@ -1,4 +1,4 @@
-//! A covered file that a person has jaato write: the workspace stays trusted.
+//! Writes covered files for the user while the workspace stays trusted.
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -9,13 +9,13 @@ use crate::edit::replace_name;
 
 impl TrustStore {
     /// Writes a covered file of a trusted workspace, by its name from the root, and records its new
-    /// content. Records of other files stay: one that has changed meanwhile is told as ever.
+    /// content. Records of other files stay, so a change of another file is still reported.
     ///
-    /// Only for what a person does: who calls this has made sure that no session does.
+    /// Only for actions of the user. The caller must make sure that no session does this.
     ///
     /// # Errors
-    /// [`TrustError::Changed`] for a workspace that is not trusted as it is; nothing is written
-    /// then. What the file system says.
+    /// [`TrustError::Changed`] if the workspace is not trusted in its current state. Nothing is
+    /// written then. Also file system errors.
     pub fn rewrite(
         &self,
         workspace: &Workspace,

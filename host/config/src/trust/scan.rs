@@ -1,7 +1,7 @@
 //! Lists and digests the files of a workspace that trust covers.
 //!
-//! Bounded, and never follows a symbolic link out of the workspace: a link is recorded by its
-//! target, and its content only counts if the target is a plain file inside.
+//! Has limits, and never follows a symbolic link out of the workspace. A link is recorded by its
+//! target, and its content counts only if the target is a plain file inside the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Metadata};
@@ -12,22 +12,22 @@ use sha2::{Digest, Sha256};
 
 use super::{ENV_FILE, MCP_FILE, SKILL_FOLDERS, TrustError, WORKSPACE_FOLDER};
 
-/// Most files in a workspace that trust covers.
+/// The most files in a workspace that trust covers.
 pub const FILES_MAX: usize = 4096;
 
-/// Most folders inside each other below `.jaato`.
+/// The deepest nesting of folders below `.jaato`.
 pub const DEPTH_MAX: usize = 16;
 
-/// Most bytes of covered files: they are all read whenever the workspace is checked.
+/// The most bytes of covered files. All of them are read whenever the workspace is checked.
 pub const WORKSPACE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// What stands before the digest of a plain file; a link's begins otherwise.
+/// Precedes the digest of a plain file. A link's begins differently.
 pub(super) const PLAIN_CONTENT: &str = "sha256:";
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Names of the covered files that are there, with `/` between folders. Reads no file.
-/// `more` are further files that count, by name.
+/// Lists the existing covered files, with `/` between folders. Reads no file. `more` are the names
+/// of further files that count.
 pub(super) fn names<'a>(
     root: &Path,
     more: impl Iterator<Item = &'a str>,
@@ -39,9 +39,8 @@ pub(super) fn names<'a>(
     Ok(names)
 }
 
-/// Names of what is there, for a person to be told: up to the bounds, and what is odd by the name
-/// that it can be shown by. Never an error: what a stranger put into a folder must not keep anybody
-/// from working in it.
+/// Lists names to show to the user: up to the limits, with unusual names in a printable form. Never
+/// an error, because untrusted files in a folder must not keep users from working in it.
 pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names = BTreeSet::new();
     let mut waiting: Vec<_> =
@@ -70,8 +69,8 @@ pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) 
     names.into_iter().collect()
 }
 
-/// Names that count in each workspace. A folder of skills behind a link is no folder of skills:
-/// nothing reads it, so that what lies elsewhere needs no digest.
+/// Lists the names that count in each workspace. A link in place of a folder of skills does not
+/// count. Nothing reads it, so files elsewhere need no digest.
 fn covered<'a>(root: &Path) -> Vec<&'a str> {
     let is_folder = |path: PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
     let mut names = vec![WORKSPACE_FOLDER, ENV_FILE, MCP_FILE];
@@ -81,8 +80,8 @@ fn covered<'a>(root: &Path) -> Vec<&'a str> {
     names
 }
 
-/// Digest of each named file; those in `known` are taken from there. One that vanished in between
-/// is left out.
+/// Returns the digest of each named file. Digests in `known` are reused. A file that disappeared in
+/// the meantime is left out.
 pub(super) fn digests(
     root: &Path,
     names: &BTreeSet<String>,
@@ -101,11 +100,11 @@ pub(super) fn digests(
     Ok(digests)
 }
 
-/// One digest over all files, for a person to compare and the record to keep.
+/// Returns one digest over all files, for the user to compare and for the record.
 pub(super) fn whole(digests: &BTreeMap<String, String>) -> String {
     let mut hash = Sha256::new();
     for (name, digest) in digests {
-        // Lengths first, so that no two lists can be written the same way.
+        // Lengths first, so that different lists never give the same bytes.
         for part in [name, digest] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
@@ -114,7 +113,7 @@ pub(super) fn whole(digests: &BTreeMap<String, String>) -> String {
     hex(hash)
 }
 
-/// Opens the file behind a name for reading: a plain file, or a link to one inside the root.
+/// Opens a named file for reading: a plain file, or a link to one inside the root.
 pub(super) fn open(root: &Path, name: &str) -> Result<Option<(PathBuf, File)>, TrustError> {
     let path = root.join(name);
     let Some(target) = readable(root, &path)? else { return Ok(None) };
@@ -125,7 +124,7 @@ pub(super) fn open(root: &Path, name: &str) -> Result<Option<(PathBuf, File)>, T
     }
 }
 
-/// The digest as it is recorded for plain content.
+/// Returns the digest of plain content, as it is recorded.
 pub(super) fn content_digest(bytes: &[u8]) -> String {
     let mut hash = Sha256::new();
     hash.update(bytes);
@@ -152,7 +151,7 @@ pub(super) fn file_digest(
     }
 }
 
-/// The part of a recorded digest that is about content, if its content counts.
+/// Returns the content part of a recorded digest, if the file's content counts.
 pub(super) fn recorded_content(digest: &str) -> Option<&str> {
     digest.rsplit_once("sha256:").map(|(_, content)| content)
 }
@@ -206,8 +205,8 @@ fn digest(root: &Path, name: &str, bytes_left: &mut u64) -> Result<Option<String
     Ok(Some(format!("{link}sha256:{content}")))
 }
 
-/// The plain file behind a path, if it is one inside the root: a fifo would block, a device never
-/// end, and what lies outside is not the workspace's.
+/// Returns the plain file behind a path, if it is inside the root. A fifo would block, a device
+/// would never end, and files outside do not belong to the workspace.
 fn readable(root: &Path, path: &Path) -> Result<Option<PathBuf>, TrustError> {
     match fs::canonicalize(path) {
         Ok(target) if target.starts_with(root) => {
@@ -215,7 +214,7 @@ fn readable(root: &Path, path: &Path) -> Result<Option<PathBuf>, TrustError> {
         }
         Ok(_) => Ok(None),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        // A link that points at itself.
+        // A link that points to itself.
         Err(_) if metadata(path)?.is_some_and(|found| found.is_symlink()) => Ok(None),
         Err(error) => Err(unreadable(path, &error)),
     }

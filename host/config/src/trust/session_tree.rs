@@ -1,14 +1,14 @@
-//! Tells whether this process was started by a session: trust is a person's word, and a model must
-//! not give it to itself.
+//! Detects whether a session started this process. Trust is the user's decision, and a model must
+//! not trust itself.
 //!
-//! Three signs, each is enough: the variable that sessions set for their children; a jaato process
-//! among the parents; and on Linux a bound that every child of a session has on `RLIMIT_LOCKS`,
-//! which the kernel enforces no more. A child can clear the variable, hide its parents behind a
-//! namespace of its own or end them; the bound it can only lower, unless it has rights over the
-//! whole machine.
+//! There are three signs, and each is enough: the variable that sessions set for their children, a
+//! jaato process among the parents, and on Linux a limit on `RLIMIT_LOCKS` that every child of a
+//! session has and that the kernel no longer enforces. A child can clear the variable, and hide its
+//! parents in its own namespace or end them. It can only lower the limit, unless it has rights over
+//! the whole machine.
 //!
-//! Limits: a process that has another program start it (cron, systemd, a container's daemon, ssh)
-//! bears none of them; root can take the bound away; outside Linux only the variable counts.
+//! Limits: a process that another program starts for it (cron, systemd, a container's daemon, ssh)
+//! has none of the signs. Root can remove the limit. Outside Linux only the variable counts.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -20,43 +20,43 @@ use crate::variables::Variables;
 /// Set for every process that a session starts.
 pub const SESSION_MARKER: &str = "JAATO_SESSION_ID";
 
-/// The bound on `RLIMIT_LOCKS` by which children of sessions are known; `jaato-process` sets it,
-/// and one below it in a session within a session.
+/// The limit on `RLIMIT_LOCKS` that identifies children of sessions. `jaato-process` sets it, or a
+/// limit one lower in a session within a session.
 pub const SESSION_MARK: u64 = 0x6a61_6174;
 
-/// Most parents that are looked at: deeper trees are not made by hand.
+/// The most parents that are checked, because real process trees are not deeper.
 const ANCESTORS_MAX: usize = 256;
 
-/// A process, as far as it matters here.
+/// The relevant facts about a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Process {
     parent: u32,
     is_jaato: bool,
 }
 
-/// Tells whether a session started this process, directly or not.
+/// Returns true if a session started this process, directly or not.
 pub fn inside_session(variables: &Variables) -> bool {
     variables.get(SESSION_MARKER).is_some()
         || bears_mark()
         || has_jaato_ancestor(std::process::id(), process_in_proc)
 }
 
-/// Tells whether a session started another process, directly or not.
+/// Returns true if a session started another process, directly or not.
 pub fn is_of_a_session(pid: u32) -> bool {
     bears_mark_of(pid) || has_jaato_ancestor(pid, process_in_proc)
 }
 
-/// The error for a trust command inside a session.
+/// Returns an error for a trust command inside a session.
 pub fn refuse_inside_session(variables: &Variables) -> Result<(), TrustError> {
     if inside_session(variables) { Err(TrustError::InsideSession) } else { Ok(()) }
 }
 
-/// Asked of the kernel, not of `/proc`, which a process can hide from itself.
+/// Asks the kernel instead of `/proc`, which a process can hide from itself.
 fn bears_mark() -> bool {
     platform::bound_of_locks().is_some_and(|bound| bound <= SESSION_MARK)
 }
 
-/// Tells whether another process bears the mark, where `/proc` shows it.
+/// Returns true if another process has the limit, if `/proc` shows that.
 fn bears_mark_of(pid: u32) -> bool {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
     let locks = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
@@ -64,7 +64,7 @@ fn bears_mark_of(pid: u32) -> bool {
     hard.and_then(|hard| hard.parse().ok()).is_some_and(|bound: u64| bound <= SESSION_MARK)
 }
 
-/// The process itself does not count, only its parents.
+/// Checks only the parents of the process, not the process itself.
 fn has_jaato_ancestor(own: u32, read: impl Fn(u32) -> Option<Process>) -> bool {
     let mut current = read(own).map(|process| process.parent);
     for _ in 0..ANCESTORS_MAX {
@@ -76,7 +76,7 @@ fn has_jaato_ancestor(own: u32, read: impl Fn(u32) -> Option<Process>) -> bool {
         }
         current = Some(parent.parent);
     }
-    // Longer than any honest tree: whoever built it has something to hide.
+    // The tree is deeper than any honest one, so it may hide something.
     true
 }
 
@@ -84,8 +84,8 @@ fn process_in_proc(pid: u32) -> Option<Process> {
     let folder = Path::new("/proc").join(pid.to_string());
     let stat = std::fs::read(folder.join("stat")).ok()?;
     let (name, parent) = parse_stat(&stat)?;
-    // The executable cannot be faked by the process, its name can; the latter is all that is known
-    // of another user's process.
+    // A process can fake its name, but not its executable. For another user's process, only the
+    // name is known.
     let is_jaato = match folder.join("exe").read_link() {
         Ok(executable) => is_jaato_executable(&executable),
         Err(_) => name == b"jaato",
@@ -95,13 +95,13 @@ fn process_in_proc(pid: u32) -> Option<Process> {
 
 fn is_jaato_executable(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    // The kernel marks an executable that was replaced while it ran, as an update does.
+    // The kernel marks an executable that was replaced while it ran, for example by an update.
     let name = name.strip_suffix(" (deleted)").unwrap_or(name);
     name == "jaato"
 }
 
-/// Name and parent out of `/proc/PID/stat`: `PID (NAME) STATE PARENT …`, where the name may hold
-/// parentheses and spaces itself.
+/// Parses the name and parent in `/proc/PID/stat`: `PID (NAME) STATE PARENT …`. The name may itself
+/// contain parentheses and spaces.
 fn parse_stat(stat: &[u8]) -> Option<(&[u8], u32)> {
     let open = stat.iter().position(|byte| *byte == b'(')?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;

@@ -1,8 +1,8 @@
-//! Tells cheaply that a big file is still the one that was digested: plugins would make every
-//! start wait for a digest over megabytes.
+//! Checks cheaply that a big file is still the one that was digested. Otherwise every start would
+//! have to digest megabytes of plugins.
 //!
-//! A shortcut for noticing changes, never for what is used: [`TrustedWorkspace::read`] digests
-//! what it hands out, and a plugin's file is digested again before it is opened.
+//! This shortcut only detects changes and never guards what is used: [`TrustedWorkspace::read`]
+//! digests the content that it returns, and a plugin's file is digested again before it is opened.
 //!
 //! [`TrustedWorkspace::read`]: super::TrustedWorkspace::read
 
@@ -13,15 +13,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// Smaller files are digested each time: it costs less than it would save.
+/// Smaller files are digested each time, because a stamp would save nothing.
 pub(super) const STAMP_BYTES_MIN: u64 = 64 * 1024;
 
-/// A file changed this shortly before its digest may change again within the same tick of the
+/// A file that changed this shortly before its digest may change again within the same tick of the
 /// file system's clock.
 const SETTLED_S: i64 = 2;
 
-/// What the system changes whenever the file changes. The time of the last change of the inode
-/// cannot be set by a program, other than that of the content.
+/// The metadata that the system changes whenever the file changes. A program can set the time of
+/// the content's last change, but not that of the inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stamp {
@@ -31,15 +31,16 @@ pub(super) struct Stamp {
     changed_ns: i64,
 }
 
-/// Stamps by the name of their file.
+/// Stamps by file name.
 pub(super) type Stamps = BTreeMap<String, Stamp>;
 
-/// Stamps of the big plain files among these.
+/// Returns the stamps of the big plain files among these.
 pub(super) fn stamps(root: &Path, names: &BTreeSet<String>) -> Stamps {
     names.iter().filter_map(|name| Some((name.clone(), stamp(&root.join(name))?))).collect()
 }
 
-/// Those stamps that were the same before and after the digest and prove something later.
+/// Returns the stamps that were the same before and after the digest, and are old enough to be
+/// proof later.
 pub(super) fn settled(before: Stamps, after: &Stamps, now: SystemTime) -> Stamps {
     // A clock before 1970 settles nothing.
     let now_s = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

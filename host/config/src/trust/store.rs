@@ -15,13 +15,13 @@ use super::{
     candidate, scan,
 };
 
-/// The record of what the person trusts, in a folder of theirs.
+/// The record of the user's trust, in one of the user's folders.
 #[derive(Debug, Clone)]
 pub struct TrustStore {
     pub(super) file: RecordFile,
 }
 
-/// What the record says, as of one moment.
+/// The content of the record at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trust {
@@ -30,8 +30,8 @@ pub struct Trust {
     pub plugins: BTreeMap<String, PluginTrust>,
     /// Trusted workspaces by their canonical root.
     pub workspaces: BTreeMap<String, WorkspaceTrust>,
-    /// Workspaces that the person does not want to be asked about again, by their canonical root:
-    /// the names that were there when they said no.
+    /// Workspaces that the user does not want to be asked about again, by their canonical root,
+    /// with the names that existed when the user declined.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub declined: BTreeMap<String, Vec<String>>,
 }
@@ -42,7 +42,7 @@ pub struct Trust {
 pub struct PluginTrust {
     /// The plugin's name when it was trusted.
     pub name: String,
-    /// Where the file lay.
+    /// The path of the file.
     pub path: String,
     /// When, in seconds since 1970.
     pub trusted_at_s: u64,
@@ -56,10 +56,10 @@ pub struct WorkspaceTrust {
     pub digest: String,
     /// Digest of each covered file, by name from the root.
     pub files: BTreeMap<String, String>,
-    /// Of big files, by which a later look sees that they did not change.
+    /// Stamps of big files, which show later that they did not change.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) stamps: Stamps,
-    /// Variables that its MCP servers may be sent.
+    /// Variables that may be sent to its MCP servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<AgreedVariables>,
     /// When, in seconds since 1970.
@@ -78,29 +78,29 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// Tells whether the content with this SHA-256 is trusted.
+    /// Returns true if the content with this SHA-256 is trusted.
     pub fn is_plugin_trusted(&self, sha256: &str) -> bool {
         self.plugins.contains_key(&sha256.to_ascii_lowercase())
     }
 }
 
 impl TrustStore {
-    /// The record in a folder, which is made with the first write.
+    /// Returns the record in a folder, which the first write creates.
     pub fn in_folder(folder: &Path) -> Self {
         Self { file: RecordFile::new(folder, RecordKind::Trust) }
     }
 
-    /// The file of the record.
+    /// Returns the file of the record.
     pub fn path(&self) -> PathBuf {
         self.file.path()
     }
 
-    /// What the record says. No record means that nothing is trusted.
+    /// Reads the record. A missing record means that nothing is trusted.
     pub fn read(&self) -> Result<Trust, TrustError> {
         self.file.read()
     }
 
-    /// Tells whether the content with this SHA-256 is trusted. For many, ask one [`Trust`].
+    /// Returns true if the content with this SHA-256 is trusted. To check many, use one [`Trust`].
     pub fn is_plugin_trusted(&self, sha256: &str) -> Result<bool, TrustError> {
         Ok(self.read()?.is_plugin_trusted(sha256))
     }
@@ -121,13 +121,13 @@ impl TrustStore {
         })
     }
 
-    /// Withdraws trust in a plugin file; tells whether there was any.
+    /// Withdraws trust in a plugin file. Returns true if there was any.
     pub fn untrust_plugin(&self, sha256: &str) -> Result<bool, TrustError> {
         let sha256 = checked_digest(sha256)?;
         self.file.change(|trust: &mut Trust| trust.plugins.remove(&sha256).is_some())
     }
 
-    /// How a workspace stands. Reads its files only if it was trusted before.
+    /// Returns the state of a workspace. Reads its files only if it was trusted before.
     pub fn workspace_state(&self, workspace: &Workspace) -> Result<WorkspaceState, TrustError> {
         let trust = self.read()?;
         let known = workspace.recorded_root().ok().and_then(|root| trust.workspaces.get(root));
@@ -136,8 +136,8 @@ impl TrustStore {
             workspace.names(&known.files).and_then(|names| workspace.digest_again(&names, known));
         let present = match present {
             Ok(present) => present,
-            // What cannot be looked at was not so when it was trusted. `jaato trust` says what is
-            // wrong with it.
+            // A file that cannot be read could be read when the workspace was trusted. `jaato
+            // trust` describes the problem.
             Err(error) => {
                 let name = workspace.name_of_trouble(&error);
                 let files = vec![FileChange { name, kind: ChangeKind::Changed }];
@@ -156,7 +156,7 @@ impl TrustStore {
         })
     }
 
-    /// Trusts a workspace as it is, without any variable for its MCP servers.
+    /// Trusts a workspace in its current state, without any variables for its MCP servers.
     pub fn trust_workspace(
         &self,
         workspace: &Workspace,
@@ -165,11 +165,11 @@ impl TrustStore {
         self.record(workspace, None, Vec::new(), now)
     }
 
-    /// Trusts a workspace as the user has seen it, and records the variables that its MCP servers
-    /// may be sent.
+    /// Trusts a workspace as the user has seen it, and records the variables that may be sent to
+    /// its MCP servers.
     ///
     /// # Errors
-    /// [`TrustError::Changed`] if a covered file is not as it was seen; what the file system says.
+    /// [`TrustError::Changed`] if a covered file has changed since then. Also file system errors.
     pub fn trust_as_seen(
         &self,
         workspace: &Workspace,
@@ -180,7 +180,7 @@ impl TrustStore {
         self.record(workspace, Some(seen), variables, now)
     }
 
-    /// Records trust in the files that are there, if they are as they were seen.
+    /// Records trust in the existing files, if they have not changed since they were seen.
     fn record(
         &self,
         workspace: &Workspace,
@@ -209,8 +209,8 @@ impl TrustStore {
         })?
     }
 
-    /// Notes that the person does not want to be asked about a workspace as long as no other names
-    /// are there.
+    /// Records that the user does not want to be asked about a workspace while it has only these
+    /// names.
     pub fn decline_workspace(
         &self,
         workspace: &Workspace,
@@ -222,13 +222,13 @@ impl TrustStore {
         })
     }
 
-    /// Tells whether the person said no to a workspace with just these names.
+    /// Returns true if the user declined a workspace with exactly these names.
     pub fn is_declined(&self, workspace: &Workspace, found: &[String]) -> Result<bool, TrustError> {
         let root = workspace.recorded_root()?;
         Ok(self.read()?.declined.get(root).is_some_and(|names| names == found))
     }
 
-    /// Withdraws trust in a workspace; tells whether there was any.
+    /// Withdraws trust in a workspace. Returns true if there was any.
     pub fn untrust_workspace(&self, workspace: &Workspace) -> Result<bool, TrustError> {
         let root = workspace.recorded_root()?.to_owned();
         self.file.change(|trust: &mut Trust| trust.workspaces.remove(&root).is_some())

@@ -1,4 +1,4 @@
-//! A workspace, whether the person trusts it, and the only way to read what they trust.
+//! A workspace, its state of trust, and the only way to read trusted files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,54 +13,54 @@ use jaato_types::mcp_entry::AgreedVariables;
 use super::stamp::{self, Stamps};
 use super::{AGENTS_FILE, CLAUDE_FILE, TrustError, WORKSPACE_FOLDER, WorkspaceTrust, scan};
 
-/// A folder in which a person works: its root, and where in it they are.
+/// A folder in which a user works: its root, and the working directory in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
     root: PathBuf,
     working_directory: PathBuf,
 }
 
-/// How a workspace stands.
+/// The state of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkspaceState {
     /// There is nothing to trust.
     Nothing,
-    /// Trusted, and unchanged since.
+    /// Trusted and unchanged.
     Trusted(TrustedWorkspace),
     /// Never trusted.
     Untrusted {
-        /// Names of what is there.
+        /// The names of its files.
         found: Vec<String>,
     },
-    /// Trusted once, and changed since: not trusted.
+    /// Trusted before, but changed since, so no longer trusted.
     Changed {
-        /// What changed.
+        /// The changes.
         files: Vec<FileChange>,
     },
 }
 
-/// How one file differs from what was trusted.
+/// How one file differs from the trusted one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     /// The file, from the workspace's root.
     pub name: String,
-    /// What happened to it.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
-/// What happened to a file since the workspace was trusted.
+/// How a file changed since the workspace was trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was not there.
+    /// It did not exist.
     Added,
-    /// Its content, or what it links to, was another.
+    /// Its content, or its link target, was different.
     Changed,
-    /// It is gone.
+    /// It no longer exists.
     Removed,
 }
 
-/// A workspace whose covered files are what the person trusted. Reads them, and checks each again
-/// as it is read, so that a change after the check cannot slip in.
+/// A workspace whose covered files are the ones that the user trusted. It checks each file again as
+/// it reads it, so that a later change cannot slip in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedWorkspace {
     root: PathBuf,
@@ -72,10 +72,10 @@ impl Workspace {
     /// Returns the workspace around a working directory: the nearest folder upwards with a mark
     /// (`.jaato` or `.git`) that counts, else the directory itself.
     ///
-    /// A mark in the home folder or above it does not count for the folders below: `~/.jaato` has
-    /// files of the user, and what is in the home folder comes from everywhere. Nor does a mark in
-    /// a folder that every user can write to, or a `.jaato` of another user: others could choose
-    /// the workspace.
+    /// A mark in the home folder or above it does not count for the folders below, because
+    /// `~/.jaato` has files of the user, and files in the home folder come from everywhere. Nor
+    /// does a mark in a folder that every user can write to, or a `.jaato` of another user, because
+    /// others could then choose the workspace.
     ///
     /// # Errors
     /// When the working directory cannot be resolved.
@@ -97,23 +97,23 @@ impl Workspace {
         Ok(Self { root, working_directory: here })
     }
 
-    /// The root, canonical.
+    /// Returns the canonical root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where the person is, canonical.
+    /// Returns the canonical working directory.
     pub fn working_directory(&self) -> &Path {
         &self.working_directory
     }
 
-    /// Instructions for agents that are trusted, from the root down to the working directory, by
+    /// Lists the trusted instructions for agents, from the root down to the working directory, by
     /// name from the root: a folder's `AGENTS.md`, else its `CLAUDE.md`.
     pub fn agents_files(&self, trusted: &TrustedWorkspace) -> Vec<String> {
         self.agents_files_where(|name| trusted.files.contains_key(name))
     }
 
-    /// The same of what is there, trusted or not.
+    /// Lists the same for all existing files, trusted or not.
     fn present_agents_files(&self) -> Vec<String> {
         self.agents_files_where(|name| self.is_there(name))
     }
@@ -136,21 +136,21 @@ impl Workspace {
         self.root.join(name).symlink_metadata().is_ok()
     }
 
-    /// Returns true if the named file is a `CLAUDE.md` that does not count, because an `AGENTS.md`
-    /// lies beside it. Below `.jaato` each file counts, whatever its name.
+    /// Returns true if the named file is a `CLAUDE.md` that does not count, because there is an
+    /// `AGENTS.md` next to it. Below `.jaato` each file counts, whatever its name.
     pub(super) fn is_replaced(&self, name: &str) -> bool {
         let folder = name.strip_suffix(CLAUDE_FILE).filter(|it| it.is_empty() || it.ends_with('/'));
         let inside = Path::new(name).starts_with(WORKSPACE_FOLDER);
         folder.is_some_and(|folder| !inside && self.is_there(&format!("{folder}{AGENTS_FILE}")))
     }
 
-    /// The root as it is recorded.
+    /// Returns the root as it is recorded.
     pub(super) fn recorded_root(&self) -> Result<&str, TrustError> {
         self.root.to_str().ok_or_else(|| TrustError::NotUtf8 { path: self.root.clone() })
     }
 
-    /// Names of the covered files that are there; `recorded` are those trusted before, which count
-    /// also where another working directory would not look at them.
+    /// Lists the existing covered files. `recorded` are the files that were trusted before. They
+    /// also count in a working directory that would not cover them.
     pub(super) fn names(
         &self,
         recorded: &BTreeMap<String, String>,
@@ -160,7 +160,8 @@ impl Workspace {
         scan::names(&self.root, more)
     }
 
-    /// How it stands where nobody ever trusted it. What is odd is named as it can be shown.
+    /// Returns the state of a workspace that was never trusted. Unusual names are in a printable
+    /// form.
     pub fn state_untrusted(&self) -> WorkspaceState {
         let agents = self.present_agents_files();
         let found = scan::shown_names(&self.root, agents.iter().map(String::as_str));
@@ -170,7 +171,7 @@ impl Workspace {
         }
     }
 
-    /// Digests the named files as they are, and stamps those that are expensive to digest again.
+    /// Digests the named files, and stamps those that are expensive to digest again.
     pub(super) fn digest_all(
         &self,
         names: &BTreeSet<String>,
@@ -182,7 +183,7 @@ impl Workspace {
         Ok((files, stamps))
     }
 
-    /// Names what an error is about, from the root.
+    /// Names the file that an error concerns, from the root.
     pub(super) fn name_of_trouble(&self, error: &TrustError) -> String {
         let path = match error {
             TrustError::Io { path, .. } | TrustError::NotUtf8 { path } => {
@@ -200,7 +201,7 @@ impl Workspace {
         path.to_string_lossy().into_owned()
     }
 
-    /// Digests the named files again, but for those whose stamp says that they did not change.
+    /// Digests the named files again, except those whose stamp shows that they did not change.
     pub(super) fn digest_again(
         &self,
         names: &BTreeSet<String>,
@@ -222,7 +223,7 @@ fn has_mark(folder: &Path) -> bool {
     has_git || own.is_ok_and(|own| Owners::own().include(own.uid()))
 }
 
-/// Returns true if every user can make files in a folder.
+/// Returns true if every user can create files in a folder.
 fn is_writable_by_all(folder: &Path) -> bool {
     const WRITE_BY_OTHERS: u32 = 0o002;
     folder.metadata().is_ok_and(|metadata| metadata.mode() & WRITE_BY_OTHERS != 0)
@@ -237,34 +238,35 @@ impl TrustedWorkspace {
         Self { root: root.to_owned(), files, agreed_variables }
     }
 
-    /// The variables that the user agreed to send to MCP servers of the workspace.
+    /// Returns the variables that the user agreed to send to MCP servers of the workspace.
     pub fn agreed_variables(&self) -> &[AgreedVariables] {
         &self.agreed_variables
     }
 
-    /// The root, canonical.
+    /// Returns the canonical root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The digest over all covered files.
+    /// Returns the digest over all covered files.
     pub fn digest(&self) -> String {
         scan::whole(&self.files)
     }
 
-    /// Names of all covered files.
+    /// Lists the names of all covered files.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
-    /// The SHA-256 of a covered file that is trusted, by its name from the root
-    /// (`.jaato/plugins/libmoon.so`); nothing for a link, and for what was not there.
+    /// Returns the SHA-256 of a trusted covered file, by its name from the root
+    /// (`.jaato/plugins/libmoon.so`). Returns `None` for a link, and for a file that did not exist.
     pub fn content_of(&self, name: &str) -> Option<&str> {
         self.files.get(name)?.strip_prefix(scan::PLAIN_CONTENT)
     }
 
-    /// The trusted content of a file, by its name from the root; nothing if it was not there when
-    /// the person trusted, or leads outside. An error if it has changed since.
+    /// Returns the trusted content of a file, by its name from the root. Returns `None` if it did
+    /// not exist when the user trusted the workspace, or leads outside. Returns an error if it has
+    /// changed since.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, TrustError> {
         Ok(self.read_beginning(name, usize::MAX)?.map(|(bytes, _)| bytes))
     }
@@ -293,7 +295,7 @@ impl TrustedWorkspace {
     }
 }
 
-/// What differs between what was trusted and what is there.
+/// Lists the differences between the trusted and the existing files.
 pub(super) fn changes(
     trusted: &BTreeMap<String, String>,
     present: &BTreeMap<String, String>,

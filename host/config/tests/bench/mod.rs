@@ -1,4 +1,4 @@
-//! A user's folders and a workspace in a temporary folder, and a configuration made of them.
+//! A user's folders and a workspace in a temporary folder, and a configuration made from them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -74,20 +74,20 @@ impl Bench {
         })
     }
 
-    /// Checks error and hint, as a person sees them.
+    /// Checks error and hint, as a user sees them.
     #[track_caller]
     pub fn refused(&self, expected: Expect) {
         expected.assert_eq(&self.refusal());
     }
 
-    /// What is told of a configuration that is refused.
+    /// Returns the error and hint of a configuration that is refused.
     pub fn refusal(&self) -> String {
         let error = self.load().unwrap_err();
         let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         self.relative(&format!("{error}{hint}"))
     }
 
-    /// A text with the temporary folder written as `ROOT`.
+    /// Replaces the temporary folder in a text with `ROOT`.
     pub fn relative(&self, text: &str) -> String {
         let root = self.root.path().canonicalize().unwrap();
         text.replace(&root.display().to_string(), "ROOT")

@@ -1,4 +1,4 @@
-//! A session's environment as the calls of its plugins reach it.
+//! A session's environment as its plugins' calls access it.
 
 use std::sync::{Arc, Weak};
 
@@ -13,22 +13,22 @@ use super::{Environments, Member, Resources};
 
 /// The execution environment of a session.
 pub struct SessionEnvironment {
-    /// Weak: an instance keeps what reaches it, and the environments keep instances.
+    /// Weak, because an instance holds this object, and the environments hold instances.
     host: Weak<Environments>,
-    /// None for the environment's own plugin.
+    /// `None` for the environment's own plugin.
     member: Option<Arc<Member>>,
     resources: Arc<Resources>,
 }
 
 impl SessionEnvironment {
-    /// Returns that of a session, where it has one.
+    /// Returns a session's environment, if it has one.
     pub fn of(host: &Arc<Environments>, session: &SessionId) -> Option<Self> {
         let member = host.of(session)?;
         let resources = Arc::clone(member.scope().resources());
         Some(Self { host: Arc::downgrade(host), member: Some(member), resources })
     }
 
-    /// Returns what the environment's own plugin has of it: its resources.
+    /// Returns the part that the environment's own plugin can access: its resources.
     pub fn own(host: &Arc<Environments>, resources: &Arc<Resources>) -> Self {
         Self { host: Arc::downgrade(host), member: None, resources: Arc::clone(resources) }
     }

@@ -1,4 +1,4 @@
-//! What embedders and people reach of environments: lists, facts, sharing.
+//! Environments for embedders and users: lists, facts, sharing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ use super::{
 /// An environment in the list.
 #[derive(Debug, Clone)]
 pub struct EnvironmentListed {
-    /// What its plugin says of it.
+    /// The plugin's description of it.
     pub spec: EnvironmentSpec,
     /// The plugin.
     pub plugin: PluginName,
-    /// Whether sessions use it where nothing else is said.
+    /// Whether sessions use it by default.
     pub is_default: bool,
 }
 
 impl Environments {
-    /// Lists the execution environments that can be used, by name.
+    /// Lists the available execution environments by name.
     pub fn list(&self) -> Vec<EnvironmentListed> {
         let registry = self.plugins.registry();
         let chosen = &self.plugins.setup.config.environment;
@@ -53,12 +53,11 @@ impl Environments {
         listed.collect()
     }
 
-    /// Reads options of an environment as a command line gives them, each a key and a text: by what
-    /// the plugin says of its settings.
+    /// Parses environment options from the command line, each a key and a text, according to the
+    /// plugin's settings.
     ///
     /// # Errors
-    /// `configuration` when no plugin offers the environment, for a setting that it has not, and
-    /// for one that is given twice.
+    /// `configuration` if no plugin offers the environment, or a setting is unknown or given twice.
     pub fn options(
         &self,
         name: &str,
@@ -67,11 +66,11 @@ impl Environments {
         with_options_of(self, name, |_, known| known.read(given))
     }
 
-    /// Makes an environment that several sessions may share. Nothing is set up yet. The options win
-    /// over its plugin's configuration.
+    /// Creates an environment that several sessions may share, without setting it up yet. The
+    /// options win over its plugin's configuration.
     ///
     /// # Errors
-    /// When no plugin offers it, or it has no such option.
+    /// If no plugin offers it, or it has no such option.
     pub fn shared(
         &self,
         name: &str,
@@ -81,11 +80,11 @@ impl Environments {
         Ok(SharedEnvironment(Arc::new(Scope::new(choice))))
     }
 
-    /// Runs a program in a session's environment, with nobody's leave but the caller's; `take` is
-    /// given what it prints, `input` gives what it reads (none: nothing; an empty piece: the end).
+    /// Runs a program in a session's environment without a permission check. `take` receives its
+    /// output and `input` provides its input: `None` means no input, an empty piece ends it.
     ///
     /// # Errors
-    /// What keeps it from being run; `cancelled`.
+    /// Why the program cannot run, or `cancelled`.
     pub async fn execute(
         self: &Arc<Self>,
         session: &SessionId,
@@ -104,7 +103,7 @@ impl Environments {
         let stdin = if input.is_some() { Stdin::Piped } else { Stdin::Closed };
         let spawned = call(SPAWN, write(&Spawn { stdin, ..spawn.clone() })?).await?;
         let Served::StreamWith(head, mut stream) = spawned else {
-            let text = "the environment gave no stream for a program";
+            let text = "the environment returned no stream for a program";
             return Err(Error::new(ErrorKind::PluginMisbehaved, text));
         };
         let process = head.get("process").and_then(Value::as_u64).unwrap_or_default();
@@ -115,7 +114,7 @@ impl Environments {
                 let request = ProcessWrite { process, close: piece.is_empty() };
                 let is_last = request.close;
                 let Ok(frame) = Frame::write_with_bytes(&request, &piece) else { return };
-                // A program that reads no more need not be written to.
+                // A program that no longer reads needs no more input.
                 if call(WRITE, frame).await.is_err() || is_last {
                     return;
                 }
@@ -125,7 +124,7 @@ impl Environments {
             loop {
                 let piece = std::future::poll_fn(|cx| stream.poll_piece(cx)).await;
                 let Some(piece) = piece.transpose()? else {
-                    let text = "the environment did not tell how the program ended";
+                    let text = "the environment did not report how the program ended";
                     return Err(Error::new(ErrorKind::PluginMisbehaved, text));
                 };
                 let frame = Frame::parse(&piece).map_err(misbehaved)?;
@@ -155,10 +154,10 @@ impl Environments {
         })
     }
 
-    /// Tells what a session's environment is; sets it up. `notice` is told what goes on meanwhile.
+    /// Sets up a session's environment and returns its facts. `notice` receives progress messages.
     ///
     /// # Errors
-    /// What keeps it from being ready.
+    /// Why the environment is not ready.
     pub async fn facts(
         self: &Arc<Self>,
         session: &SessionId,
@@ -173,15 +172,16 @@ impl Environments {
         member.scope().facts(self, &tell).await
     }
 
-    /// Says what file operations of a session keep off that belong to no call.
+    /// Sets the limits for file operations of a session that belong to no call.
     pub fn hold_to(&self, session: &SessionId, limits: LimitsOfAll) {
         if let Some(member) = self.of(session) {
             member.hold_to(limits);
         }
     }
 
-    /// Asks a session's environment where paths lead, one answer for each; none if it has no files
-    /// or cannot say. An environment that cannot be reached knows nothing of any path.
+    /// Asks a session's environment where paths lead. Returns one answer per path, or `None` if the
+    /// environment has no files or cannot tell. If the environment cannot be reached, every path is
+    /// unknown.
     pub async fn resolve(
         self: &Arc<Self>,
         session: &SessionId,
@@ -202,17 +202,17 @@ impl Environments {
         }
     }
 
-    /// Tells whether the plugin of a session's environment says that it has something; it need not
-    /// be set up for that.
+    /// Returns true if the plugin of a session's environment declares this part, even if the
+    /// environment is not set up.
     pub fn has(&self, session: &SessionId, part: EnvironmentPart) -> bool {
         self.of(session).is_some_and(|member| member.scope().has(self, part))
     }
 
-    /// Gives a session the environment that it shares, or one of its own as it is configured. That
-    /// the default one is not there is told when a tool needs it.
+    /// Gives a session a shared environment, or one of its own as configured. If the default
+    /// environment is missing, the first tool that needs it reports that.
     ///
     /// # Errors
-    /// When no plugin offers what is configured, or it has no such option.
+    /// If no plugin offers the configured environment, or it has no such option.
     pub fn enter(
         &self,
         session: &SessionId,
@@ -234,12 +234,13 @@ impl Environments {
         Ok(())
     }
 
-    /// Returns the environment of a session, for another one to share; none where it has none.
+    /// Returns a session's environment, if it has one, to share it with another session.
     pub fn shared_of(&self, session: &SessionId) -> Option<SharedEnvironment> {
         self.of(session).map(|member| SharedEnvironment(Arc::clone(member.scope())))
     }
 
-    /// Says where a call for a session stands that is no tool's: a provider's, a gc's.
+    /// Returns the site of a session's call that is not a tool call, for example of a provider or a
+    /// gc.
     pub fn site(self: &Arc<Self>, session: &SessionId) -> CallSite {
         let environment = SessionEnvironment::of(self, session);
         let environment = environment.map(|it| Arc::new(it) as Arc<dyn EnvironmentAccess>);

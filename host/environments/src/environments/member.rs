@@ -1,4 +1,5 @@
-//! A session in its environment: what its tools ask for is passed on, and what it runs is its own.
+//! A session in its environment: passes on its tools' requests and tracks what the session has
+//! there.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -21,45 +22,46 @@ use super::Environments;
 use super::scope::{Scope, host_bug, read, write};
 use super::stream::{EnvironmentStream, OnEnd};
 
-/// Keys by which requests and answers name what runs or is open.
+/// Keys that identify programs, terminals and files in requests and answers.
 const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
 
-/// Terminals that have ended of which is still known whose they were: their last screens come in
-/// the moment after. As many as a session may have in an environment at once can end together.
+/// Number of ended terminals whose owner is still known, because their last screens arrive a moment
+/// later. As many as a session's limit can end at once.
 const ENDED_TERMINALS_MAX: usize = 1024;
 
-/// Tells what file operations of a session keep off that belong to no call, at this moment.
+/// Returns the current limits for file operations of a session that belong to no call.
 pub type LimitsOfAll = Arc<dyn Fn() -> FileLimits + Send + Sync>;
 
 /// A session in its environment.
 pub struct Member {
     scope: Arc<Scope>,
     session: SessionId,
-    /// What it started.
+    /// The programs, terminals and files that the session opened.
     numbers: Mutex<HashSet<u64>>,
-    /// Of that, programs that outlive the plugin that started them.
+    /// Programs among these numbers that outlive the plugin that started them.
     lasting: Mutex<HashSet<u64>>,
     terminals: Mutex<HeldTerminals>,
-    /// What file operations keep off that belong to no call.
+    /// Limits for file operations that belong to no call.
     limits_of_all: Mutex<Option<LimitsOfAll>>,
 }
 
-/// The terminals of a session, those that ended last too: their last screens may come late.
+/// A session's terminals, including those that ended recently, because their last screens may
+/// arrive late.
 #[derive(Default)]
 struct HeldTerminals {
     by_number: HashMap<u64, HeldTerminal>,
-    /// Those that have ended, the oldest first.
+    /// Ended terminals, the oldest first.
     ended: VecDeque<u64>,
 }
 
-/// A terminal, and whose it is.
+/// A terminal and its owner.
 struct HeldTerminal {
     plugin: PluginName,
-    /// Set when it has ended.
+    /// Cancelled when the terminal has ended.
     over: Cancel,
 }
 
-/// Tells whether an operation is one that tools may ask of their session's environment.
+/// Returns true if tools may request an operation from their session's environment.
 pub fn is_operation(operation: &str) -> bool {
     let is_passed_on =
         ["files.", "process.", "terminal."].iter().any(|prefix| operation.starts_with(prefix));
@@ -84,7 +86,7 @@ impl Member {
         &self.scope
     }
 
-    /// Asks the environment for something of the host's own.
+    /// Sends the host's own request to the environment.
     pub(super) async fn ask(
         &self,
         host: &Arc<Environments>,
@@ -96,7 +98,7 @@ impl Member {
         Ok(answer)
     }
 
-    /// Passes on what a tool of this plugin asks for.
+    /// Passes on a request of this plugin's tool.
     pub fn call(
         self: &Arc<Self>,
         host: Arc<Environments>,
@@ -133,7 +135,8 @@ impl Member {
         })
     }
 
-    /// Returns what a file operation keeps off: that of its call, or what rules deny to all.
+    /// Returns the limits of a file operation: those of its call or, outside of calls, the general
+    /// deny rules.
     fn limits(&self, files: Option<&CallFiles>, named: &NamedPaths) -> FileLimits {
         match files {
             Some(files) => files.limits_of(named),
@@ -144,13 +147,13 @@ impl Member {
         }
     }
 
-    /// Says what file operations keep off that belong to no call.
+    /// Sets the limits for file operations that belong to no call.
     pub(super) fn hold_to(&self, limits: LimitsOfAll) {
         *self.limits_of_all.lock() = Some(limits);
     }
 
-    /// Runs a program on this machine as the environment says, and does what is asked of one that
-    /// runs so; `None` for all that is the environment's to answer.
+    /// Runs a program on this machine as the environment prepared it, and handles requests about
+    /// such programs. Returns `None` for requests that the environment must answer.
     async fn run_here(
         &self,
         host: &Arc<Environments>,
@@ -178,13 +181,13 @@ impl Member {
         Ok(Some(served))
     }
 
-    /// Marks a program as the session's, whatever the environment made of it.
+    /// Marks a program as the session's, whatever marker the environment set.
     fn mark(&self, spawn: &mut Spawn) {
         let marker = self.session.as_str().to_owned();
         spawn.variables.insert(SESSION_MARKER.to_owned(), marker);
     }
 
-    /// Passes on what the host itself asks for of something that the session has there.
+    /// Sends the host's own request about something that the session has in the environment.
     pub async fn answer(
         self: Arc<Self>,
         host: Arc<Environments>,
@@ -198,15 +201,15 @@ impl Member {
         Ok(answer)
     }
 
-    /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no
-    /// such terminal.
+    /// Returns the token that is cancelled when this plugin's terminal ends, or `None` if the
+    /// plugin has no such terminal.
     pub fn terminal_of(&self, plugin: &PluginName, number: u64) -> Option<Cancel> {
         let terminals = self.terminals.lock();
         let held = terminals.by_number.get(&number).filter(|held| held.plugin == *plugin)?;
         Some(held.over.clone())
     }
 
-    /// Notes whose a new terminal is; returns what is to be done when its stream ends.
+    /// Records a new terminal's owner. Returns the work to do when its stream ends.
     fn hold_terminal(
         self: &Arc<Self>,
         host: &Arc<Environments>,
@@ -227,7 +230,8 @@ impl Member {
         })
     }
 
-    /// Checks that what a request names is the session's, and marks programs as of it.
+    /// Checks that a request names only the session's own programs, terminals and files. Marks new
+    /// programs as the session's.
     fn prepared(&self, operation: &str, request: Vec<u8>) -> Result<Vec<u8>, Error> {
         let is_start = [SPAWN, START, terminal::SPAWN].contains(&operation);
         let names_something =
@@ -242,7 +246,7 @@ impl Member {
             if !is_start && !self.numbers.lock().contains(&number) {
                 let text = format!("this session has no {key} {number}");
                 return Err(Error::new(ErrorKind::NotFound, text)
-                    .with_hint("it has ended, or is another session's"));
+                    .with_hint("it has ended or belongs to another session"));
             }
         }
         if !is_start {
@@ -257,7 +261,7 @@ impl Member {
         write(&json)
     }
 
-    /// Makes a service's answer of an environment's.
+    /// Converts an environment's answer to a service's answer.
     fn served(
         &self,
         operation: &str,
@@ -290,17 +294,18 @@ impl Member {
         }
     }
 
-    /// Closes the resources that the session's plugins keep there; returns what went wrong.
+    /// Closes the resources of the session's plugins. Returns the errors.
     pub(super) async fn close_resources(&self) -> Vec<String> {
         self.scope.resources.close_of(&self.session).await
     }
 
-    /// Ends what the session has there, and with the last session the environment.
+    /// Ends everything that the session has in the environment. The last session also ends the
+    /// environment.
     pub(super) async fn leave(&self, host: &Arc<Environments>) {
         let lasting = std::mem::take(&mut *self.lasting.lock());
         for process in lasting {
-            // What has a stream has ended with the plugin that read it; a forgotten program is not
-            // there.
+            // A program with a stream ended with the plugin that read it, and a forgotten program
+            // does not exist.
             let Ok(request) = write(&ProcessRef { process }) else { continue };
             self.scope.end_if_ready(FORGET, request).await;
         }
@@ -310,7 +315,7 @@ impl Member {
 }
 
 impl HeldTerminals {
-    /// Notes that one has ended, and forgets the oldest where that is one too many.
+    /// Records an ended terminal. Forgets the oldest one if there are too many.
     fn end(&mut self, number: u64) {
         self.ended.push_back(number);
         if self.ended.len() > ENDED_TERMINALS_MAX
@@ -321,15 +326,15 @@ impl HeldTerminals {
     }
 }
 
-/// Tells whether an operation's answer names something new.
+/// Returns true if an operation's answer names something new.
 fn opens(operation: &str) -> bool {
     use jaato_types::files::{FIND, SEARCH, WALK};
     let files = [READ_STREAM, WALK, FIND, SEARCH, WRITE_STREAM];
     files.contains(&operation) || [SPAWN, START, terminal::SPAWN].contains(&operation)
 }
 
-/// Refuses a request that is neither empty nor a JSON object. A plugin may read a struct from an
-/// array too, whose values have no keys for the host to check.
+/// Rejects a request that is neither empty nor a JSON object. A plugin could also read a struct
+/// from an array, whose values have no keys for the host to check.
 fn check_request(request: &[u8]) -> Result<(), Error> {
     match Frame::parse(request).map_err(bad_request)?.json.trim_ascii() {
         b"" | b"null" | [b'{', ..] => Ok(()),
@@ -337,7 +342,7 @@ fn check_request(request: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Reads the paths that a file operation names. Returns `None` for an operation without paths.
+/// Reads the paths of a file operation. Returns `None` for an operation without paths.
 fn named_paths(operation: &str, request: &[u8]) -> Result<Option<NamedPaths>, Error> {
     let is_of_paths = operation.starts_with("files.") && operation != WRITE_PIECE;
     if !is_of_paths || operation == WRITE_FINISH {
@@ -347,7 +352,7 @@ fn named_paths(operation: &str, request: &[u8]) -> Result<Option<NamedPaths>, Er
     Ok(Some(named.unwrap_or_default()))
 }
 
-/// Puts limits into a request. A request that has the key already is not read by the environment.
+/// Adds limits to a request. The environment rejects a request that already has the key.
 fn with_limits(request: Vec<u8>, limits: &FileLimits) -> Result<Vec<u8>, Error> {
     if limits.is_empty() {
         return Ok(request);
@@ -409,7 +414,7 @@ mod tests {
         let mut terminals = HeldTerminals::default();
         let held = || HeldTerminal { plugin: PluginName::from("tool-x"), over: Cancel::new() };
         let last = 3 * ENDED_TERMINALS_MAX as u64;
-        // One that lives is older than all of them.
+        // A live terminal is older than all ended ones.
         terminals.by_number.insert(0, held());
         for number in 1..=last {
             terminals.by_number.insert(number, held());

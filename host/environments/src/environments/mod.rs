@@ -1,11 +1,13 @@
-//! Execution environments: made ready when a tool first needs one, shared by sessions, taken down
-//! with the last.
+//! Execution environments: set up when a tool first needs one, shared by sessions, taken down with
+//! the last session.
 //!
-//! A session has one environment. Whatever its tools ask of files, programs and terminals goes to
-//! that plugin; what runs or is open has a number, which only its own session may name.
+//! A session has one environment, and all its tools' requests about files, programs and terminals
+//! go to that plugin. Every running program and open file has a number that only its own session
+//! may use.
 //!
-//! Invariants: an environment is set up once at a time and torn down once; one whose worker died is
-//! set up anew, and the session is told; resources close before the environment, in reverse order.
+//! Invariants: an environment is never set up twice at a time and is torn down once. If its worker
+//! died, the environment is set up again, and the session gets a notice. Resources close before the
+//! environment, in reverse order.
 
 mod access;
 mod describe;
@@ -39,32 +41,30 @@ use terminals::EnvironmentTerminals;
 use crate::outputs::Outputs;
 use crate::processes::Processes;
 
-/// Lines of what went wrong at the end of resources and environments that are kept for a person;
-/// all are in the log.
+/// Maximum number of close errors that are kept for the user. The log has all of them.
 const PROBLEMS_MAX: usize = 64;
 
 /// The environments of all sessions.
 pub struct Environments {
     /// Calls the environments' plugins.
     plugins: Arc<PluginCaller>,
-    /// What people see and join.
+    /// The terminals that users see and join.
     terminals: Arc<Terminals>,
     /// Files for outputs on this machine.
     outputs: Arc<Outputs>,
-    /// Programs of this machine, as environments prepare them.
+    /// Programs on this machine, as prepared by environments.
     processes: Arc<Processes>,
     members: Mutex<HashMap<SessionId, Arc<Member>>>,
     problems: Mutex<Vec<String>>,
 }
 
-/// An execution environment that several sessions may share: each that is started with it joins it.
-/// It is set up when a tool first needs it, and taken down when the last session that joined has
-/// ended.
+/// An execution environment that several sessions may share by starting with it. It is set up when
+/// a tool first needs it, and taken down when the last session ends.
 #[derive(Clone)]
 pub struct SharedEnvironment(Arc<Scope>);
 
 impl Environments {
-    /// Begins with no session. The terminals of all are from here on those that people see.
+    /// Creates the environments without any session, and connects `terminals` to them.
     pub fn new(
         plugins: Arc<PluginCaller>,
         terminals: Arc<Terminals>,
@@ -78,24 +78,25 @@ impl Environments {
         own
     }
 
-    /// Lets a session join an environment.
+    /// Adds a session to an environment.
     fn join(&self, session: &SessionId, scope: Arc<Scope>) {
         let member = Arc::new(Member::new(scope, session.clone()));
         self.lock().insert(session.clone(), member);
     }
 
-    /// Returns what a session has.
+    /// Returns a session's place in its environment.
     fn of(&self, session: &SessionId) -> Option<Arc<Member>> {
         self.lock().get(session).cloned()
     }
 
-    /// Closes what a session's plugins keep open, while they and the environment are still there.
+    /// Closes the resources of a session's plugins while the plugins and the environment still
+    /// exist.
     pub async fn close_resources(&self, session: &SessionId) {
         let Some(member) = self.of(session) else { return };
         self.record(member.close_resources().await);
     }
 
-    /// Notes what went wrong when resources were closed or environments taken down.
+    /// Records errors from closing resources and taking down environments.
     fn record(&self, problems: Vec<String>) {
         for problem in problems {
             self.plugins.log.line(1, "host", &problem);
@@ -106,12 +107,12 @@ impl Environments {
         }
     }
 
-    /// Gives what went wrong so far.
+    /// Returns the errors recorded so far and clears them.
     pub fn take_problems(&self) -> Vec<String> {
         std::mem::take(&mut *self.problems.lock())
     }
 
-    /// Ends what a session has in its environment, and the environment with its last session.
+    /// Ends what a session has in its environment. The last session also ends the environment.
     pub async fn leave(self: &Arc<Self>, session: &SessionId) {
         let member = self.lock().remove(session);
         if let Some(member) = member {
@@ -119,7 +120,7 @@ impl Environments {
         }
     }
 
-    /// Ends all of them.
+    /// Ends all environments.
     pub async fn close(self: &Arc<Self>) {
         let sessions: Vec<_> = self.lock().keys().cloned().collect();
         for session in sessions {
@@ -133,7 +134,7 @@ impl Environments {
     }
 }
 
-/// Finds the plugin of an environment that a person named, and checks the options.
+/// Finds the plugin of the environment that the user named, and checks the options.
 fn choose(host: &Environments, name: &str, options: Map<String, Value>) -> Result<Choice, Error> {
     let plugin = with_options_of(host, name, |plugin, known| {
         known.check(&options)?;
@@ -142,7 +143,7 @@ fn choose(host: &Environments, name: &str, options: Map<String, Value>) -> Resul
     Ok(Choice { name: name.to_owned(), plugin, options })
 }
 
-/// Finds the plugin of an environment that a person named, and what it says of its settings.
+/// Finds the plugin of the environment that the user named, and the description of its settings.
 fn with_options_of<T>(
     host: &Environments,
     name: &str,
@@ -153,7 +154,7 @@ fn with_options_of<T>(
         let known: Vec<_> = registry.environments().collect();
         let text = format!("no plugin offers the execution environment `{name}`");
         let hint = if known.is_empty() {
-            "`jaato doctor` tells where plugins are looked for".to_owned()
+            "`jaato doctor` shows where jaato searches for plugins".to_owned()
         } else {
             format!(
                 "known environments are: {}; in a checkout, `cargo xtask build-plugins` builds all that are shipped",

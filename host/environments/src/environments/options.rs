@@ -1,13 +1,12 @@
-//! What a person chooses of an environment for one session: settings of its plugin, over those of
-//! the configuration.
+//! The user's environment options for one session: plugin settings that win over the configuration.
 //!
-//! Pure. What a workspace may not set the person's command line may.
+//! Pure. The user's command line may also set what a workspace may not.
 
 use jaato_registry::nearest;
 use jaato_types::{Description, Error, ErrorKind};
 use serde_json::{Map, Value};
 
-/// Schemas that one may stand for another: a `$ref` of a `$ref` is followed so far.
+/// Maximum depth of `$ref` chains to follow in a schema.
 const REFERENCES_MAX: usize = 8;
 
 /// The settings of an environment, as its plugin describes them.
@@ -17,16 +16,16 @@ pub(super) struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Takes what a plugin says of its settings.
+    /// Reads the settings from a plugin's description.
     pub(super) fn of(environment: &'a str, description: &'a Description) -> Self {
         Self { environment, schema: description.config_schema.as_ref() }
     }
 
-    /// Reads options as a command line gives them: a text stays one where the setting is a text,
-    /// anything else is JSON. A list may be given item by item.
+    /// Parses options from the command line. A value stays text if the setting is a text. Any other
+    /// value is JSON. A list may be given item by item.
     ///
     /// # Errors
-    /// `configuration` for a setting that there is not, or that is given twice.
+    /// `configuration` if a setting is unknown or given twice.
     pub(super) fn read(&self, given: &[(String, String)]) -> Result<Map<String, Value>, Error> {
         let mut read = Map::new();
         for (key, text) in given {
@@ -44,10 +43,10 @@ impl<'a> Options<'a> {
         Ok(read)
     }
 
-    /// Checks options, each by itself. A plugin without a schema checks its own.
+    /// Validates options, each on its own. A plugin without a schema validates its own options.
     ///
     /// # Errors
-    /// `configuration` for a setting that there is not, or whose value the schema refuses.
+    /// `configuration` if a setting is unknown, or the schema rejects its value.
     pub(super) fn check(&self, options: &Map<String, Value>) -> Result<(), Error> {
         let Some(schema) = self.schema.filter(|_| !options.is_empty()) else { return Ok(()) };
         options.keys().try_for_each(|key| self.check_name(key))?;
@@ -56,7 +55,7 @@ impl<'a> Options<'a> {
             let text = format!("the settings of `{environment}` have a broken schema: {error}");
             Error::new(ErrorKind::PluginMisbehaved, text)
         })?;
-        // What is required and not among them the configuration gives.
+        // Required settings that are missing here come from the configuration.
         let all = Value::Object(options.clone());
         let wrong = validator.iter_errors(&all).find_map(|error| {
             let path = error.instance_path().to_string();
@@ -65,7 +64,7 @@ impl<'a> Options<'a> {
         });
         let Some((key, error)) = wrong else { return Ok(()) };
         let text = format!(
-            "the option `{key}` of the environment `{}` is wrong: {error}",
+            "the option `{key}` of the environment `{}` is invalid: {error}",
             self.environment
         );
         Err(Error::new(ErrorKind::Configuration, text))
@@ -82,7 +81,7 @@ impl<'a> Options<'a> {
         let names: Vec<_> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let hint = match nearest(key, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if names.is_empty() => "it has none".to_owned(),
+            None if names.is_empty() => "it has no options".to_owned(),
             None => format!("its options are: {}", names.join(", ")),
         };
         Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
@@ -123,7 +122,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Reads JSON; what is none is a text, which the schema may refuse.
+/// Parses JSON. Invalid JSON is kept as text, which the schema may reject.
 fn plain(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
@@ -151,7 +150,7 @@ mod tests {
         Description { config_schema: Some(schema), ..Description::default() }
     }
 
-    /// Reads options and checks them over settings; gives them as JSON, or error and hint.
+    /// Parses options and validates them over settings. Returns them as JSON, or error and hint.
     #[track_caller]
     fn check(given: &[(&str, &str)], expected: &str) {
         let description = description();
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_told_with_its_name() {
-        let wrong = "of the environment `moon` is wrong:";
+        let wrong = "of the environment `moon` is invalid:";
         check(
             &[("timeout", "soon")],
             &format!("the option `timeout` {wrong} \"soon\" is not of type \"number\""),

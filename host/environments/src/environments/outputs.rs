@@ -1,5 +1,5 @@
-//! Outputs that are too large for the model, kept where it works: in the session's environment,
-//! unless that is this machine.
+//! Keeps outputs that are too large for the model where the model works: in the session's
+//! environment, unless that is this machine.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::outputs::{
     OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs, beyond, file_name, numbered_name,
 };
 
-/// Bytes that are written at once.
+/// Maximum bytes per write.
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Files of one name that an environment keeps at most.
+/// Maximum number of files with the same base name in an environment.
 const SAME_NAMES_MAX: u64 = 1000;
 
 /// The file of one call's output, written piece by piece.
@@ -29,22 +29,21 @@ enum KeptOutput {
     There(EnvironmentFile),
 }
 
-/// A file in a session's environment that grows.
+/// A growing file in a session's environment.
 struct EnvironmentFile {
     host: Arc<Environments>,
     member: Arc<Member>,
     tell: Tell,
-    /// As the session's tools see it.
+    /// The path as the session's tools see it.
     path: String,
     bytes: u64,
 }
 
 impl KeptOutput {
-    /// Makes the file of that name, in the environment where a session has one that is not this
-    /// machine.
+    /// Creates the file with that name, in the session's environment unless that is this machine.
     ///
     /// # Errors
-    /// When it cannot be made; `unavailable` where the environment has no folder for it.
+    /// If it cannot be created, or `unavailable` if the environment has no folder for it.
     async fn create(
         outputs: &Outputs,
         environment: Option<(Arc<Environments>, Arc<Member>)>,
@@ -104,7 +103,8 @@ impl EnvironmentFile {
         Ok(())
     }
 
-    /// Makes the file: a call of an earlier turn may have had the same id.
+    /// Creates the file under a free name, because a call of an earlier turn may have had the same
+    /// id.
     async fn begin(&mut self, piece: &[u8]) -> Result<(), Error> {
         let (folder, name) = self.path.rsplit_once('/').unwrap_or_default();
         let (mut path, mut number) = (self.path.clone(), 2);
@@ -128,7 +128,7 @@ impl EnvironmentFile {
 }
 
 impl Member {
-    /// Returns the folder for outputs as the session's tools see it; none where they see this
+    /// Returns the folder for outputs as the session's tools see it, or `None` if they see this
     /// machine's own files.
     async fn output_folder(
         &self,
@@ -150,7 +150,7 @@ impl Member {
     }
 }
 
-/// The outputs of a session's calls, kept where the session works.
+/// Stores a session's outputs where the session works.
 pub struct SessionOutputs {
     /// The environments.
     pub environments: Arc<Environments>,
@@ -167,8 +167,7 @@ impl OutputStore for SessionOutputs {
         Box::pin(async move {
             let Self { environments: host, session } = self;
             let environment = host.of(session).map(|it| (Arc::clone(host), it));
-            // Ids of calls repeat: in other sessions that write to the same folder, and in other
-            // turns.
+            // Call ids repeat, in other sessions that write to the same folder and in other turns.
             let name = format!("{session}-{call}-{label}.txt");
             let quiet: Tell = Arc::new(|_| {});
             let kept = KeptOutput::create(&host.outputs, environment, &name, quiet).await?;

@@ -1,4 +1,4 @@
-//! One execution environment: its life, and the calls of its plugin.
+//! The life of one execution environment, and the calls of its plugin.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -23,28 +23,28 @@ use super::resources::Resources;
 use super::{Environments, SessionEnvironment};
 use crate::processes::CallProcesses;
 
-/// How long an environment may take to be taken down.
+/// How long taking down an environment may take.
 const TEARDOWN_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Which environment, and how.
+/// The chosen environment and its options.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// Its name.
     pub name: String,
-    /// The plugin that is it.
+    /// Its plugin.
     pub plugin: PluginName,
-    /// What the person said of it, over its configuration.
+    /// The user's options, which win over its configuration.
     pub options: Map<String, Value>,
 }
 
 /// An execution environment.
 pub struct Scope {
     choice: Choice,
-    /// Stands in for a session: its instance is nobody else's.
+    /// Takes the place of a session id, because the environment's instance belongs to no session.
     id: SessionId,
-    /// Locked while it is set up or taken down.
+    /// Locked during setup and teardown.
     life: Mutex<Life>,
-    /// What calls use once it is set up.
+    /// Used by calls after setup.
     ready: SyncMutex<Option<Arc<Ready>>>,
     members: SyncMutex<usize>,
     pub(super) resources: Arc<Resources>,
@@ -53,7 +53,7 @@ pub struct Scope {
     programs: OnceLock<CallProcesses>,
 }
 
-/// How far its life has come.
+/// The stage of its life.
 #[derive(Default)]
 struct Life {
     /// Whether it was set up before.
@@ -64,12 +64,13 @@ struct Life {
 pub(super) struct Ready {
     lease: Lease,
     services: Arc<dyn Services>,
-    /// Set once it does not know [`PREPARE`]: it runs its programs itself, and is asked no more.
+    /// Set once the plugin reports that it does not know [`PREPARE`]. It then runs its programs
+    /// itself, and the host asks no more.
     runs_programs: AtomicBool,
 }
 
 impl Scope {
-    /// Makes one; nothing is set up.
+    /// Creates an environment without setting it up.
     pub(crate) fn new(choice: Choice) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Relaxed);
@@ -85,7 +86,7 @@ impl Scope {
         }
     }
 
-    /// Returns what plugins keep open in it.
+    /// Returns the resources that plugins keep open in it.
     pub(crate) fn resources(&self) -> &Arc<Resources> {
         &self.resources
     }
@@ -95,7 +96,7 @@ impl Scope {
         &self.choice.name
     }
 
-    /// Tells whether its plugin says that it has something; it need not be set up for that.
+    /// Returns true if its plugin declares this part, even if the environment is not set up.
     pub(crate) fn has(&self, host: &Environments, part: EnvironmentPart) -> bool {
         let registry = host.plugins.registry();
         let described =
@@ -108,7 +109,7 @@ impl Scope {
         *self.members.lock() += 1;
     }
 
-    /// Lets a session go; the last one takes the environment down.
+    /// Removes a session. The last one takes the environment down.
     pub(super) async fn leave(&self, host: &Arc<Environments>) {
         let is_last = {
             let mut members = self.members.lock();
@@ -123,7 +124,7 @@ impl Scope {
     /// Begins an operation.
     ///
     /// # Errors
-    /// What keeps it from being ready, and what the call comes to.
+    /// Why the environment is not ready, or the call's error.
     pub(super) async fn call(
         &self,
         host: &Arc<Environments>,
@@ -136,17 +137,17 @@ impl Scope {
         Ok((answer, ready))
     }
 
-    /// Returns the programs that the host runs for it; they count as the environment's own.
+    /// Returns the programs that the host runs for it. They count as the environment's own.
     pub(super) fn programs(&self, host: &Environments) -> &CallProcesses {
         self.programs.get_or_init(|| {
             CallProcesses::new(Arc::clone(&host.processes), self.id.clone()).for_instance()
         })
     }
 
-    /// Asks how the host shall run a program; `None` where the environment runs it itself.
+    /// Asks how the host should run a program. Returns `None` if the environment runs it itself.
     ///
     /// # Errors
-    /// What keeps it from being ready, and why the program is not run.
+    /// Why the environment is not ready, or why the program is not allowed to run.
     pub(super) async fn prepare(
         &self,
         host: &Arc<Environments>,
@@ -167,15 +168,14 @@ impl Scope {
         }
     }
 
-    /// Runs an operation where the environment is set up; what it comes to is nobody's concern any
-    /// more.
+    /// Runs an operation if the environment is set up, and ignores the result.
     pub(super) async fn end_if_ready(&self, operation: &str, frame: Vec<u8>) {
         let Some(ready) = self.living() else { return };
         let quiet: Tell = Arc::new(|_| {});
         drop(ready.call(operation, frame, &quiet).await);
     }
 
-    /// Tells what it is.
+    /// Returns the environment's facts.
     ///
     /// # Errors
     /// As [`Scope::call`].
@@ -188,7 +188,7 @@ impl Scope {
         Frame::read(&answer).map_err(misbehaved)
     }
 
-    /// Returns it set up; sets it up where that was not done, or where its worker died.
+    /// Returns the running environment. Sets it up if that has not happened yet or its worker died.
     async fn ready(&self, host: &Arc<Environments>, tell: &Tell) -> Result<Arc<Ready>, Error> {
         if let Some(ready) = self.living() {
             return Ok(ready);
@@ -211,7 +211,7 @@ impl Scope {
         if life.was_ready {
             let name = self.name();
             tell(Delta::notice(format!(
-                "the execution environment `{name}` was lost and begins anew: what ran in it has ended"
+                "the execution environment `{name}` was lost and starts again: its programs have ended"
             )));
         }
         let mut setup = EnvironmentSetup::default();
@@ -222,7 +222,7 @@ impl Scope {
         setup.options = self.choice.options.clone();
         let made = ready.call(SETUP, write(&setup)?, tell).await;
         if let Err(error) = made {
-            // Nothing of a half-made one stays.
+            // Remove what a failed setup left behind.
             host.plugins.instances.close(Some(&self.id)).await;
             return Err(error);
         }
@@ -240,8 +240,8 @@ impl Scope {
         std::mem::replace(&mut *self.ready.lock(), ready)
     }
 
-    /// Takes it down: resources first, then the environment. What goes wrong is told to a person at
-    /// the end.
+    /// Takes the environment down after closing its resources. The user sees errors when the host
+    /// ends.
     async fn close(&self, host: &Arc<Environments>) {
         let mut life = self.life.lock().await;
         host.record(self.resources.close().await);
@@ -266,7 +266,7 @@ impl Scope {
 }
 
 impl Ready {
-    /// Runs one operation to its answer.
+    /// Runs one operation and waits for its answer.
     pub(super) async fn call(
         &self,
         operation: &str,
@@ -277,7 +277,7 @@ impl Ready {
         drive(running, &Cancel::new(), |delta| tell(delta)).await
     }
 
-    /// Begins an operation: it runs from here on.
+    /// Starts an operation.
     pub(super) fn begin(
         &self,
         operation: &str,
@@ -286,26 +286,26 @@ impl Ready {
         self.lease.environment(operation, frame, Arc::clone(&self.services))
     }
 
-    /// Ends a stream, and what it stands for.
+    /// Closes a stream and ends what it represents.
     pub(super) async fn close_stream(&self, stream: u64) {
         let Ok(frame) = write(&StreamClose { stream }) else { return };
         let Ok(running) = self.begin(STREAM_CLOSE, frame) else { return };
-        // What cannot be closed ended with its instance.
+        // A stream that cannot be closed has ended with its instance.
         let _ = running.answer().await;
     }
 }
 
-/// Writes a request of the host's own.
+/// Serializes one of the host's own requests.
 pub(super) fn write(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     Frame::write(value).map_err(host_bug)
 }
 
-/// Makes the error of a frame of the host's own that is none.
+/// Returns the error for an invalid frame of the host's own.
 pub(super) fn host_bug(error: FrameError) -> Error {
     Error::new(ErrorKind::HostBug, error.to_string())
 }
 
-/// Reads what an environment answered.
+/// Parses an environment's answer.
 pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
     Frame::read(answer).map_err(misbehaved)
 }

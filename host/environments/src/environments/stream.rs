@@ -1,7 +1,7 @@
 //! A stream of an environment, read piece by piece for a tool.
 //!
-//! The next piece is asked for when the last one came, so that the environment works on it
-//! meanwhile. No more than that: a program whose output nobody reads stands still.
+//! Each piece triggers the request for the next one, so that the environment works ahead by one
+//! piece. It does not go further, so a program with unread output blocks.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,26 +18,26 @@ use super::scope::{Ready, write};
 /// The JSON of a stream's end.
 const END: &[u8] = b"false";
 
-/// A piece that is on its way.
+/// A requested piece.
 type Coming = BoxFuture<'static, Result<Bytes, Error>>;
 
-/// A stream of an environment. Dropping it ends what it stands for.
+/// A stream of an environment. Dropping it ends what it represents.
 pub(super) struct EnvironmentStream {
     ready: Arc<Ready>,
     stream: u64,
     runtime: Handle,
-    /// The piece that is on its way.
+    /// The requested piece.
     coming: Option<Coming>,
     is_over: bool,
-    /// Done when what it stands for has ended.
+    /// Runs when the stream's program or terminal has ended.
     end: Option<OnEnd>,
 }
 
-/// Something that is done when this is dropped.
+/// Runs a closure on drop.
 pub(super) struct OnEnd(Option<Box<dyn FnOnce() + Send>>);
 
 impl OnEnd {
-    /// Takes what is to be done.
+    /// Creates it with the closure to run.
     pub(super) fn new(work: impl FnOnce() + Send + 'static) -> Self {
         Self(Some(Box::new(work)))
     }
@@ -52,19 +52,20 @@ impl Drop for OnEnd {
 }
 
 impl EnvironmentStream {
-    /// Makes it. Must be called with the runtime entered.
+    /// Creates a stream. Must be called inside the runtime.
     pub(super) fn new(ready: Arc<Ready>, stream: u64) -> Self {
         let runtime = Handle::current();
         Self { ready, stream, runtime, coming: None, is_over: false, end: None }
     }
 
-    /// Adds what is to be done when what it stands for has ended: when it is lost or dropped.
+    /// Sets the work to do when the stream is lost or dropped, because its program or terminal has
+    /// then ended.
     pub(super) fn with_end(mut self, end: OnEnd) -> Self {
         self.end = Some(end);
         self
     }
 
-    /// Asks for the next piece.
+    /// Requests the next piece.
     fn ask(&self) -> Result<Coming, Error> {
         let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
         Ok(answer(running).boxed())
@@ -113,7 +114,7 @@ impl ByteStream for EnvironmentStream {
             self.is_over = true;
             return Poll::Ready(None);
         }
-        // One that cannot be asked for is told when this one was read.
+        // A failed request is reported after this piece was read.
         self.coming = self.ask().ok();
         Poll::Ready(Some(Ok(piece)))
     }
@@ -125,7 +126,7 @@ impl ByteStream for EnvironmentStream {
 
 impl Drop for EnvironmentStream {
     fn drop(&mut self) {
-        // First the piece that is on its way: the stream is free then.
+        // Drop the requested piece first, so that the stream is free.
         self.coming = None;
         let (ready, stream) = (Arc::clone(&self.ready), self.stream);
         self.runtime.spawn(async move { ready.close_stream(stream).await });

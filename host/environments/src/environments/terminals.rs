@@ -1,4 +1,4 @@
-//! The terminals of environments, as the board that people look at reaches them.
+//! The environments' terminals, for the board that users look at.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::Environments;
 pub struct EnvironmentTerminals(Weak<Environments>);
 
 impl EnvironmentTerminals {
-    /// Takes the environments, which hold the board that holds this.
+    /// Creates a weak handle, because the environments own the board that owns this object.
     pub fn of(environments: &Arc<Environments>) -> Self {
         Self(Arc::downgrade(environments))
     }

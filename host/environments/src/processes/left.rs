@@ -1,4 +1,4 @@
-//! What programs that have ended left running: kept until the host ends, and then told.
+//! Processes that ended programs left running: kept until the host ends, then reported.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,18 @@ use jaato_types::{Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 
-/// Programs that may have left something running; each takes a keeper and up to three descriptors.
+/// Maximum number of programs that may leave processes running. Each takes a keeper and up to three
+/// descriptors.
 pub const LEFT_RUNNING_MAX: usize = 64;
 
-/// How long the processes that live on may take to be listed at the end of the host: milliseconds,
-/// but on a machine that is very busy.
+/// How long listing the remaining processes may take at the host's end. It usually takes
+/// milliseconds, but longer on a very busy machine.
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bytes read at a time of what nobody wants.
+/// Bytes of unwanted output to read at a time.
 const THROWN_AWAY_BYTES: usize = 16 * 1024;
 
-/// Pause between two such reads: a process that prints without end is slowed, not the host.
+/// Pause between two such reads. It slows an endlessly printing process instead of the host.
 const THROW_AWAY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest label in a line, in characters.
@@ -30,7 +31,7 @@ const LABEL_CHARS_MAX: usize = 60;
 #[derive(Default)]
 pub(super) struct LeftOvers(Mutex<Vec<Left>>);
 
-/// What one program left.
+/// The processes of one program.
 struct Left {
     /// Keeps its descendants alive.
     child: Arc<Child>,
@@ -38,14 +39,14 @@ struct Left {
     readers: Vec<JoinHandle<()>>,
 }
 
-/// A process that is ended with the host.
+/// A process that ends together with the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedProcess {
     /// Its process id.
     pub pid: u32,
     /// Its name as `ps` shows it.
     pub name: String,
-    /// What started it, in one line.
+    /// The command that started it, in one line.
     pub left_by: String,
 }
 
@@ -57,8 +58,8 @@ impl fmt::Display for EndedProcess {
 }
 
 impl LeftOvers {
-    /// Keeps what a program left until the end of the host. Its pipes are read on, because to write
-    /// to a closed one would end it.
+    /// Keeps a program's remaining processes until the host ends. Continues to read its pipes,
+    /// because a write to a closed pipe would end the process.
     pub(super) fn keep(&self, child: Arc<Child>, pipes: [Option<ChildOutput>; 2], label: &str) {
         let readers = pipes.into_iter().flatten().map(|pipe| tokio::spawn(throw_away(pipe)));
         let left = Left {
@@ -69,10 +70,10 @@ impl LeftOvers {
         self.lock().push(left);
     }
 
-    /// Ends what a program left running; does nothing where that is nothing.
+    /// Ends the processes that a program left running. Does nothing if there are none.
     ///
     /// # Errors
-    /// When something cannot be ended; it is kept then.
+    /// If a process cannot be ended. It is kept in that case.
     pub(super) async fn end(&self, child: &Arc<Child>) -> Result<(), ProcessError> {
         if !self.lock().iter().any(|left| Arc::ptr_eq(&left.child, child)) {
             return Ok(());
@@ -82,7 +83,7 @@ impl LeftOvers {
         Ok(())
     }
 
-    /// Refuses when too many programs have left something running.
+    /// Returns an error if too many programs have left processes running.
     pub(super) async fn has_room(&self) -> Result<(), Error> {
         if self.lock().len() < LEFT_RUNNING_MAX {
             return Ok(());
@@ -107,20 +108,20 @@ impl LeftOvers {
         self.lock().retain(|left| !is_ended(left));
     }
 
-    /// Lists those that still live.
+    /// Lists the processes that still live.
     pub(super) async fn living(&self) -> Vec<EndedProcess> {
         let left = std::mem::take(&mut *self.lock());
         let mut living = Vec::new();
         let look = async {
             for one in &left {
-                // One whose keeper has gone has nothing left.
+                // If its keeper is gone, nothing is left.
                 for process in one.child.leftovers().await.unwrap_or_default() {
                     let (pid, name) = (process.pid, process.name);
                     living.push(EndedProcess { pid, name, left_by: one.label.clone() });
                 }
             }
         };
-        // Whatever cannot be listed in time is ended all the same.
+        // Processes that cannot be listed in time are still ended.
         let _ = tokio::time::timeout(LIST_PATIENCE, look).await;
         *self.lock() = left;
         living

@@ -1,12 +1,11 @@
-//! Runs programs for plugins: what the service `process` stands on.
+//! Runs programs for plugins: the implementation of the service `process`.
 //!
-//! A call's programs are children of the host's supervisor, each read by the stream that the call
-//! was given. Dropping that stream (close, cancel, the end of the call) ends the program and its
-//! descendants. What a program that has ended left running is kept by [`LeftOvers`] until the host
-//! ends.
+//! A call's programs are children of the host's supervisor, and the call reads each one through its
+//! stream. Dropping that stream (by close, cancel, or the end of the call) ends the program and its
+//! descendants. [`LeftOvers`] keeps what an ended program left running until the host ends.
 //!
-//! Invariants: nothing of a program's output is held but the frame on its way; a program gets no
-//! variable that looks like a secret unless the person passes it; every program gets the session's
+//! Invariants: only the current frame of a program's output is in memory. A program gets no
+//! variable that looks like a secret unless the user passes it. Every program gets the session's
 //! marker.
 
 mod left;
@@ -34,9 +33,9 @@ use left::LeftOvers;
 pub use service::CallProcesses;
 pub use variables::declared_secrets;
 
-/// Programs that one session may have running at a time: 64 on terminals and as many beside them.
-/// Each takes a keeper and four descriptors, a terminal two more, of the 1024 that a process is
-/// given by most systems.
+/// Maximum number of running programs per session: 64 on terminals and 64 others. Each takes a
+/// keeper and four descriptors, and a terminal takes two more, out of the 1024 that most systems
+/// allow a process.
 pub const RUNNING_PER_SESSION_MAX: usize = 128;
 
 /// The number of the host's first program. Environments count from 1, and a session may hold
@@ -46,7 +45,7 @@ const FIRST_NUMBER: u64 = 1 << 52;
 /// The marker of a program that runs for no session.
 const NO_SESSION: &str = "none";
 
-/// What the programs of all calls share.
+/// The state that all calls' programs share.
 pub struct Processes {
     supervisor: Supervisor,
     variables: Mutex<Arc<BTreeMap<OsString, OsString>>>,
@@ -57,8 +56,8 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Makes them; starts nothing. `credentials` are the variables that providers declare, `pass`
-    /// those that the person lets through.
+    /// Creates the state without starting anything. `credentials` are the variables that providers
+    /// declare, `pass` the user's exceptions.
     pub fn new(
         supervisor: Supervisor,
         variables: &Variables,
@@ -76,14 +75,13 @@ impl Processes {
         }
     }
 
-    /// Returns what programs get of the host's variables: nothing that holds or looks like a
-    /// secret.
+    /// Returns the host's variables for programs, without any that contain or look like a secret.
     pub fn variables(&self) -> Arc<BTreeMap<OsString, OsString>> {
         Arc::clone(&self.variables.lock())
     }
 
-    /// Keeps variables that providers declare from programs that are started from here on; `pass`
-    /// are those that the person lets through.
+    /// Withholds variables that providers declare from all programs started afterwards. `pass`
+    /// holds the user's exceptions.
     pub fn withhold(&self, credentials: &BTreeSet<String>, pass: &[String]) {
         let mut variables = self.variables.lock();
         let is_secret = |name: &&String| !pass.contains(name);
@@ -94,7 +92,7 @@ impl Processes {
         }
     }
 
-    /// Lists what was left running and still lives; the host ends it next.
+    /// Lists the processes that were left running and still live. The host ends them next.
     pub async fn living(&self) -> Vec<EndedProcess> {
         self.left.living().await
     }
@@ -103,7 +101,7 @@ impl Processes {
         self.numbers.fetch_add(1, Relaxed)
     }
 
-    /// Takes one of the session's places; dropping it gives it back.
+    /// Reserves a slot among the session's programs. Dropping it releases the slot.
     fn take_place(self: &Arc<Self>, session: &SessionId) -> Result<RunningPlace, Error> {
         let mut running = self.running();
         let count = running.entry(session.clone()).or_default();
@@ -121,7 +119,7 @@ impl Processes {
         self.running.lock()
     }
 
-    /// Describes a program to the supervisor.
+    /// Builds the supervisor's command for a program.
     fn command(&self, spawn: &Spawn, session: &SessionId) -> Command {
         let directory = match &spawn.directory {
             Some(directory) => self.directory.join(directory),
@@ -130,12 +128,12 @@ impl Processes {
         let mut command = Command::new(&spawn.program, &directory);
         command.args = spawn.args.iter().map(OsString::from).collect();
         command.variables = (*self.variables()).clone();
-        // The host's own would name another folder.
+        // The host's own value would name another folder.
         command.variables.insert("PWD".into(), directory.into());
         let given = spawn.variables.iter().map(|(name, value)| (name.into(), value.into()));
         command.variables.extend(given);
         append_paths(&mut command.variables, &spawn.extra_paths);
-        // An environment runs it for a session, and says for which.
+        // An environment that runs a program for a session sets the marker itself.
         if spawn.variables.contains_key(SESSION_MARKER) {
             return command;
         }
@@ -158,7 +156,7 @@ fn append_paths(variables: &mut BTreeMap<OsString, OsString>, folders: &[String]
     }
 }
 
-/// A place among the running programs of a session.
+/// A slot among the running programs of a session.
 struct RunningPlace {
     processes: Arc<Processes>,
     session: SessionId,
@@ -176,7 +174,7 @@ impl Drop for RunningPlace {
     }
 }
 
-/// Makes a supervisor's error one that a plugin, a model and a person can act on.
+/// Converts a supervisor's error to one that plugins, models and users can act on.
 fn told(error: &ProcessError) -> Error {
     let kind = match error {
         ProcessError::InvalidCommand { .. } => ErrorKind::InvalidArguments,

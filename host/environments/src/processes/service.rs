@@ -28,49 +28,50 @@ use super::{Processes, RUNNING_PER_SESSION_MAX, told};
 pub struct CallProcesses {
     processes: Arc<Processes>,
     session: SessionId,
-    /// By number. Weak: the stream alone keeps a program alive, so that its drop ends it.
+    /// By number. Weak, because only the stream keeps a program alive, so that dropping it ends the
+    /// program.
     running: Arc<Mutex<BTreeMap<u64, Handles>>>,
     running_max: usize,
 }
 
-/// What the operations on a running program need.
+/// The state that operations on a running program need.
 #[derive(Clone)]
 struct Handles {
     child: Weak<Child>,
-    /// None where standard input is no pipe.
+    /// `None` if standard input is not a pipe.
     stdin: Option<Weak<ProgramInput>>,
-    /// Whether its exit was told: what it left running can only be ended.
+    /// Whether its exit was reported. Its leftover processes can then only be ended.
     is_over: Arc<AtomicBool>,
 }
 
 impl Handles {
-    /// Returns the program; none once its exit was told.
+    /// Returns the program, or `None` once its exit was reported.
     fn child(&self) -> Option<Arc<Child>> {
         if self.is_over.load(Relaxed) { None } else { self.child.upgrade() }
     }
 }
 
-/// A program's standard input; none once it was closed.
+/// A program's standard input, or `None` once it was closed.
 pub(super) type ProgramInput = AsyncMutex<Option<ChildInput>>;
 
-/// What an operation comes to.
+/// The future result of an operation.
 pub type Answer = BoxFuture<'static, Result<Served, Error>>;
 
 impl CallProcesses {
-    /// Makes them for a call of a session.
+    /// Creates the programs of a session's call.
     pub fn new(processes: Arc<Processes>, session: SessionId) -> Self {
         let running_max = RUNNING_PER_CALL_MAX;
         Self { processes, session, running: Arc::default(), running_max }
     }
 
-    /// Makes them for an instance, which runs what all of its calls ask for.
+    /// Creates the programs of an instance, which runs those that all its calls request.
     pub fn for_instance(&self) -> Self {
         let (processes, session) = (Arc::clone(&self.processes), self.session.clone());
         let running_max = RUNNING_PER_SESSION_MAX;
         Self { running_max, ..Self::new(processes, session) }
     }
 
-    /// Keeps it to so many programs at a time.
+    /// Limits the number of programs at a time.
     #[must_use]
     pub fn at_most(self, running_max: usize) -> Self {
         Self { running_max, ..self }
@@ -81,8 +82,8 @@ impl CallProcesses {
         self.spawn(Ok(spawn), pipes)
     }
 
-    /// Answers an operation on a program that runs here; `None` for any other, and where the
-    /// request names none of these programs.
+    /// Answers an operation on a program that runs here. Returns `None` for any other operation or
+    /// program.
     pub fn answer(&self, operation: &str, request: &[u8]) -> Option<Answer> {
         if ![WRITE, SIGNAL, END].contains(&operation) {
             return None;
@@ -92,14 +93,14 @@ impl CallProcesses {
         is_here.then(|| self.call(operation, request))?
     }
 
-    /// Ends all programs that run.
+    /// Ends all running programs.
     pub async fn end_all(&self) {
         let running: Vec<_> = self.running.lock().values().filter_map(Handles::child).collect();
-        // What cannot be ended ends with the guardian.
+        // Programs that cannot be ended end with the guardian.
         join_all(running.iter().map(|child| child.end())).await;
     }
 
-    /// Answers an operation; none for a name that is not of this service.
+    /// Answers an operation. Returns `None` for a name that is not part of this service.
     pub fn call(&self, operation: &str, request: &[u8]) -> Option<Answer> {
         match operation {
             SPAWN => Some(self.spawn(read::<Spawn>(request), pipes)),
@@ -119,7 +120,7 @@ impl CallProcesses {
         self.spawn(spawn, move |_, command| on_terminal(Path::new(&path), command))
     }
 
-    /// Starts a program that reads from and writes to what `connect` says.
+    /// Starts a program whose input and output `connect` sets up.
     fn spawn(
         &self,
         request: Result<Spawn, Error>,
@@ -207,7 +208,7 @@ impl CallProcesses {
                 (None, Some(child)) => {
                     processes.left.end(&child).await.map_err(|error| told(&error))?;
                 }
-                // What has ended is ended.
+                // An ended program needs nothing more.
                 (None, None) => {}
             }
             done()
@@ -216,7 +217,7 @@ impl CallProcesses {
 }
 
 /// Gives a program pipes.
-// As `spawn` wants it.
+// `spawn` expects this signature.
 #[allow(clippy::unnecessary_wraps)]
 fn pipes(spawn: &Spawn, command: &mut Command) -> Result<(), Error> {
     command.stdin = match spawn.stdin {
@@ -257,7 +258,7 @@ async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
 
 fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Result<(), Error> {
     let mut running = running.lock();
-    // What programs that are over left running keeps its number, so that it can be ended.
+    // Processes left behind by an ended program keep its number, so that they can be ended.
     running.retain(|_, handles| handles.child.strong_count() > 0);
     let alive = running.values().filter(|handles| handles.child().is_some()).count();
     if alive < running_max {
@@ -273,7 +274,7 @@ fn find(running: &Mutex<BTreeMap<u64, Handles>>, process: u64) -> Result<Handles
 
 fn ended(process: u64) -> Error {
     let text = format!("this call runs no program {process}");
-    Error::new(ErrorKind::NotFound, text).with_hint("it has ended, or is another call's")
+    Error::new(ErrorKind::NotFound, text).with_hint("it has ended or belongs to another call")
 }
 
 fn label_of(spawn: &Spawn) -> String {

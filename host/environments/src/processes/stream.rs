@@ -1,8 +1,8 @@
-//! The stream of a running program: its output as it comes, then its exit.
+//! The stream of a running program: its output as it arrives, then its exit.
 //!
-//! It is pulled: a pipe is read only when the plugin asks for the next frame, so that a program is
-//! slowed to the pace of its reader and nothing piles up. The end is that of the *program*, not of
-//! its pipes: a server that it left behind may hold them for hours.
+//! A pipe is read only when the plugin requests the next frame, so a program runs at the pace of
+//! its reader and no output accumulates. The stream ends with the *program*, not with its pipes,
+//! because a server that the program left running may hold them for hours.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -23,15 +23,15 @@ use tokio::time::Instant;
 use super::service::ProgramInput;
 use super::{Processes, RunningPlace, told};
 
-/// Bytes that are read of each output after the exit, where somebody else still holds the pipe. No
-/// pipe holds more (`/proc/sys/fs/pipe-max-size`), so nothing that was printed before is lost.
+/// Bytes to read from each output after the exit if another process still holds the pipe. No pipe
+/// holds more (`/proc/sys/fs/pipe-max-size`), so no earlier output is lost.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long after the exit a pipe that somebody still holds is read. Enough for the last words of a
-/// `> >(tee log)`, which the shell does not wait for.
+/// How long to read a pipe that another process still holds after the exit. Enough for the last
+/// output of a `> >(tee log)`, for which the shell does not wait.
 const DRAIN_GRACE: Duration = Duration::from_millis(20);
 
-/// A program that was started.
+/// A started program.
 pub(super) struct Begun {
     pub(super) child: Arc<Child>,
     pub(super) stdin: Option<Arc<ProgramInput>>,
@@ -40,13 +40,13 @@ pub(super) struct Begun {
     pub(super) label: String,
     pub(super) place: RunningPlace,
     pub(super) processes: Arc<Processes>,
-    /// Set when the exit is told.
+    /// Set when the exit is reported.
     pub(super) is_over: Arc<AtomicBool>,
 }
 
-/// Makes the stream of its frames.
+/// Creates the stream of its frames.
 pub(super) fn frames(begun: Begun) -> impl ByteStream {
-    // A deadline beyond what the clock can tell is none.
+    // A deadline beyond the range of the clock is no deadline.
     let after = begun.deadline_ms.map(Duration::from_millis);
     let deadline = after.and_then(|after| Instant::now().checked_add(after));
     let (stdout, stderr) = begun.outputs;
@@ -78,7 +78,7 @@ pub(super) fn frames(begun: Begun) -> impl ByteStream {
 
 struct Program {
     child: Arc<Child>,
-    /// Kept open until the end of the stream: who writes holds it weakly.
+    /// Kept open until the end of the stream, because writers hold it weakly.
     _stdin: Option<Arc<ProgramInput>>,
     stdout: Pipe,
     stderr: Pipe,
@@ -94,7 +94,7 @@ struct Program {
 
 enum Phase {
     Running,
-    /// It has exited; what it had printed is being read.
+    /// It has exited, and its remaining output is being read.
     Draining {
         exit: Exit,
         until: Instant,
@@ -104,13 +104,13 @@ enum Phase {
 
 /// An output.
 struct Pipe {
-    /// None once it has ended.
+    /// `None` once it has ended.
     receiver: Option<ChildOutput>,
     /// Bytes read since the exit.
     drained: usize,
 }
 
-/// What happened first.
+/// The first event.
 enum First {
     Deadline,
     Exit(Exit),
@@ -136,8 +136,8 @@ impl Program {
 
     /// Waits for output, the exit or the deadline.
     async fn run(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        // The exit comes before the pipes: one that a background process fills without end would
-        // hide it.
+        // Check the exit before the pipes, because a background process that fills a pipe without
+        // end would hide it.
         let first = tokio::select! {
             biased;
             () = at(self.deadline) => First::Deadline,
@@ -158,14 +158,14 @@ impl Program {
         }
     }
 
-    /// Gives what was printed before the exit, piece by piece; none when that is all.
+    /// Returns the output from before the exit, piece by piece, then `None`.
     async fn drain(&mut self, until: Instant) -> Result<Option<Vec<u8>>, Error> {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             if let Some(frame) = self.read_at_once(stream)? {
                 return Ok(Some(frame));
             }
         }
-        // Somebody else holds what is still open, and may be about to say something.
+        // Another process holds the open pipe and may be about to write.
         loop {
             if !self.stdout.is_wanted() && !self.stderr.is_wanted() {
                 return Ok(None);
@@ -181,7 +181,8 @@ impl Program {
         }
     }
 
-    /// Reads what tokio says is there; none when it was mistaken or the pipe has ended.
+    /// Reads what tokio reports as readable. Returns `None` if tokio was wrong or the pipe has
+    /// ended.
     fn read(&mut self, stream: OutputStream) -> Result<Option<Vec<u8>>, Error> {
         self.buffer.resize(OUTPUT_BYTES_MAX, 0);
         let Some(receiver) = self.pipe(stream).receiver.take() else { return Ok(None) };
@@ -190,7 +191,7 @@ impl Program {
         self.took(stream, read)
     }
 
-    /// Reads what is there. It goes round tokio, which hears of what is there only by and by.
+    /// Reads what is available without asking tokio, which learns of it with a delay.
     fn read_at_once(&mut self, stream: OutputStream) -> Result<Option<Vec<u8>>, Error> {
         self.buffer.resize(OUTPUT_BYTES_MAX, 0);
         if !self.pipe(stream).is_wanted() {
@@ -235,7 +236,7 @@ impl Program {
         }
     }
 
-    /// Tells the exit, and hands over what lives on.
+    /// Returns the exit, and hands over the remaining processes.
     async fn exited(&mut self, exit: Exit) -> Result<Vec<u8>, Error> {
         let left = self.child.leftovers().await.map_err(|error| told(&error))?;
         self.phase = Phase::Over;
@@ -270,15 +271,15 @@ impl Pipe {
 
     async fn readable(&self) {
         match self.receiver.as_ref().filter(|_| self.is_wanted()) {
-            // An error shows when it is read.
+            // Reading will report the error.
             Some(receiver) => drop(receiver.readable().await),
             None => std::future::pending().await,
         }
     }
 }
 
-/// Waits until one of them can be read. Fair: a stream that prints without end does not hide the
-/// other.
+/// Waits until one of the outputs can be read. Fair, so that endless output on one stream does not
+/// hide the other.
 async fn readable(stdout: &Pipe, stderr: &Pipe) -> OutputStream {
     tokio::select! {
         () = stdout.readable() => OutputStream::Stdout,

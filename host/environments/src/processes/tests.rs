@@ -1,4 +1,4 @@
-//! The service `process` under the checks of the engine, with a real guardian.
+//! Tests the service `process` with the engine's checks and a real guardian.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use jaato_types::{Error, ErrorKind, SessionId};
 
 use super::*;
 
-/// The example that acts as guardian; `cargo test` builds it beside the tests.
+/// The example that acts as guardian. `cargo test` builds it next to the tests.
 fn supervisor() -> Supervisor {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/guardian");
@@ -56,7 +56,8 @@ fn the_real_host_runs_programs_as_the_fake_one_does() {
     run_checks(PROCESS_CHECKS, &host);
     assert!(processes.running().is_empty(), "every place was given back");
     host.runtime().block_on(async {
-        // What the checks left running is known by its name and by what started it.
+        // Processes that the checks left running are identified by their name and the command that
+        // started them.
         let left = processes.living().await;
         let told: Vec<String> = left.iter().map(ToString::to_string).collect();
         let is_told = |line: &String| {
@@ -96,8 +97,8 @@ fn a_program_is_given_the_marker_of_its_session_and_no_secret() {
     assert_eq!(value("PWD"), Some(command.directory.clone().into()));
     let nobody = processes.command(&spawn, &SessionId::from(""));
     assert_eq!(nobody.variables[&OsString::from(SESSION_MARKER)], NO_SESSION);
-    // An environment says for which session it runs a program; what a tool says does not come so
-    // far.
+    // An environment names the session for which it runs a program. A tool's value does not get
+    // this far.
     let told = processes.command(&spawn.variable(SESSION_MARKER, "s2"), &SessionId::from("e1"));
     assert_eq!(told.variables[&OsString::from(SESSION_MARKER)], "s2");
 }

@@ -1,5 +1,4 @@
-//! Which of the host's variables a program gets: all that neither hold nor look like a secret.
-//! Pure.
+//! Selects the host's variables for programs: those that neither hold nor look like a secret. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -18,9 +17,9 @@ pub fn declared_secrets(registry: &Registry) -> BTreeSet<String> {
     variables.filter(|name| !name.is_empty()).cloned().collect()
 }
 
-/// Returns the variables that programs get.
+/// Returns the variables for programs.
 ///
-/// `credentials` are the names that providers declare; `pass` are the person's exceptions.
+/// `credentials` are the names that providers declare, `pass` the user's exceptions.
 pub fn cleaned(
     variables: &Variables,
     credentials: &BTreeSet<String>,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// What a client sent.
+/// A client's request.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// `GET /path HTTP/1.1`.
     pub line: String,
-    /// Header lines, names in lower case.
+    /// Header lines, with lower-case names.
     pub headers: Vec<(String, String)>,
     /// The body, if a length was given.
     #[allow(dead_code, reason = "not every test binary reads bodies")]
@@ -19,12 +19,12 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The first byte that a `range: bytes=N-` asks for.
+    /// Returns the first byte of a `range: bytes=N-` header.
     #[allow(dead_code, reason = "not every test binary uses ranges")]
     pub fn range_from(&self) -> Option<usize> {
         self.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
@@ -38,7 +38,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers each request on a thread of its own; the connection closes when `answer` returns.
+    /// Answers each request on its own thread. The connection closes when `answer` returns.
     pub fn start(answer: impl Fn(&Seen, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -58,30 +58,30 @@ impl Server {
         Self { port, seen }
     }
 
-    /// The server's address with this path.
+    /// Returns the server's address with this path.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The port.
+    /// Returns the port.
     #[allow(dead_code, reason = "not every test binary needs it")]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What clients have sent so far.
+    /// Returns the requests received so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().clone()
     }
 }
 
-/// Writes to a client; one that has gone away is no failure of the server.
+/// Writes to a client. A client that is gone is not a failure of the server.
 pub fn send(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
     let _ = stream.write_all(bytes.as_ref());
     let _ = stream.flush();
 }
 
-/// A whole answer that closes the connection.
+/// Returns a complete answer that closes the connection.
 pub fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let head = format!(
@@ -91,7 +91,7 @@ pub fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Serves `content` as servers of files do: whole, or from the byte asked for, or `416`.
+/// Serves `content` like a file server: whole, from the requested byte, or `416`.
 #[allow(dead_code, reason = "not every test binary serves files")]
 pub fn serve_file(request: &Seen, stream: &mut TcpStream, content: &[u8]) {
     let Some(first) = request.range_from() else {

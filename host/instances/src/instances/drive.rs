@@ -1,10 +1,10 @@
-//! Waits for a call on an instance: what it emits on the way, and its answer.
+//! Waits for a call on an instance: its emissions and its answer.
 
 use jaato_loader::RunningCall;
 use jaato_session::Cancel;
 use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError};
 
-/// Reads what a call emits until its answer is there. A cancel ends it at once.
+/// Reads a call's emissions until its answer arrives. A cancel ends it at once.
 pub async fn drive(
     mut running: RunningCall,
     cancel: &Cancel,
@@ -26,7 +26,7 @@ pub async fn drive(
     }
 }
 
-/// Makes the error of an answer that cannot be read.
+/// Returns the error for an answer that cannot be parsed.
 pub fn misbehaved(error: FrameError) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, format!("the plugin's answer is wrong: {error}"))
 }

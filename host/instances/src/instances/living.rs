@@ -1,5 +1,4 @@
-//! An instance and who uses it: one that was followed by another is closed when its last call has
-//! ended.
+//! An instance and its users. A replaced instance is closed when its last call ends.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,17 +10,17 @@ use tokio::runtime::Handle;
 
 use super::Key;
 
-/// An instance in its place, or one that was followed and still has calls.
+/// A current instance, or a replaced one that still has calls.
 pub struct Living {
     instance: Arc<Instance>,
-    /// There once another has followed it.
+    /// Set once another instance has replaced it.
     retired: OnceLock<Handle>,
     /// Set once it could not save its state.
     has_failed: AtomicBool,
 }
 
 impl Living {
-    /// Takes an instance that was just made.
+    /// Wraps a new instance.
     pub fn new(instance: Instance) -> Self {
         Self {
             instance: Arc::new(instance),
@@ -30,14 +29,14 @@ impl Living {
         }
     }
 
-    /// Returns true the first time that it is asked, so that a failure to save is told once.
+    /// Returns true on the first call, so that a failure to save is reported once.
     pub fn is_first_failure(&self) -> bool {
         !self.has_failed.swap(true, Relaxed)
     }
 
-    /// Lets it be closed when nobody uses it any more.
+    /// Allows the instance to be closed when no one uses it.
     pub fn retire(&self) {
-        // A second word changes nothing.
+        // Further calls have no effect.
         let _ = self.retired.set(Handle::current());
     }
 }
@@ -54,12 +53,13 @@ impl Drop for Living {
     fn drop(&mut self) {
         let Some(runtime) = self.retired.get() else { return };
         let instance = Arc::clone(&self.instance);
-        // What it would save now comes too late, and one that was closed before says so.
+        // Its saved state would come too late, and an instance that was closed before returns an
+        // error.
         runtime.spawn(async move { drop(instance.close().await) });
     }
 }
 
-/// An instance for one call, or for as long as it keeps something.
+/// An instance on loan for one call, or for as long as it keeps something.
 #[derive(Clone)]
 pub struct Lease {
     living: Arc<Living>,
@@ -72,12 +72,12 @@ impl Lease {
         Self { living, key, catalog }
     }
 
-    /// Returns what is known of the plugin in the edition that this is an instance of.
+    /// Returns the catalog with the edition of this instance.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// Returns it without a hold on the instance.
+    /// Returns a weak reference to the instance.
     pub fn downgrade(&self) -> WeakLease {
         let living = Arc::downgrade(&self.living);
         WeakLease { living, key: self.key.clone(), catalog: Arc::clone(&self.catalog) }
@@ -100,7 +100,7 @@ impl Deref for Lease {
     }
 }
 
-/// An instance that may be closed meanwhile.
+/// A weak reference to an instance that may be closed.
 pub struct WeakLease {
     living: Weak<Living>,
     key: Key,
@@ -108,7 +108,7 @@ pub struct WeakLease {
 }
 
 impl WeakLease {
-    /// Returns the instance, where it is still there.
+    /// Returns the instance, if it still exists.
     pub fn upgrade(&self) -> Option<Lease> {
         let (key, catalog) = (self.key.clone(), Arc::clone(&self.catalog));
         self.living.upgrade().map(|living| Lease { living, key, catalog })

@@ -1,5 +1,5 @@
-//! Makes instances: opens the plugin's file, here or in a worker, and gives the instance what was
-//! saved.
+//! Creates instances: opens the plugin's file, in this process or in a worker, and passes the saved
+//! state to the instance.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::workers::WorkerOf;
 
 /// Why there is no instance.
 pub enum Trouble {
-    /// The file is not what was found any more.
+    /// The file has changed since it was found.
     Changed,
     /// Anything else.
     Error(Error),
@@ -35,11 +35,11 @@ impl From<Error> for Trouble {
 
 /// The file that is opened.
 enum OpenFile {
-    /// One that stays under its name.
+    /// A file that keeps its name.
     Lasting(PathBuf),
-    /// A private copy that has its name only now.
+    /// A private copy that has a name only while it is being opened.
     Copied(Opening),
-    /// One that should have been copied, and why it could not be.
+    /// A file that should have been copied, and why it was not.
     NotCopied(PathBuf, std::io::Error),
 }
 
@@ -60,7 +60,7 @@ impl OpenFile {
 }
 
 impl Instances {
-    /// Makes an instance of a source, from what the slot's last one saved.
+    /// Creates an instance of a source, from the state that the slot's last instance saved.
     pub(super) async fn make(
         &self,
         slot: &Slot,
@@ -77,8 +77,8 @@ impl Instances {
                 self.make_inside(&plugin, entry, source, wanted, services, saved).await?
             }
             None => {
-                // The same content, for an instance whose worker is gone, whatever its file has
-                // become.
+                // An instance whose worker is gone uses the same content again, even if its file
+                // has changed.
                 let is_same = slot
                     .source
                     .as_ref()
@@ -88,15 +88,16 @@ impl Instances {
             }
         };
         if let Some(error) = refusal {
-            // What it saved is kept, for a version of the plugin that can read it.
+            // The saved state is kept for a version of the plugin that can read it.
             let why = error.message;
-            let text = format!("`{name}` starts afresh: it refused what it had saved: {why}");
+            let text = format!("`{name}` starts fresh, because it rejected its saved state: {why}");
             services.notice(text);
         }
         Ok(made)
     }
 
-    /// Returns where a plugin is opened inside the host; none where it runs in a worker.
+    /// Returns the cell for a plugin that is opened inside the host, or `None` if it runs in a
+    /// worker.
     fn inside(
         &self,
         entry: &PluginEntry,
@@ -124,8 +125,8 @@ impl Instances {
         Some(Arc::clone(plugins.entry(key).or_default()))
     }
 
-    /// Makes an instance in this process; one that refuses what was saved is made afresh, and what
-    /// it said is given too.
+    /// Creates an instance in this process. If it refuses the saved state, creates a fresh one and
+    /// also returns the error.
     async fn make_inside(
         &self,
         plugin: &OnceCell<Plugin>,
@@ -141,7 +142,7 @@ impl Instances {
             if let OpenFile::NotCopied(path, error) = &file
                 && self.is_inside(&entry.candidate.manifest.name)
             {
-                // The linker would give what it has under the name.
+                // The linker would return the file that it already has under this name.
                 return Err(not_copied(path, error).into());
             }
             self.tell_of(&file, services);
@@ -160,17 +161,17 @@ impl Instances {
         Ok((Made { instance, copy }, refusal))
     }
 
-    /// Tells whether any content of a plugin is open in this process.
+    /// Returns true if any content of a plugin is open in this process.
     fn is_inside(&self, plugin: &PluginName) -> bool {
         self.plugins.lock().iter().any(|((name, _), opened)| name == plugin && opened.initialized())
     }
 
-    /// Says once that what is opened is not safe from who writes over it.
+    /// Reports once that the opened file is not protected against being overwritten.
     fn tell_of(&self, file: &OpenFile, services: &Arc<dyn CallServices>) {
         let OpenFile::NotCopied(_, error) = file else { return };
         if self.is_news(NOT_COPIED) {
             services.notice(format!(
-                "plugins are opened where they lie, for they cannot be copied: {error}; do not write over their files"
+                "plugins are opened in place, because they cannot be copied: {error}; do not overwrite their files"
             ));
         }
     }
@@ -200,7 +201,8 @@ impl Instances {
             ));
         }
         let variable = |name: &str| {
-            // A manifest names what it likes: what no command may see is no stranger's either.
+            // A manifest can name any variable, so an untrusted plugin gets none that programs may
+            // not see.
             let cleaned = services.program_variables();
             if is_trusted {
                 wanted.setup.variables.get(name).map(ToOwned::to_owned)
@@ -241,9 +243,10 @@ fn check_status(entry: &PluginEntry) -> Result<(), Error> {
         .with_hint(format!("jaato plugin show {name}")))
 }
 
-/// Returns the file to open: a trusted one, and one of a trusted workspace, as its private copy;
-/// any other as a copy where plugins are watched and it can be copied, else where it lies. What is
-/// not trusted may change as it likes then: only its worker opens it.
+/// Returns the file to open. Trusted files, and files of a trusted workspace, are opened as private
+/// copies. Any other file is opened as a copy if plugins are watched and it can be copied,
+/// otherwise in place. An untrusted file may then change at any time, because only its worker opens
+/// it.
 async fn file_to_open(
     copies: Option<&Copies>,
     copy: Option<Arc<Copy>>,
@@ -284,8 +287,8 @@ async fn file_to_open(
     opened.map(OpenFile::Copied).or_else(|problem| match problem {
         CopyProblem::Changed => Err(Trouble::Changed),
         CopyProblem::Io(error) => {
-            // As where plugins are not watched: a full disk or a home that cannot be written ends
-            // no conversation.
+            // As if plugins were not watched: a full disk or an unwritable home must not end a
+            // conversation.
             let (path, stamp) = (&candidate.path, &source.edition.stamp);
             let is_it = stamp.is_none() || Stamp::of(path).ok() == *stamp;
             is_it.then(|| OpenFile::NotCopied(path.clone(), error)).ok_or(Trouble::Changed)

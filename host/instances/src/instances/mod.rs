@@ -1,11 +1,11 @@
 //! Opens plugins when they are first called and keeps their instances, in this process or in
 //! workers.
 //!
-//! A plugin is opened once a process, and only to call it. One instance lives for each session, or
-//! one for the process where the manifest says so. An instance whose worker is gone is made again,
-//! from what it saved, at the next call; a plugin whose workers are gone again and again is given
-//! up. One whose plugin has a newer edition is followed by one of that, made from what it saves;
-//! where that cannot be made, it stays.
+//! A plugin is opened once per process, and only to call it. Each session has its own instance, or
+//! the process has one if the manifest says so. If an instance's worker is gone, the next call
+//! creates the instance again from its saved state. If workers of a plugin keep dying, the plugin
+//! is disabled. When a plugin gets a newer edition, a new instance is created from the current
+//! one's saved state. If that fails, the current one stays.
 
 mod drive;
 mod living;
@@ -30,85 +30,85 @@ pub use living::{Lease, WeakLease};
 use make::Trouble;
 use slot::{Slot, Source};
 
-/// Contents of one plugin that are opened inside the host: code is never unloaded. Further ones run
-/// in a worker, which ends with its code.
+/// Maximum number of contents of one plugin that are opened inside the host, because code is never
+/// unloaded. Further contents run in a worker, which ends with its code.
 pub const CONTENTS_INSIDE_MAX: usize = 16;
 
-/// Stands in what was told for files that are opened where they lie, for want of a place for
-/// copies.
+/// Key in `told` for files that are opened in place, because they cannot be copied.
 const NOT_COPIED: &str = "not copied";
 
-/// Which instance it is.
+/// Identifies an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     plugin: PluginName,
-    /// The name under `[providers]` by which it is asked: each has settings of its own.
+    /// The name under `[providers]` by which it is used, because each name has its own settings.
     provider: Option<Arc<str>>,
-    /// Whose it is: a session's, or with none the process's.
+    /// The session that owns it, or `None` for the process.
     owner: Option<SessionId>,
 }
 
-/// What is opened inside the host: a plugin and one content of its file.
+/// A plugin and one content of its file, opened inside the host.
 type Inside = (PluginName, String);
 
-/// Makes the services of a call for what is known of a plugin, and the number of its edition.
+/// Creates the services of a call from a plugin's entry and the number of its edition.
 pub type ServicesOf<'a> =
     dyn Fn(&PluginEntry, u64) -> Result<Arc<dyn CallServices>, Error> + Send + Sync + 'a;
 
-/// The instance by which services are asked: known once it is made.
+/// The instance that uses the services, known once it is created.
 pub type AskingInstance = Arc<OnceLock<WeakLease>>;
 
-/// The services of one call, as the making of an instance needs them.
+/// The services of one call, as needed to create an instance.
 pub trait CallServices: Services {
-    /// Tells whoever follows the call one line.
+    /// Shows the call's followers one line.
     fn notice(&self, text: String);
 
-    /// Makes the services for the instance itself: the same, with nobody to tell.
+    /// Returns the same services for the instance itself, without followers.
     fn for_instance(&self) -> Arc<dyn Services>;
 
-    /// Returns what programs get of the host's variables.
+    /// Returns the host's variables for programs.
     fn program_variables(&self) -> Arc<BTreeMap<OsString, OsString>>;
 
-    /// Says which instance asks: the one that runs the call, and that was made with these services.
+    /// Sets the instance that uses these services: the one that runs the call and was created with
+    /// them.
     fn bind(&self, lease: WeakLease);
 }
 
-/// Plugins that were opened and their instances.
+/// Opened plugins and their instances.
 pub struct Instances {
     executor: Executor,
     workers: Workers,
-    /// What files are copied with before they are opened, once plugins are watched.
+    /// Copies files before they are opened, once plugins are watched.
     copies: OnceLock<Copies>,
     plugins: SyncMutex<HashMap<Inside, Arc<OnceCell<Plugin>>>>,
     places: SyncMutex<HashMap<Key, Arc<Place>>>,
-    /// What was told and is told once, however often a worker dies: contents that are not trusted,
-    /// and [`NOT_COPIED`].
+    /// Notices that are shown only once, however often a worker dies: digests of untrusted
+    /// contents, and [`NOT_COPIED`].
     told: SyncMutex<HashSet<String>>,
 }
 
 /// The place of one instance.
 #[derive(Default)]
 struct Place {
-    /// Locked while the instance is made, so that this happens once.
+    /// Locked while the instance is created, so that this happens once.
     slot: Mutex<Slot>,
-    /// Locked while the instance is asked what it wants to keep.
+    /// Locked while the instance saves its state.
     saving: Mutex<()>,
 }
 
-/// The instance that is wanted.
+/// A request for an instance.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// What the host is set up with.
+    /// The host's setup.
     pub setup: &'a Setup,
-    /// What is known of the plugin.
+    /// The catalog with the plugin.
     pub catalog: &'a Arc<Catalog>,
     /// The plugin.
     pub plugin: &'a str,
-    /// The session that it is wanted for.
+    /// The session that needs it.
     pub session: &'a SessionId,
-    /// The name under `[providers]` by which it is wanted.
+    /// The name under `[providers]` by which it is used.
     pub provider: Option<&'a Arc<str>>,
-    /// Makes the services of the call.
+    /// Creates the services of the call.
     pub services: &'a ServicesOf<'a>,
 }
 
@@ -118,12 +118,12 @@ pub struct Got {
     pub lease: Lease,
     /// The services of the call.
     pub services: Arc<dyn CallServices>,
-    /// Why it is not of the edition that was wanted: that one does not start.
+    /// Why it does not have the requested edition, which could not be started.
     pub refused: Option<Error>,
 }
 
 impl Instances {
-    /// Starts with nothing open.
+    /// Creates an empty set of instances.
     pub fn new(executor: Executor, workers: Workers) -> Self {
         Self {
             executor,
@@ -135,22 +135,22 @@ impl Instances {
         }
     }
 
-    /// Opens files from copies from here on. A second word changes nothing.
+    /// Opens files from copies after this call. Further calls have no effect.
     pub fn open_copies(&self, copies: Copies) {
-        // The first stays.
+        // The first one stays.
         let _ = self.copies.set(copies);
     }
 
-    /// Returns what polls the plugins.
+    /// Returns the executor that polls the plugins.
     pub fn executor(&self) -> Executor {
         self.executor.clone()
     }
 
-    /// Returns the instance of a plugin for a session; none where its file changed since it was
-    /// looked at.
+    /// Returns a plugin's instance for a session, or `None` if its file changed since the last
+    /// check.
     ///
     /// # Errors
-    /// When the plugin cannot be used, opened, makes no instance, or died too often.
+    /// If the plugin cannot be used or opened, creates no instance, or died too often.
     pub async fn get(&self, wanted: Wanted<'_>) -> Result<Option<Got>, Error> {
         let entry = wanted.entry(wanted.catalog)?;
         let key = key(entry, wanted);
@@ -163,7 +163,7 @@ impl Instances {
         let older = slot.source.clone().filter(|source| source.number() < newest.number());
         let came = match &older {
             Some(_) => self.follow(&mut slot, &newest, wanted).await,
-            // Another session may have gone over to a newer one.
+            // Another session may already use a newer edition.
             None => {
                 let source = slot.source.clone().unwrap_or(newest);
                 self.ready(&mut slot, &source, wanted).await
@@ -184,7 +184,7 @@ impl Instances {
         Ok(Some(Got { lease, services, refused }))
     }
 
-    /// Sees to it that an instance of this source is there.
+    /// Ensures that an instance of this source exists.
     async fn ready(
         &self,
         slot: &mut Slot,
@@ -207,7 +207,7 @@ impl Instances {
         Ok(services)
     }
 
-    /// Puts an instance of a newer edition in the place of one that lives or has died.
+    /// Replaces a living or dead instance with one of a newer edition.
     async fn follow(
         &self,
         slot: &mut Slot,
@@ -216,11 +216,11 @@ impl Instances {
     ) -> Result<Arc<dyn CallServices>, Trouble> {
         let services = (wanted.services)(wanted.entry(&newest.catalog)?, newest.number())?;
         if let Some(instance) = &slot.instance {
-            // Calls in flight go on meanwhile, and end on it.
+            // Calls in flight continue on this instance until they end.
             match tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await {
                 Ok(Ok(saved)) => slot.saved = saved.or(slot.saved.take()),
                 Ok(Err(_)) | Err(_) => services.notice(format!(
-                    "plugin `{}` did not say what to keep: the one that follows it begins with what it kept before, if anything",
+                    "plugin `{}` did not save its state, so the new version starts from the previously saved state",
                     wanted.plugin
                 )),
             }
@@ -232,18 +232,18 @@ impl Instances {
         Ok(services)
     }
 
-    /// Asks an instance for what its successor is to be given. One after the other: of two calls
-    /// side by side the later answer must not be overtaken by the earlier. Returns what a person is
-    /// told where it could not be saved, once for each instance.
+    /// Saves an instance's state for its successor. Saves run one after the other, so that the
+    /// state of a later call is not overwritten by that of an earlier one. Returns a notice if
+    /// saving failed, once per instance.
     pub async fn save(&self, lease: &Lease) -> Option<String> {
         let place = self.places.lock().get(lease.key()).cloned();
-        // None when it was closed meanwhile.
+        // `None` if the instance was closed.
         let place = place?;
         let _alone = place.saving.lock().await;
         let saving = tokio::time::timeout(CLOSE_STEP_MAX, lease.save()).await;
         let saved = match saving.unwrap_or_else(|_| Err(too_long())) {
             Ok(saved) => saved?,
-            // It went with its call, which tells of it.
+            // The instance ended with its call, which reports that.
             Err(error) if matches!(error.kind, ErrorKind::PluginCrashed | ErrorKind::Cancelled) => {
                 return None;
             }
@@ -251,32 +251,32 @@ impl Instances {
                 let plugin = lease.plugin();
                 return lease.living().is_first_failure().then(|| {
                     format!(
-                        "plugin `{plugin}` could not save its state, so what it saved before counts: {}",
+                        "plugin `{plugin}` could not save its state, so the previously saved state is kept: {}",
                         error.message
                     )
                 });
             }
         };
         let mut slot = place.slot.lock().await;
-        // What an instance that was followed by another says late counts no more.
+        // A late state of a replaced instance is ignored.
         if slot.instance.as_ref().is_some_and(|current| Arc::ptr_eq(current, lease.living())) {
             slot.saved = Some(saved);
         }
         None
     }
 
-    /// Tells whether a session has an instance of a plugin.
+    /// Returns true if a session has an instance of a plugin.
     pub fn is_live(&self, plugin: &PluginName, session: &SessionId) -> bool {
         let places = self.places.lock();
         let is_it = |key: &Key| {
             key.plugin == *plugin && key.owner.as_ref().is_none_or(|owner| owner == session)
         };
         let mut found = places.iter().filter(|(key, _)| is_it(key)).map(|(_, place)| place);
-        // One that is locked is being made.
+        // A locked slot is being filled.
         found.any(|place| place.slot.try_lock().map_or(true, |slot| slot.instance.is_some()))
     }
 
-    /// Counts the plugins that were opened, here or in workers.
+    /// Returns the number of plugins that were opened, in this process or in workers.
     pub async fn opened(&self) -> usize {
         let here = self.plugins.lock().values().filter(|plugin| plugin.initialized()).count();
         let places: Vec<_> = self.places.lock().values().cloned().collect();
@@ -288,7 +288,7 @@ impl Instances {
         here + elsewhere
     }
 
-    /// Closes the instances of a session, or with none those of the process.
+    /// Closes the instances of a session or, without one, those of the process.
     pub async fn close(&self, session: Option<&SessionId>) {
         let places: Vec<_> = {
             let mut places = self.places.lock();
@@ -300,13 +300,13 @@ impl Instances {
         let closing = places.into_iter().map(|place| async move {
             let instances = place.slot.lock().await.take_all();
             let closing = instances.iter().map(|instance| instance.close());
-            // What they saved is kept by sessions that outlive the process, which none does.
+            // No session outlives the process, so the saved state is dropped.
             drop(futures_util::future::join_all(closing).await);
         });
         futures_util::future::join_all(closing).await;
     }
 
-    /// Tells whether something is to be told: the first time that is asked.
+    /// Returns true the first time that it is called for a notice.
     fn is_news(&self, what: &str) -> bool {
         self.told.lock().insert(what.to_owned())
     }
@@ -317,7 +317,7 @@ impl Instances {
 }
 
 impl<'a> Wanted<'a> {
-    /// Returns what a catalog knows of the plugin.
+    /// Returns a catalog's entry for the plugin.
     fn entry<'c>(&self, catalog: &'c Catalog) -> Result<&'c PluginEntry, Error> {
         let plugin = self.plugin;
         catalog
@@ -327,14 +327,14 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Returns why a plugin runs in a worker; none where it runs inside the host.
+/// Returns why a plugin runs in a worker, or `None` if it runs inside the host.
 pub fn why_in_worker(setup: &Setup, entry: &PluginEntry) -> Option<&'static str> {
     let Candidate { manifest, trust, .. } = &entry.candidate;
     let is_named = |name: &String| name == "*" || name == manifest.name.as_str();
     if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
         Some("it is not trusted")
     } else if manifest.isolation == Isolation::Worker {
-        Some("it asks for that")
+        Some("its manifest requires it")
     } else if setup.config.plugins_isolated.iter().any(is_named) {
         Some("`[plugins] isolated` names it")
     } else {

@@ -1,4 +1,5 @@
-//! What is in the place of an instance: the one that is called, what it saved, how often it died.
+//! The content of an instance's place: the current instance, its saved state, and its number of
+//! deaths.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,45 +13,45 @@ use super::Key;
 use super::living::{Lease, Living};
 use crate::copies::Copy;
 
-/// Deaths of its worker, one soon after the other, after which an instance is not made again.
+/// Number of worker deaths in quick succession after which no new instance is created.
 pub const DEATHS_MAX: u32 = 5;
-/// How long ago a death counts no more.
+/// How long ago a death must be to be ignored.
 const DEATHS_FORGOTTEN: Duration = Duration::from_secs(600);
-/// How long the second worker waits after the death of the first; doubles with each further one.
+/// The delay before the second worker after the first death. Doubles with each further death.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// What is in a place.
+/// The content of a place.
 #[derive(Default)]
 pub struct Slot {
     pub instance: Option<Arc<Living>>,
-    /// What the instance is made of, or was before it died.
+    /// The source of the instance, or its source before it died.
     pub source: Option<Source>,
-    /// What the instance saved last.
+    /// The state that the instance saved last.
     pub saved: Option<Vec<u8>>,
-    /// The file that it was opened from, where that is a private copy.
+    /// The file that it was opened from, if that is a private copy.
     pub copy: Option<Arc<Copy>>,
-    /// Those that were followed by another and may have calls still.
+    /// Replaced instances that may still have calls.
     retired: Vec<Weak<Living>>,
     deaths: u32,
     last_death: Option<Instant>,
     last_words: String,
 }
 
-/// What an instance is made of.
+/// The catalog and the edition for an instance.
 #[derive(Clone)]
 pub struct Source {
     pub catalog: Arc<Catalog>,
     pub edition: Edition,
 }
 
-/// An instance that was just made.
+/// A new instance.
 pub struct Made {
     pub instance: Instance,
     pub copy: Option<Arc<Copy>>,
 }
 
 impl Source {
-    /// Takes what a catalog has of a plugin.
+    /// Takes a plugin's source from a catalog.
     pub fn of(catalog: &Arc<Catalog>, plugin: &str) -> Self {
         Self { catalog: Arc::clone(catalog), edition: catalog.edition(plugin) }
     }
@@ -62,7 +63,7 @@ impl Source {
 }
 
 impl Slot {
-    /// Takes an instance.
+    /// Stores an instance.
     pub fn put(&mut self, made: Made, source: &Source) {
         self.instance = Some(Arc::new(Living::new(made.instance)));
         self.copy = made.copy;
@@ -75,11 +76,11 @@ impl Slot {
             (Some(living), Some(source)) => {
                 Ok(Lease::new(Arc::clone(living), key, Arc::clone(&source.catalog)))
             }
-            (_, _) => Err(Error::new(ErrorKind::HostBug, "no instance is there to be lent")),
+            (_, _) => Err(Error::new(ErrorKind::HostBug, "there is no instance to lend")),
         }
     }
 
-    /// Lets go of an instance that another follows: it is closed when its last call has ended.
+    /// Releases an instance that is being replaced. It is closed when its last call ends.
     pub fn retire(&mut self) {
         self.retired.retain(|living| living.strong_count() > 0);
         if let Some(living) = self.instance.take() {
@@ -88,13 +89,13 @@ impl Slot {
         }
     }
 
-    /// Takes out all instances that live.
+    /// Takes all living instances out.
     pub fn take_all(&mut self) -> Vec<Arc<Living>> {
         let retired = self.retired.drain(..).filter_map(|living| living.upgrade());
         retired.chain(self.instance.take()).collect()
     }
 
-    /// Counts a worker's death and lets go of its instance.
+    /// Counts a worker's death and releases its instance.
     pub fn died(&mut self, error: &Error) {
         let now = Instant::now();
         if self.last_death.is_none_or(|last| now - last > DEATHS_FORGOTTEN) {
@@ -106,22 +107,22 @@ impl Slot {
         self.instance = None;
     }
 
-    /// Forgets deaths: they were those of another edition.
+    /// Resets the number of deaths, because they belong to another edition.
     pub fn forget_deaths(&mut self) {
         self.deaths = 0;
     }
 
-    /// Refuses another worker when too many died.
+    /// Returns an error if too many workers died.
     pub fn check(&self, name: &PluginName) -> Result<(), Error> {
         if self.deaths < DEATHS_MAX {
             return Ok(());
         }
         let text = format!(
-            "plugin `{name}` is not run any more: its worker died {DEATHS_MAX} times; the last time: {}",
+            "plugin `{name}` was disabled after its worker crashed {DEATHS_MAX} times; the last time: {}",
             self.last_words
         );
         Err(Error::new(ErrorKind::PluginDisabled, text).with_hint(format!(
-            "tell the plugin's author; `/plugin reload {name}` in a conversation begins it anew, `jaato plugin disable {name}` keeps it out"
+            "tell the plugin's author; `/plugin reload {name}` restarts it in a conversation, `jaato plugin disable {name}` disables it for good"
         )))
     }
 

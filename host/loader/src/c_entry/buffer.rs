@@ -1,15 +1,15 @@
-//! Bytes that cross: lent for a call, or handed over with who frees them.
+//! Bytes that cross the C boundary: borrowed for a call, or handed over with a release function.
 
 use std::ffi::c_char;
 
 use jaato_plugin_api::c1::Buffer;
 use jaato_types::FRAME_BYTES_MAX;
 
-/// More than this is not looked at: one byte too many is enough for a check to find a frame too
-/// large.
+/// Number of bytes that are read at most. One byte beyond the limit is enough for a check to reject
+/// the frame as too large.
 const LOOKED_AT_MAX: usize = FRAME_BYTES_MAX + 1;
 
-/// Views bytes that a plugin lends; none for a null pointer with a length.
+/// Borrows bytes from a plugin. Returns `None` for a null pointer with a length.
 ///
 /// # Safety
 /// `bytes` is null or points to `length` bytes that live and do not change for `'a`.
@@ -24,7 +24,7 @@ pub(super) unsafe fn lent<'a>(bytes: *const u8, length: usize) -> Option<&'a [u8
     Some(unsafe { std::slice::from_raw_parts(bytes, length.min(LOOKED_AT_MAX)) })
 }
 
-/// Views a text that a plugin lends.
+/// Borrows a text from a plugin.
 ///
 /// # Safety
 /// As [`lent`].
@@ -33,7 +33,8 @@ pub(super) unsafe fn text<'a>(text: *const c_char, length: usize) -> Option<&'a 
     unsafe { lent(text.cast(), length) }
 }
 
-/// Copies what a plugin handed over and gives it back; none for a null pointer with a length.
+/// Copies a buffer that a plugin filled and releases it. Returns `None` for a null pointer with a
+/// length.
 ///
 /// # Safety
 /// `buffer` is empty, or as a plugin filled it.

@@ -1,4 +1,4 @@
-//! A call of a plugin in C, as the future that the executor polls and drops.
+//! A call of a C plugin as a future that the executor polls and drops.
 
 use std::ffi::c_void;
 use std::future::Future;
@@ -15,11 +15,11 @@ use super::context::{Lent, waker_address};
 use super::entry::{Entry, answer, error_frame};
 use super::{buffer, misbehaved};
 
-/// An instance of a plugin in C. Calls hold it, so that it ends after the last of them.
+/// An instance of a C plugin. Calls hold it, so that it outlives the last of them.
 pub(super) struct Made {
     pub(super) entry: Entry,
     pub(super) plugin: PluginName,
-    /// The instance's own context, lent until its end.
+    /// The instance's own context, borrowed by the plugin until the instance ends.
     context: Arc<Lent>,
     instance: *mut c_void,
 }
@@ -30,7 +30,7 @@ unsafe impl Send for Made {}
 unsafe impl Sync for Made {}
 
 impl Made {
-    /// Makes an instance; the error is a frame.
+    /// Creates an instance. The error is a frame.
     pub(super) fn create(
         entry: Entry,
         plugin: PluginName,
@@ -40,12 +40,12 @@ impl Made {
         // SAFETY: the plugin's function; the context lives as long as what is made.
         let instance = unsafe { (entry.create)(context.address()) };
         if instance.is_null() {
-            return Err(error_frame(&misbehaved(&plugin, "`create` made no instance")));
+            return Err(error_frame(&misbehaved(&plugin, "`create` returned no instance")));
         }
         Ok(Arc::new(Self { entry, plugin, context, instance }))
     }
 
-    /// Begins a call in the context of the instance itself.
+    /// Begins a call in the instance's own context.
     pub(super) fn begin_own(self: &Arc<Self>, kind: u32, frame: &[u8]) -> Call {
         Call::begin(Arc::clone(self), kind, "", Arc::clone(&self.context), frame)
     }
@@ -70,7 +70,8 @@ impl Drop for Made {
     }
 }
 
-/// A call that goes on. Dropped, it is ended: its context after it, the instance at last.
+/// A running call. Dropping it ends the call first, then releases its context and finally the
+/// instance.
 pub(super) struct Call {
     call: *mut c_void,
     is_over: bool,
@@ -110,12 +111,12 @@ impl Call {
 }
 
 impl Future for Call {
-    /// A frame, no bytes at all, or a frame with an error.
+    /// A frame, zero bytes, or a frame with an error.
     type Output = Result<Vec<u8>, Vec<u8>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if self.call.is_null() {
-            let what = if self.is_over { "it was over" } else { "`begin` began no call" };
+            let what = if self.is_over { "it was over" } else { "`begin` returned no call" };
             return Poll::Ready(Err(self.refused(what)));
         }
         let mut out = Buffer::empty();
@@ -140,7 +141,7 @@ impl Drop for Call {
     }
 }
 
-/// As a call must answer.
+/// Converts a result whose success must be a frame.
 pub(super) fn frame(answer: Result<Vec<u8>, Vec<u8>>) -> RResult<RVec<u8>, RVec<u8>> {
     match answer {
         Ok(frame) => RResult::ROk(frame.into()),
@@ -148,7 +149,7 @@ pub(super) fn frame(answer: Result<Vec<u8>, Vec<u8>>) -> RResult<RVec<u8>, RVec<
     }
 }
 
-/// As a call may answer: no bytes are nothing.
+/// Converts a result whose success may be empty. Zero bytes mean nothing.
 pub(super) fn maybe(answer: Result<Vec<u8>, Vec<u8>>) -> RResult<ROption<RVec<u8>>, RVec<u8>> {
     match answer {
         Ok(frame) if frame.is_empty() => RResult::ROk(ROption::RNone),

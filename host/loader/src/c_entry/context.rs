@@ -1,4 +1,4 @@
-//! Contexts and wakers as a plugin in C holds them: addresses that it hands back.
+//! Contexts and wakers as a C plugin holds them: addresses that it passes back.
 
 use std::sync::Arc;
 use std::task;
@@ -6,7 +6,7 @@ use std::task;
 use jaato_plugin_api::abi::ContextBox;
 use jaato_plugin_api::c1::{Context, Waker};
 
-/// A context that is lent. The plugin may keep it; after its end it refuses everything.
+/// A context on loan to a plugin. The plugin may keep it, but it refuses everything after its end.
 pub(super) struct Lent(ContextBox);
 
 impl Lent {
@@ -19,7 +19,7 @@ impl Lent {
         Arc::as_ptr(self).cast()
     }
 
-    /// Finds the context behind an address.
+    /// Returns the context at an address.
     ///
     /// # Safety
     /// Null, or an address of [`Lent::address`] whose context is lent or kept.
@@ -28,7 +28,7 @@ impl Lent {
         unsafe { context.cast::<Self>().as_ref() }.map(|lent| &lent.0)
     }
 
-    /// Counts one owner more.
+    /// Adds one owner.
     ///
     /// # Safety
     /// As [`Lent::behind`].
@@ -39,7 +39,7 @@ impl Lent {
         }
     }
 
-    /// Counts one owner less.
+    /// Removes one owner.
     ///
     /// # Safety
     /// As [`Lent::behind`], and it was kept as many times as it is dropped.
@@ -51,12 +51,12 @@ impl Lent {
     }
 }
 
-/// Returns the address of a waker, for as long as a poll takes.
+/// Returns the address of a waker, valid for the duration of a poll.
 pub(super) fn waker_address(waker: &task::Waker) -> *const Waker {
     std::ptr::from_ref(waker).cast()
 }
 
-/// Finds the waker behind an address.
+/// Returns the waker at an address.
 ///
 /// # Safety
 /// Null, or an address of a waker that is lent or kept.

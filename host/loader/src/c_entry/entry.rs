@@ -1,4 +1,4 @@
-//! A plugin's table of functions, checked: every member is there.
+//! A plugin's function table after a check that every member is set.
 
 use std::ffi::c_void;
 use std::mem::{MaybeUninit, offset_of};
@@ -9,10 +9,11 @@ use jaato_types::{Frame, PluginName};
 
 use super::{buffer, misbehaved};
 
-/// Bytes of the shortest table: what is behind this member was appended and may be missing.
+/// Size of the shortest table in bytes. Members after this one were appended later and may be
+/// missing.
 const FIRST_BYTES: usize = offset_of!(Plugin, destroy) + size_of::<usize>();
 
-/// What a plugin exports.
+/// A plugin's exported functions.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     describe: unsafe extern "C" fn(*mut Buffer) -> i32,
@@ -35,14 +36,14 @@ type Begin = unsafe extern "C" fn(
 ) -> *mut c_void;
 
 impl Entry {
-    /// Reads a plugin's table; the error says what is wrong with it.
+    /// Reads a plugin's table. The error says what is wrong with it.
     ///
     /// # Safety
     /// `table` is the address of what a plugin exports as its C entry: it begins with a size, as
     /// many bytes are there, and the file is never unloaded.
     pub(crate) unsafe fn read(table: *const Plugin) -> Result<Self, String> {
         if table.is_null() || !table.is_aligned() {
-            return Err("its address is not one of a table".to_owned());
+            return Err("its address is not that of a table".to_owned());
         }
         // SAFETY: as the caller says, the size is there.
         let size = unsafe { (&raw const (*table).size).read() } as usize;
@@ -97,7 +98,7 @@ impl Entry {
     }
 }
 
-/// Reads what a function of the plugin's gave: a frame, or a frame with an error.
+/// Interprets the result of a plugin's function: a frame, or a frame with an error.
 pub(super) fn answer(
     plugin: &PluginName,
     function: &str,
@@ -114,11 +115,13 @@ pub(super) fn answer(
             refused(format!("`{function}` failed without an error"))
         }
         (c1::FAILED, Some(bytes)) => Err(bytes),
-        (other, _) => refused(format!("`{function}` answered {other}, which is no status of it")),
+        (other, _) => {
+            refused(format!("`{function}` returned {other}, which is not a valid status"))
+        }
     }
 }
 
-/// Writes an error as a frame; an error is small, so that it always fits.
+/// Writes an error as a frame. An error is small, so it always fits.
 pub(super) fn error_frame(error: &jaato_types::Error) -> Vec<u8> {
     Frame::write(error).unwrap_or_else(|_| Frame::empty())
 }
@@ -127,7 +130,7 @@ pub(super) fn error_frame(error: &jaato_types::Error) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A table's worth of words, of which only so many bytes count as there.
+    /// Reads a table of words that claims this size.
     fn read(size: u32, version: u32, members: [usize; 7]) -> Result<(), String> {
         let mut words = vec![0_u64; size.div_ceil(8).max(1) as usize];
         let head = [size.to_ne_bytes(), version.to_ne_bytes()].concat();

@@ -1,4 +1,4 @@
-//! The factory, the instances and the facets of a plugin in C, as the traits of the boundary.
+//! A C plugin's factory, instances and facets as the traits of the boundary.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::call::{Made, frame, maybe};
 use super::entry::{Entry, answer};
 use super::{buffer, host};
 
-/// Begins a plugin's life in this process. Runs its code on the calling thread.
+/// Starts a plugin in this process. Runs its code on the calling thread.
 pub(crate) fn factory(entry: Entry, manifest: &Manifest) -> RResult<FactoryBox, RVec<u8>> {
     let mut out = Buffer::empty();
     // SAFETY: the plugin's function; the host's table lives for ever, the buffer until it returns.
@@ -42,7 +42,7 @@ struct Instance {
     kinds: Vec<Kind>,
 }
 
-/// One for all facets: what is asked is a number.
+/// Represents all facets, because a number says what the host asks.
 struct Facet(Arc<Made>);
 
 impl FactoryAbi for Factory {
@@ -103,7 +103,7 @@ impl InstanceAbi for Instance {
 
     fn close(&self) -> FfiFuture<()> {
         let call = self.made.begin_own(c1::CLOSE, &[]);
-        // It ends in any case; there is nobody whom a refusal would help.
+        // The instance ends in any case, so an error would help no one.
         async move { call.await.map_or((), drop) }.into_ffi()
     }
 }

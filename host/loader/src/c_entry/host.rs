@@ -1,5 +1,5 @@
-//! The table that plugins in C are lent. Its functions check what they are given and let no panic
-//! out.
+//! The host's function table for C plugins. Its functions check their arguments and let no panic
+//! escape.
 
 use std::ffi::c_char;
 use std::task;
@@ -14,7 +14,7 @@ use super::context::{Lent, waker};
 use super::request::{Held, Work, failed};
 use jaato_plugin_engine::{HostCode, host_code};
 
-/// One table for every plugin: what differs is behind the contexts.
+/// The same table for every plugin. Only the contexts differ.
 pub(super) static HOST: Host = Host {
     size: size_of::<Host>() as u32,
     version: VERSION,
@@ -35,14 +35,14 @@ pub(super) static HOST: Host = Host {
     waker_drop: Some(waker_drop),
 };
 
-/// Runs host code that a plugin called. The context's own methods report their panics; this is what
-/// stands behind them, so that nothing unwinds into C.
+/// Runs host code on behalf of a plugin. The context's own methods report their panics. This is the
+/// last line of defence against unwinding into C.
 fn fenced<T>(work: impl FnOnce() -> T, failed: impl FnOnce(Error) -> T) -> T {
     let _host = HostCode::enter();
     host_code(work).unwrap_or_else(failed)
 }
 
-/// As [`fenced`], with the context behind an address; without one it is `otherwise`.
+/// Like [`fenced`], with the context at an address. Returns `otherwise` if there is none.
 ///
 /// # Safety
 /// As [`Lent::behind`].

@@ -1,13 +1,14 @@
-//! Plugins behind the C entry: fits their tables of functions to the traits of every other plugin.
+//! Plugins with a C entry: adapts their function tables to the traits of all other plugins.
 //!
-//! What a plugin exports is a [`Plugin`]; [`Entry`] is that table, checked. What it is lent is one
-//! table of the host's for all plugins. Calls become futures, requests of the plugin become polls.
+//! A plugin exports a [`Plugin`], and [`Entry`] is that table after its check. In return it gets
+//! one host table that all plugins share. Calls become futures, and requests of the plugin become
+//! polls.
 //!
 //! Invariants:
-//! - A panic of the host's own code does not cross; what the plugin gives is checked before it is
-//!   used.
-//! - Everything of the plugin's runs and ends where the executor polls and drops its future.
-//! - Every pointer that the plugin is lent lives until the call of its that says so.
+//! - A panic in host code does not cross the boundary, and input from the plugin is checked before
+//!   use.
+//! - The plugin's code runs and ends only where the executor polls and drops its future.
+//! - Every pointer on loan to the plugin lives until the plugin releases it.
 
 mod buffer;
 mod call;
@@ -24,12 +25,11 @@ use jaato_types::{Error, ErrorKind, Frame, Manifest};
 pub(crate) use entry::Entry;
 pub(crate) use factory::factory;
 
-/// Makes a factory of a table that is at hand without a file: one that is linked into the host, or
-/// a test's own. Runs the plugin's `start` on the calling thread.
+/// Creates a factory from a table without a file, for plugins that are linked into the host and for
+/// tests. Runs the plugin's `start` on the calling thread.
 ///
 /// # Errors
-/// `plugin_misbehaved` for a table that cannot be used and for what is no answer, and what the
-/// plugin answers.
+/// `plugin_misbehaved` for an unusable table or an invalid answer, or the plugin's error.
 ///
 /// # Safety
 /// The table lives for ever and begins with its size; its functions keep to `jaato_plugin.h` as far
@@ -45,7 +45,7 @@ pub unsafe fn factory_of_table(
         .map_err(|error| Frame::read(&error).unwrap_or_else(|bad| misbehaved(&manifest.name, bad)))
 }
 
-/// Makes the error of a plugin that gave what is no answer.
+/// Returns the error for a plugin's invalid answer.
 fn misbehaved(plugin: &jaato_types::PluginName, what: impl std::fmt::Display) -> Error {
     let text = format!("the plugin `{plugin}` misbehaved: {what}");
     Error::new(ErrorKind::PluginMisbehaved, text)

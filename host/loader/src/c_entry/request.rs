@@ -1,4 +1,4 @@
-//! What a plugin in C has asked of the host: a future of the host's that the plugin polls.
+//! A C plugin's request to the host: a future of the host that the plugin polls.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 
 use super::entry::error_frame;
 
-/// A request in a plugin's hands.
+/// A request held by a plugin.
 pub(super) struct Held(Mutex<Work>);
 
-/// What it waits for.
+/// The pending work of a request.
 pub(super) enum Work {
     Sleep(FfiFuture<bool>),
     Service(Answer),
@@ -23,7 +23,7 @@ pub(super) enum Work {
     Over,
 }
 
-/// A status and the bytes that go with it.
+/// A status and its bytes.
 pub(super) type Outcome = (i32, Vec<u8>);
 
 impl Held {
@@ -31,9 +31,9 @@ impl Held {
         Box::into_raw(Box::new(Self(Mutex::new(work)))).cast()
     }
 
-    /// Looks whether it is done.
+    /// Polls the request.
     pub(super) fn poll(&self, waker: Option<&Waker>) -> Outcome {
-        // Two threads that poll one request are a mistake, which must not block either.
+        // Polling one request from two threads is a mistake, but it must not block.
         let Some(mut work) = self.0.try_lock() else {
             return failed(&Error::failed("the request is being polled already"));
         };
@@ -42,7 +42,7 @@ impl Held {
             Work::Sleep(future) => Pin::new(future).poll(&mut cx).map(slept),
             Work::Service(future) => Pin::new(future).poll(&mut cx).map(answered),
             Work::Next(future) => Pin::new(future).poll(&mut cx).map(next),
-            Work::Over => return failed(&Error::failed("the request was done already")),
+            Work::Over => return failed(&Error::failed("the request is already done")),
         };
         match polled {
             Poll::Pending => (c1::PENDING, Vec::new()),

@@ -1,6 +1,7 @@
-//! Names the method in which two boundaries differ, which the checker's own words do not tell.
+//! Names the method in which two boundaries differ, which the checker's message does not.
 //!
-//! Not the check itself: it looks only where that has found a difference, and may find none.
+//! This is not the check itself: it runs only after the check found a difference, and may find
+//! none.
 
 use std::collections::VecDeque;
 
@@ -10,12 +11,12 @@ use super::Mismatch;
 
 type Layout = &'static TypeLayout;
 
-/// Which side may know more than the other.
+/// Which side may have more methods than the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// The newer one may: its methods behind the frozen ones are no difference.
+    /// The newer side may: its methods after the frozen ones are not a difference.
     Allowed,
-    /// Neither: they say that they are of one version.
+    /// Neither side, because both report the same version.
     None,
 }
 
@@ -23,7 +24,7 @@ pub(super) enum Growth {
 struct Table {
     name: String,
     methods: Vec<Method>,
-    /// So many methods are there in every version.
+    /// Number of methods that every version has.
     frozen: usize,
 }
 
@@ -57,7 +58,7 @@ fn difference(plugin: &Table, host: &Table, growth: Growth) -> Option<Mismatch> 
     Some(Mismatch { what: host.path(one), plugin: side(added), host: side(missing) })
 }
 
-/// Tells what happened to a method, from what stands in its place on both sides.
+/// Describes a method's change, given the methods at the same position on both sides.
 fn at_one_place(plugin: &Table, host: &Table, has: &Method, wants: &Method) -> Mismatch {
     let (what, plugin, host) = if has.name == wants.name {
         (host.path(wants), has.signature.clone(), wants.signature.clone())
@@ -88,7 +89,7 @@ impl Table {
     }
 }
 
-/// All that can be reached from the root, in the order of their first mention.
+/// Returns every table that can be reached from the root, in the order of first mention.
 fn tables(root: Layout) -> Vec<Table> {
     let (mut seen, mut tables) = (Vec::new(), Vec::new());
     let mut waiting = VecDeque::from([root]);
@@ -100,7 +101,7 @@ fn tables(root: Layout) -> Vec<Table> {
         let fields = fields_of(layout);
         waiting.extend(fields.iter().flat_map(reached_by));
         if let TLData::PrefixType(prefix) = layout.data() {
-            // What a macro puts in front of the methods of a trait.
+            // Fields that a macro adds before a trait's methods.
             let hidden =
                 fields.iter().take_while(|field| field.name().starts_with("_sabi")).count();
             let methods = fields.iter().skip(hidden).filter(|field| field.is_function());
@@ -112,7 +113,7 @@ fn tables(root: Layout) -> Vec<Table> {
     tables
 }
 
-/// A trait's table stands in a module `Moon_trait`.
+/// Returns a table's name. The table of trait `Moon` is in the module `Moon_trait`.
 fn name_of(layout: Layout) -> String {
     let module = layout.mod_path().to_string();
     let place = module.rsplit("::").next().and_then(|last| last.strip_suffix("_trait"));

@@ -1,5 +1,4 @@
-//! The connection to one worker: what is in flight on it, and what is done with each message that
-//! comes.
+//! The connection to one worker: its work in flight, and the handling of each message.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,13 +17,13 @@ use jaato_plugin_engine::{
     Crossed, Crossing, HostContext, Lent, Refusable as _, check_json, host_code,
 };
 
-/// How long a message may stop in the middle. Less than a step of the instance may take, so that a
-/// half message costs the call that it belongs to and not the next one.
+/// How long a message may stall in the middle. Shorter than one step of the instance may take, so
+/// that half a message fails its own call and not the next one.
 const STALL_MAX: Duration = Duration::from_millis(1500);
 
-/// What a call is answered with: a frame.
+/// The answer of a call: a frame.
 pub(super) type Answer = Result<Vec<u8>, Error>;
-/// What one of the instance's steps is answered with: a frame or nothing.
+/// The answer to one of the instance's steps: a frame or nothing.
 pub(super) type Step = Result<Option<Vec<u8>>, Error>;
 
 /// The host's side of one worker.
@@ -32,7 +31,7 @@ pub(super) struct Connection {
     pub(super) link: Link,
     pub(super) runtime: Handle,
     pub(super) process: Arc<dyn WorkerProcess>,
-    /// The instance's own context; its guest and executor stand for the plugin.
+    /// The instance's own context. Its guest and executor represent the plugin.
     pub(super) core: Arc<HostContext>,
     pub(super) state: Mutex<State>,
 }
@@ -41,24 +40,23 @@ pub(super) struct Connection {
 pub(super) struct State {
     last_id: u64,
     calls: HashMap<u64, Pending>,
-    /// Questions that are being served, so that they can be forgotten.
+    /// Running requests, so that they can be aborted.
     asked: HashMap<u64, AbortHandle>,
-    /// Who waits for `Ready` (0), `Created`, `Saved` and `Closed`, by the number of what they
-    /// answer.
+    /// Waiters for `Ready` (0), `Created`, `Saved` and `Closed`, by the number of the request.
     steps: HashMap<u64, oneshot::Sender<Step>>,
-    /// Why nothing is in flight any more.
+    /// Why the connection no longer works.
     ended: Option<Error>,
 }
 
 /// A call in flight.
 struct Pending {
     core: Arc<HostContext>,
-    /// Away once the call was cancelled: whoever waited has its answer.
+    /// `None` after a cancel, because the waiter already has its answer.
     answer: Option<oneshot::Sender<Answer>>,
 }
 
 impl Connection {
-    /// Begins a call; `send` is given its number.
+    /// Begins a call. `send` receives its number.
     pub(super) fn begin(
         &self,
         core: &Arc<HostContext>,
@@ -74,13 +72,13 @@ impl Connection {
         let id = state.last_id;
         state.calls.insert(id, Pending { core: Arc::clone(core), answer: Some(answer) });
         drop(state);
-        // A worker that is gone ends the call by its death.
+        // If the worker is gone, its death ends the call.
         self.link.send(Kind::Call, Flag::Frame, id, head, frame);
         Ok((id, receiver))
     }
 
-    /// Cancels a call: whoever waits has its answer at once, the worker is told, and ended if it
-    /// takes too long over it.
+    /// Cancels a call. The waiter gets its answer at once. The worker gets a cancel message, and is
+    /// ended if it takes too long.
     pub(super) fn cancel(self: &Arc<Self>, id: u64) {
         let mut state = self.state.lock();
         let Some(pending) = state.calls.get_mut(&id) else { return };
@@ -88,15 +86,15 @@ impl Connection {
         drop(state);
         core.cancel();
         if answer.is_some() {
-            // Before the end of the context: what the call waits for is refused by that, and the
-            // worker must know by then that the call is not to go on.
+            // Send this before the context ends: the end refuses what the call waits for, and by
+            // then the worker must know of the cancel.
             self.link.send(Kind::Cancel, Flag::Nothing, id, b"", b"");
         }
         core.end();
         let Some(answer) = answer else { return };
-        // Whoever waited may have gone.
+        // The waiter may be gone.
         let _ = answer.send(Err(Error::cancelled()));
-        // Weak: what has ended meanwhile is not held for the rest of the time.
+        // A weak reference, so that an ended connection is not kept alive for this long.
         let own = Arc::downgrade(self);
         self.runtime.spawn(async move {
             tokio::time::sleep(OVERDUE_MAX).await;
@@ -107,16 +105,16 @@ impl Connection {
         });
     }
 
-    /// Has a worker that was stopped go on, and says so.
+    /// Resumes a stopped worker and reports it.
     pub(super) async fn go_on(&self) {
         if self.process.go_on().await {
             let plugin = self.core.guest.name();
-            let text = format!("the worker of plugin `{plugin}` was stopped: it was made to go on");
+            let text = format!("the stopped worker of plugin `{plugin}` was resumed");
             self.core.executor.watch().trouble(&text);
         }
     }
 
-    /// Sends one of the instance's steps and waits for what it is answered with.
+    /// Sends one of the instance's steps and waits for its answer.
     pub(super) async fn step(&self, kind: Kind, flag: Flag, frame: &[u8]) -> Step {
         let (reply, receiver) = oneshot::channel();
         let id = {
@@ -133,30 +131,30 @@ impl Connection {
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    /// Enlists for the worker's first word; before the reading begins.
+    /// Registers a waiter for the worker's first message. Call it before reading begins.
     pub(super) fn ready(&self) -> oneshot::Receiver<Step> {
         let (reply, receiver) = oneshot::channel();
         self.state.lock().steps.insert(0, reply);
         receiver
     }
 
-    /// Returns why the worker is of no use any more.
+    /// Returns why the worker can no longer be used.
     pub(super) fn ended(&self) -> Option<Error> {
         self.state.lock().ended.clone()
     }
 
-    /// Counts the calls that the worker has not answered, cancelled ones too.
+    /// Returns the number of calls that the worker has not answered, including cancelled ones.
     pub(super) fn in_flight(&self) -> usize {
         self.state.lock().calls.len()
     }
 
-    /// Cancels all calls that are in flight.
+    /// Cancels all calls in flight.
     pub(super) fn cancel_all(self: &Arc<Self>) {
         let ids: Vec<u64> = self.state.lock().calls.keys().copied().collect();
         ids.into_iter().for_each(|id| self.cancel(id));
     }
 
-    /// Reads until the worker is gone, then tells everybody who waits.
+    /// Reads until the worker is gone, then notifies all waiters.
     pub(super) async fn serve(self: Arc<Self>) {
         let mut reader = Reader::default();
         let talk = loop {
@@ -176,8 +174,8 @@ impl Connection {
         self.end(&error);
     }
 
-    /// Waits for the next message. Refuses one that stops in the middle: what comes later would be
-    /// taken for the rest of it.
+    /// Waits for the next message. Rejects a message that stalls in the middle, because later bytes
+    /// would be taken for the rest of it.
     async fn next_message(&self, reader: &mut Reader) -> Result<Option<Message>, Malformed> {
         loop {
             if let Some(message) = reader.take()? {
@@ -189,7 +187,7 @@ impl Connection {
                 0 => more.await?,
                 _ => match tokio::time::timeout(STALL_MAX, more).await {
                     Ok(is_over) => is_over?,
-                    // A worker that was stopped goes on.
+                    // A stopped worker was resumed.
                     Err(_) if self.process.go_on().await => false,
                     Err(_) => return Err(Malformed(format!("only {begun} bytes of a message"))),
                 },
@@ -208,13 +206,13 @@ impl Connection {
         let steps = std::mem::take(&mut state.steps);
         drop(state);
         asked.into_values().for_each(|asked| asked.abort());
-        // Nobody uses it any more: what the instance had open (terminals, programs) ends now, and
-        // not with the next call, which may never come.
+        // The instance's open resources (terminals, programs) end now, not with the next call,
+        // which may never come.
         self.core.end();
         for Pending { core, answer } in calls.into_values() {
             core.end();
             if let Some(answer) = answer {
-                // Whoever waited may have gone; so below.
+                // The waiter may be gone. The same applies below.
                 let _ = answer.send(Err(error.clone()));
             }
         }
@@ -223,7 +221,7 @@ impl Connection {
         }
     }
 
-    /// Does what a message asks for; an error says why it is none of ours.
+    /// Handles a message. The error says why the message is invalid.
     fn take(self: &Arc<Self>, message: Message) -> Result<(), String> {
         let Message { kind, flag, id, payload } = message;
         match kind {
@@ -231,15 +229,17 @@ impl Connection {
             Kind::Answer => self.answer(id, flag, payload),
             Kind::Ask => {
                 let (context, operation, frame) =
-                    wire::read_ask(&payload).ok_or("a question that cannot be read")?;
+                    wire::read_ask(&payload).ok_or("a request that cannot be read")?;
                 self.ask(id, context, operation, frame);
             }
             Kind::Next => {
-                let (context, handle) = wire::read_stream(&payload).ok_or("no stream's number")?;
+                let (context, handle) =
+                    wire::read_stream(&payload).ok_or("an invalid stream number")?;
                 self.next(id, context, handle);
             }
             Kind::CloseStream => {
-                let (context, handle) = wire::read_stream(&payload).ok_or("no stream's number")?;
+                let (context, handle) =
+                    wire::read_stream(&payload).ok_or("an invalid stream number")?;
                 if let Some(core) = self.context(context) {
                     core.close_stream(handle);
                 }
@@ -263,13 +263,15 @@ impl Connection {
             | Kind::Served
             | Kind::Piece
             | Kind::Save
-            | Kind::Close => return Err(format!("a message that is the host's to send: {kind:?}")),
+            | Kind::Close => {
+                return Err(format!("a message that only the host may send: {kind:?}"));
+            }
         }
         Ok(())
     }
 
     fn emit(&self, id: u64, frame: &[u8]) {
-        // A call that was cancelled has nobody who reads.
+        // No one reads the emissions of a cancelled call.
         if let Some(core) = self.state.lock().calls.get(&id).map(|call| Arc::clone(&call.core)) {
             core.emit(frame);
         }
@@ -284,8 +286,9 @@ impl Connection {
             (Some(fault), _) => Err(fault),
             (None, Flag::Error) => Err(self.read_error(&payload)),
             (None, Flag::Frame | Flag::Nothing | Flag::Stream) => {
-                let misbehaved =
-                    |error| core.guest.misbehaved(format_args!("its answer is no frame: {error}"));
+                let misbehaved = |error| {
+                    core.guest.misbehaved(format_args!("its answer is not a valid frame: {error}"))
+                };
                 let checked = Frame::parse(&payload).map_err(misbehaved);
                 checked
                     .and_then(|frame| check_json(core.guest.name(), frame.json))
@@ -310,7 +313,7 @@ impl Connection {
         Frame::read(frame).unwrap_or_else(refused)
     }
 
-    /// The context of that number: 0 is the instance's.
+    /// Returns the context with this number. Number 0 is the instance's.
     fn context(&self, number: u64) -> Option<Arc<HostContext>> {
         if number == 0 {
             return Some(Arc::clone(&self.core));
@@ -322,7 +325,7 @@ impl Connection {
         let Some(core) = self.context(context) else {
             return self.tell(Kind::Served, id, &Crossing::refused());
         };
-        // A service that panics is the host's fault, and costs the question alone.
+        // A panic in a service is the host's fault and fails only this request.
         match host_code(|| core.serve(operation, frame)) {
             Ok(work) => self.answer_later(Kind::Served, id, Lent::new(&core, work)),
             Err(error) => self.tell(Kind::Served, id, &Crossing::error(&error)),
@@ -346,7 +349,7 @@ impl Connection {
         work: impl Future<Output = Crossing> + Send + 'static,
     ) {
         let own = Arc::clone(self);
-        // Held over the spawn, so that the task finds itself enlisted.
+        // Held across the spawn, so that the task finds itself registered.
         let mut state = self.state.lock();
         let task = self.runtime.spawn(async move {
             let served = work.await;

@@ -1,4 +1,4 @@
-//! How a worker came to its end, in words for a person.
+//! Describes how a worker ended, for the user.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use jaato_types::{Error, ErrorKind, PluginName};
 
 use super::WorkerProcess;
 
-/// How long a worker whose socket has ended may take to end itself before it is ended.
+/// How long a worker whose socket has closed may take to exit before the host ends it.
 const END_MAX: Duration = Duration::from_millis(500);
-/// The same for one that sends what is no message: mostly it lives, and is ended for that.
+/// The same for a worker that sends invalid messages. It usually still runs, and is ended for that.
 const TALK_END_MAX: Duration = Duration::from_millis(50);
 
-/// Waits for the process's end and makes the error of every call that it takes with it. `talk` is
-/// what was wrong with the last thing that it said.
+/// Waits for the process to end and returns the error for all its calls. `talk` describes an
+/// invalid last message.
 pub(super) async fn cause(
     plugin: &PluginName,
     process: &Arc<dyn WorkerProcess>,
@@ -21,11 +21,11 @@ pub(super) async fn cause(
 ) -> Error {
     let patience = if talk.is_some() { TALK_END_MAX } else { END_MAX };
     let ended = tokio::time::timeout(patience, process.ended()).await.ok();
-    // Its descendants too: nobody is left who would want them.
+    // Ends its descendants too, because no one needs them.
     process.end().await;
     let what = match (talk, ended) {
         (_, Some(ended)) => ended,
-        (Some(talk), None) => format!("sent what is no message: {talk}"),
+        (Some(talk), None) => format!("sent an invalid message: {talk}"),
         (None, None) => "closed its connection".to_owned(),
     };
     let printed = match process.printed().trim() {

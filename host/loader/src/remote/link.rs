@@ -1,7 +1,7 @@
-//! One end of the socket between host and worker: whole messages, from any thread, in order.
+//! One end of the socket between host and worker. Sends whole messages from any thread, in order.
 //!
-//! What the socket does not take at once waits here, so that no sender blocks; an end that does not
-//! read is given up once too much waits for it.
+//! Bytes that the socket does not take at once are queued here, so that no sender blocks. If the
+//! other end does not read and the queue grows too large, the link gives up.
 
 use std::io::ErrorKind::WouldBlock;
 use std::io::{self, Write as _};
@@ -18,20 +18,20 @@ use tokio::sync::Notify;
 use super::wire::{Flag, HEADER_BYTES, Header, Kind, Malformed};
 use crate::platform::waited_for;
 
-/// Bytes that may wait for an end that does not read.
+/// Maximum bytes queued for an end that does not read.
 pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What one read takes at most; larger messages are read in one go after their header.
+/// Maximum bytes per read. The rest of a larger message is read in one go after its header.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A message that came.
+/// A received message.
 #[derive(Debug)]
 pub struct Message {
-    /// What it is about.
+    /// The kind of message.
     pub kind: Kind,
-    /// What the payload is.
+    /// The kind of payload.
     pub flag: Flag,
-    /// The call, or the question.
+    /// The number of the call or the request.
     pub id: u64,
     /// The payload.
     pub payload: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Message {
 pub struct Link {
     socket: UnixStream,
     out: Mutex<Out>,
-    /// Wakes the task that writes what waits.
+    /// Wakes the task that writes queued bytes.
     waiting: Notify,
 }
 
@@ -56,24 +56,24 @@ struct Out {
 }
 
 impl Out {
-    /// Refuses everything and lets go of what waits.
+    /// Refuses everything and discards queued bytes.
     fn close(&mut self, given_up: bool) {
         *self = Self { closed: true, given_up: given_up || self.given_up, ..Self::default() };
     }
 }
 
 impl Link {
-    /// Takes an end of a socket pair, which does not block from here on. [`Link::write_waiting`]
-    /// must run beside it.
+    /// Takes an end of a socket pair and makes it non-blocking. [`Link::write_waiting`] must run
+    /// concurrently.
     ///
     /// # Errors
-    /// Where the system refuses that.
+    /// If the system refuses that.
     pub fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self { socket, out: Mutex::default(), waiting: Notify::new() })
     }
 
-    /// Sends a message whose payload is `head` and `frame`; false when the other end is gone.
+    /// Sends a message whose payload is `head` and `frame`. Returns false if the other end is gone.
     pub fn send(&self, kind: Kind, flag: Flag, id: u64, head: &[u8], frame: &[u8]) -> bool {
         let header = Header { kind, flag, id, length: head.len() + frame.len() }.write();
         let out = self.out.lock();
@@ -96,7 +96,7 @@ impl Link {
         self.keep_rest(out, [&header, head, frame], sent)
     }
 
-    /// Keeps what the socket did not take; false when that is too much.
+    /// Queues the bytes that the socket did not take. Returns false if the queue is too large.
     fn keep_rest(&self, mut out: MutexGuard<'_, Out>, parts: [&[u8]; 3], mut sent: usize) -> bool {
         let mut rest = false;
         for part in parts {
@@ -116,28 +116,28 @@ impl Link {
         open
     }
 
-    /// Counts the bytes that wait for the other end.
+    /// Returns the number of bytes queued for the other end.
     pub fn waiting_bytes(&self) -> usize {
         let out = self.out.lock();
         out.bytes.len() - out.written
     }
 
-    /// Refuses what is sent from here on.
+    /// Refuses all further messages.
     pub fn close(&self) {
         self.out.lock().close(false);
         self.waiting.notify_one();
     }
 
-    /// Closes this end because the other cannot be written to. Reading ends too: an answer to what
-    /// was not sent never comes.
+    /// Closes this end because the other cannot be written to. Also stops reading, because no
+    /// answer to an unsent message can arrive.
     fn fail(&self) {
         self.close();
-        // Fails only for a socket that is no longer connected.
+        // Fails only if the socket is no longer connected.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 
-    /// Writes what waits, until the other end is gone or this one is closed; true if the other end
-    /// was given up because it does not read.
+    /// Writes queued bytes until the other end is gone or this one is closed. Returns true if it
+    /// gave up because the other end does not read.
     pub async fn write_waiting(&self) -> bool {
         if self.write_on().await.is_err() {
             self.fail();
@@ -146,7 +146,7 @@ impl Link {
     }
 
     async fn write_on(&self) -> io::Result<()> {
-        // Made before there is need of it: a process may come to have no room for descriptors.
+        // Created early, because the process may run out of descriptors later.
         let mut socket = OwnedFd::from(self.socket.try_clone()?);
         while !self.out.lock().closed {
             self.waiting.notified().await;
@@ -159,7 +159,7 @@ impl Link {
         !self.out.lock().bytes.is_empty()
     }
 
-    /// Writes what waits; gives back the descriptor that it waits by.
+    /// Writes queued bytes. Returns the descriptor that it used for waiting.
     async fn write_all(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
         if !self.waits() {
             return Ok(socket);
@@ -186,25 +186,25 @@ impl Link {
     }
 }
 
-/// Reads messages off a link. One reader an end.
+/// Reads messages from a link. Use one reader per end.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// The socket, waited for to read and for nothing else: who waits to write is woken by whatever
-    /// the other end reads.
+    /// The socket, registered only for reading, so that reads by the other end do not wake this
+    /// reader.
     incoming: Option<AsyncFd<OwnedFd>>,
     buffer: Vec<u8>,
-    /// What of the buffer was handed out.
+    /// Bytes at the start of the buffer that were already returned.
     read: usize,
 }
 
 impl Reader {
-    /// Waits for the next message; none at the end. May be dropped and asked again.
+    /// Waits for the next message, or returns `None` at the end. Cancel safe.
     ///
     /// # Errors
-    /// When the socket fails, ends in the middle of a message, or gives what is none.
+    /// If the socket fails, ends in the middle of a message, or delivers an invalid message.
     ///
     /// # Panics
-    /// Outside of a runtime that waits for sockets.
+    /// Outside of a runtime with I/O enabled.
     pub async fn next(&mut self, link: &Link) -> Result<Option<Message>, Malformed> {
         loop {
             if let Some(message) = self.take()? {
@@ -216,8 +216,7 @@ impl Reader {
         }
     }
 
-    /// Waits for more bytes, and tells whether there are none any more. May be dropped and asked
-    /// again.
+    /// Waits for more bytes. Returns true at the end of the stream. Cancel safe.
     pub(super) async fn read_more(&mut self, link: &Link) -> Result<bool, Malformed> {
         let failed = |error: io::Error| Malformed(error.to_string());
         let incoming = match &self.incoming {
@@ -230,7 +229,7 @@ impl Reader {
         };
         loop {
             let mut ready = incoming.readable().await.map_err(failed)?;
-            // Where there was nothing, it waits again.
+            // If nothing was there, the loop waits again.
             let read = ready.try_io(|_| fill(&mut self.buffer, &mut self.read, &link.socket));
             if let Ok(read) = read {
                 return self.is_over(read);
@@ -238,7 +237,7 @@ impl Reader {
         }
     }
 
-    /// Tells whether what a read gave is the end.
+    /// Returns true if the result of a read marks the end.
     fn is_over(&self, read: io::Result<usize>) -> Result<bool, Malformed> {
         match read {
             Ok(0) if self.rest().is_empty() => Ok(true),
@@ -251,7 +250,7 @@ impl Reader {
         }
     }
 
-    /// Counts the bytes of a message that has begun to come and is not whole.
+    /// Returns the number of bytes of an incomplete message.
     pub(super) fn begun_bytes(&self) -> usize {
         self.rest().len()
     }
@@ -260,7 +259,7 @@ impl Reader {
         &self.buffer[self.read..]
     }
 
-    /// Takes the next message, if it was read whole.
+    /// Takes the next message if it is complete.
     pub(super) fn take(&mut self) -> Result<Option<Message>, Malformed> {
         let Some((header, rest)) = self.rest().split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
@@ -269,7 +268,7 @@ impl Reader {
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         let ends_here = self.read + HEADER_BYTES + length == self.buffer.len();
         let payload = if length >= READ_BYTES && self.read == 0 && ends_here {
-            // A large one that came alone: its memory goes along.
+            // A large message that came alone keeps its memory.
             let mut payload = std::mem::take(&mut self.buffer);
             payload.drain(..HEADER_BYTES);
             payload
@@ -281,24 +280,24 @@ impl Reader {
         if ends_here {
             self.read = 0;
             self.buffer.clear();
-            // One large message must not hold its memory for ever.
+            // One large message must not hold its memory forever.
             self.buffer.shrink_to(READ_BYTES);
         }
         Ok(Some(Message { kind, flag, id, payload }))
     }
 }
 
-/// Reads what is there behind what of the buffer was not handed out.
+/// Reads available bytes into the buffer, after removing the bytes already returned.
 fn fill(buffer: &mut Vec<u8>, handed_out: &mut usize, socket: &UnixStream) -> io::Result<usize> {
     buffer.drain(..std::mem::take(handed_out));
     let wanted = match buffer.first_chunk::<4>() {
         Some(length) => u32::from_le_bytes(*length) as usize + HEADER_BYTES,
         None => 0,
     };
-    // A length that is too great is refused as soon as the whole header is there.
+    // A length that is too large is rejected as soon as the whole header arrives.
     let room = wanted.saturating_sub(buffer.len());
     buffer.reserve_exact(room.clamp(READ_BYTES, super::wire::PAYLOAD_BYTES_MAX));
-    // Into room that nobody has zeroed: a message may come byte by byte.
+    // Reads into uninitialized memory, because a message may arrive byte by byte.
     Ok(rustix::io::read(socket, spare_capacity(buffer))?)
 }
 
@@ -361,7 +360,7 @@ mod tests {
         worker.socket.shutdown(Shutdown::Read).unwrap();
         assert!(!host.send(Kind::Call, Flag::Frame, 1, b"", b"{}"));
         assert!(Reader::default().next(&host).await.unwrap().is_none());
-        // The same where it is found out later.
+        // The same if the failure is detected later.
         let (host, worker) = pair();
         let writing = tokio::spawn({
             let host = Arc::clone(&host);
@@ -369,7 +368,7 @@ mod tests {
         });
         assert!(host.send(Kind::Call, Flag::Frame, 1, b"", &vec![0; 8 * 1024 * 1024]));
         worker.socket.shutdown(Shutdown::Read).unwrap();
-        // Room for more wakes who writes.
+        // Free space wakes the writer.
         let mut taken = vec![0; 8 * 1024 * 1024];
         while (&worker.socket).read(&mut taken).unwrap() > 0 {}
         assert!(Reader::default().next(&host).await.unwrap().is_none());

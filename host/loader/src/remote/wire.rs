@@ -1,4 +1,4 @@
-//! What host and worker say to each other: a fixed header and a frame, verbatim.
+//! The protocol between host and worker: a fixed header and a verbatim frame.
 //!
 //! ```text
 //! length of the payload  u32, little-endian
@@ -9,25 +9,25 @@
 //! payload                the frame; some kinds put a number or a name before it
 //! ```
 //!
-//! Host and worker are the same executable, unless that was replaced while the host runs: so the
-//! worker's first word is the version of all this, and nothing else is negotiated.
+//! Host and worker are the same executable, unless it was replaced while the host runs. Therefore
+//! the worker's first message holds the protocol's version, and nothing else is negotiated.
 
 use jaato_plugin_engine::Facet;
 use jaato_types::FRAME_BYTES_MAX;
 
-/// The version of what they say, one more with each change of it. The worker's [`Kind::Ready`]
-/// holds it.
+/// The version of the protocol, incremented with each change. The worker's [`Kind::Ready`] holds
+/// it.
 pub const VERSION: u8 = 4;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
-/// Largest payload: a frame, with a name and a number before it.
+/// Largest payload: a frame, preceded by a name and a number.
 pub const PAYLOAD_BYTES_MAX: usize = FRAME_BYTES_MAX + NAME_BYTES_MAX + 16;
-/// Longest name before a frame: a tool's, an operation's, a service's.
+/// Longest name before a frame: the name of a tool, an operation or a service.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Makes an enum that crosses as one byte, and what reads it: a byte that no variant has is none of
-/// it.
+/// Defines an enum that crosses as one byte, and its reader, which returns `None` for an unknown
+/// byte.
 macro_rules! byte_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $byte:literal,)+ }) => {
         $(#[$about])*
@@ -49,56 +49,56 @@ macro_rules! byte_enum {
 }
 
 byte_enum! {
-    /// What a message is about.
+    /// The kind of message.
     Kind {
-        /// Host: make the instance, perhaps from what an earlier one saved.
+        /// Host: create the instance, optionally from saved state.
         Create = 1,
-        /// Host: begin a call; a facet and a name stand before the frame.
+        /// Host: begin a call. A facet and a name precede the frame.
         Call = 2,
         /// Host: cancel a call.
         Cancel = 3,
-        /// Host: what a service answered to a question.
+        /// Host: a service's answer to a request.
         Served = 4,
         /// Host: the next piece of a stream.
         Piece = 5,
-        /// Host: ask the instance what it wants to keep.
+        /// Host: ask the instance for its state to save.
         Save = 6,
         /// Host: close the instance.
         Close = 7,
-        /// Worker: the plugin is open, or could not be opened; the payload is the version.
+        /// Worker: the plugin is open, or could not be opened. The payload is the version.
         Ready = 65,
-        /// Worker: the instance is made; the payload is the bits of its facets.
+        /// Worker: the instance was created. The payload is the bits of its facets.
         Created = 66,
         /// Worker: a call emits.
         Emit = 67,
         /// Worker: a call is over.
         Answer = 68,
-        /// Worker: a question to a service; the context's number and a name stand before the frame.
+        /// Worker: a request to a service. The context's number and a name precede the frame.
         Ask = 69,
-        /// Worker: wants the next piece of a stream; the context's number and the handle are the
+        /// Worker: wants the next piece of a stream. The context's number and the handle are the
         /// payload.
         Next = 70,
-        /// Worker: needs a stream no more; payload as above.
+        /// Worker: no longer needs a stream. The payload is the same as above.
         CloseStream = 71,
-        /// Worker: needs the answer to a question no more.
+        /// Worker: no longer needs the answer to a request.
         Forget = 72,
-        /// Worker: a line for the log; the level stands before the text.
+        /// Worker: a line for the log. The level precedes the text.
         Log = 73,
-        /// Worker: what the instance wants to keep.
+        /// Worker: the instance's state to save.
         Saved = 74,
-        /// Worker: the instance is closed; what it wants to keep.
+        /// Worker: the instance is closed. The payload is its state to save.
         Closed = 75,
     }
 }
 
 byte_enum! {
-    /// What the payload is.
+    /// The kind of payload.
     Flag {
-        /// A frame, or what the kind says.
+        /// A frame, or the payload of the message's kind.
         Frame = 0,
         /// The frame of an error.
         Error = 1,
-        /// Nothing: the end of a stream, nothing to keep.
+        /// Nothing: the end of a stream, or no state to save.
         Nothing = 2,
         /// A frame whose object holds the handle of a stream.
         Stream = 3,
@@ -108,25 +108,25 @@ byte_enum! {
 /// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What it is about.
+    /// The kind of message.
     pub kind: Kind,
-    /// What the payload is.
+    /// The kind of payload.
     pub flag: Flag,
-    /// The call, or the question.
+    /// The number of the call or the request.
     pub id: u64,
     /// Bytes of the payload.
     pub length: usize,
 }
 
-/// Why what came is no message.
+/// Why received bytes are not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed(pub String);
 
 impl Header {
-    /// Writes it.
+    /// Returns the header as bytes.
     pub fn write(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        // A payload is bounded far below this by whoever made it.
+        // Every sender bounds its payload far below this.
         let length = u32::try_from(self.length).unwrap_or(u32::MAX);
         bytes[..4].copy_from_slice(&length.to_le_bytes());
         bytes[4] = self.kind as u8;
@@ -135,10 +135,10 @@ impl Header {
         bytes
     }
 
-    /// Reads one.
+    /// Reads a header.
     ///
     /// # Errors
-    /// For a kind or a flag that there is not, and for a payload that is too long.
+    /// If the kind or the flag is unknown, or the payload is too long.
     pub fn read(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Malformed> {
         let [a, b, c, d, kind, flag, _, _, id @ ..] = *bytes;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
@@ -156,35 +156,35 @@ impl Header {
     }
 }
 
-/// What stands before the frame of a call.
+/// Returns the bytes before the frame of a call.
 pub fn call_head(facet: Facet, name: &str) -> Vec<u8> {
     let mut head = vec![facet as u8];
     push_name(&mut head, name);
     head
 }
 
-/// Takes a call's payload apart: facet, name, frame.
+/// Splits a call's payload into facet, name and frame.
 pub fn read_call(payload: &[u8]) -> Option<(Facet, &str, &[u8])> {
     let (&facet, rest) = payload.split_first()?;
     let (name, frame) = take_name(rest)?;
     Some((Facet::from_number(facet)?, name, frame))
 }
 
-/// What stands before the frame of a question.
+/// Returns the bytes before the frame of a request.
 pub fn ask_head(context: u64, operation: &str) -> Vec<u8> {
     let mut head = context.to_le_bytes().to_vec();
     push_name(&mut head, operation);
     head
 }
 
-/// Takes a question's payload apart: context, operation, frame.
+/// Splits a request's payload into context, operation and frame.
 pub fn read_ask(payload: &[u8]) -> Option<(u64, &str, &[u8])> {
     let (context, rest) = take_number(payload)?;
     let (name, frame) = take_name(rest)?;
     Some((context, name, frame))
 }
 
-/// The payload that names a stream of a context.
+/// Returns the payload that names a context's stream.
 pub fn stream_of(context: u64, handle: u64) -> [u8; 16] {
     let mut payload = [0; 16];
     payload[..8].copy_from_slice(&context.to_le_bytes());
@@ -192,7 +192,7 @@ pub fn stream_of(context: u64, handle: u64) -> [u8; 16] {
     payload
 }
 
-/// Takes that apart: context, handle.
+/// Splits the payload of [`stream_of`] into context and handle.
 pub fn read_stream(payload: &[u8]) -> Option<(u64, u64)> {
     let (context, rest) = take_number(payload)?;
     let (handle, rest) = take_number(rest)?;
@@ -200,7 +200,7 @@ pub fn read_stream(payload: &[u8]) -> Option<(u64, u64)> {
 }
 
 fn push_name(head: &mut Vec<u8>, name: &str) {
-    // Longer than any name that a registry takes; the other side does not know what is cut off.
+    // Longer than any registered name, so the other side will not know the truncated name.
     let name = &name.as_bytes()[..name.len().min(NAME_BYTES_MAX)];
     head.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes());
     head.extend_from_slice(name);

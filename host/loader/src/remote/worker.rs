@@ -16,41 +16,40 @@ use crate::call::RunningCall;
 use crate::executor::Executor;
 use jaato_plugin_engine::{CLOSE_STEP_MAX, CallerKind, Facet, Facets, HostContext, Services};
 
-/// How long a worker may take to open its plugin and to make the instance.
+/// How long a worker may take to open its plugin and to create the instance.
 pub const CREATE_MAX: Duration = Duration::from_secs(30);
-/// How long an answer is waited for before it is looked whether its worker was stopped, and between
-/// two such looks.
+/// How long to wait for an answer before each check whether the worker was stopped.
 const STOPPED_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a worker may take over a call that was cancelled, before it is ended.
+/// How long a worker may take over a cancelled call before it is ended.
 pub const OVERDUE_MAX: Duration = Duration::from_secs(2);
 
-/// The process of a worker, as whoever starts processes has it.
+/// A worker's process, provided by the crate that starts processes.
 pub trait WorkerProcess: Send + Sync + 'static {
-    /// Waits for its end and says what happened: `was ended by signal 11`, `exited with 3`.
+    /// Waits for its end and describes it: `was ended by signal 11`, `exited with 3`.
     fn ended(&self) -> BoxFuture<'_, String>;
 
-    /// Ends it and all of its descendants; returns when none lives. May be called again.
+    /// Ends it and all its descendants. Returns once none of them lives. May be called again.
     fn end(&self) -> BoxFuture<'_, ()>;
 
-    /// Has it go on where somebody has stopped it; tells whether that was so.
+    /// Resumes the process if it was stopped, and returns whether it was.
     fn go_on(&self) -> BoxFuture<'_, bool>;
 
-    /// The last of what it printed.
+    /// The end of its output.
     fn printed(&self) -> String;
 }
 
-/// What an instance in a worker is made of.
+/// The parts of an instance in a worker.
 pub struct Start {
     /// The plugin.
     pub manifest: Manifest,
-    /// The host's end of the socket pair; the worker has the other as descriptor 3.
+    /// The host's end of the socket pair. The worker has the other end as descriptor 3.
     pub socket: UnixStream,
     /// The worker.
     pub process: Arc<dyn WorkerProcess>,
-    /// What the instance is lent outside of calls.
+    /// The instance's services outside of calls.
     pub services: Arc<dyn Services>,
-    /// What an earlier instance saved.
+    /// The state that an earlier instance saved.
     pub saved: Option<Vec<u8>>,
 }
 
@@ -61,8 +60,8 @@ pub(crate) struct Worker {
     refusal: Option<Error>,
 }
 
-/// Has the instance made, from what was saved; afresh where the plugin refuses that. Gives its
-/// facets and the refusal.
+/// Asks the worker to create the instance from saved state, or fresh if the plugin refuses that
+/// state. Returns its facets and the refusal.
 async fn create(
     connection: &Connection,
     saved: Option<&[u8]>,
@@ -74,25 +73,26 @@ async fn create(
             Err(error) => refusal = Some(error),
         }
     }
-    // Where the worker is gone this fails with how it went.
+    // If the worker is gone, this fails with the reason.
     let facets = connection.step(Kind::Create, Flag::Nothing, b"").await?;
     Ok((facets.unwrap_or_default(), refusal))
 }
 
-/// A worker of another version is never asked for anything: it would take one thing for another.
+/// Checks the worker's version. A worker of another version gets no requests, because it would
+/// misread them.
 fn speaks_as_this_host(version: &[u8]) -> Result<(), Error> {
     if version == [VERSION] {
         return Ok(());
     }
     let text = format!(
-        "a worker of another version of jaato was started: it speaks {version:?}, this one [{VERSION}]; jaato was \
-         replaced while it runs"
+        "the worker has protocol version {version:?} instead of [{VERSION}]; \
+         jaato was replaced while it runs"
     );
     Err(Error::new(ErrorKind::Unavailable, text).with_hint("start jaato again"))
 }
 
 impl Worker {
-    /// Makes the instance in a worker that was just started.
+    /// Creates the instance in a freshly started worker.
     pub(crate) async fn start(executor: &Executor, start: Start) -> Result<Self, Error> {
         let Start { manifest, socket, process, services, saved } = start;
         let guest = executor.0.guest(manifest.name);
@@ -124,7 +124,7 @@ impl Worker {
             Ok(made) => made?,
             Err(_) => {
                 let text = format!(
-                    "the plugin `{}` made no instance within {} s",
+                    "the plugin `{}` created no instance within {} s",
                     guest.name(),
                     CREATE_MAX.as_secs()
                 );
@@ -136,7 +136,7 @@ impl Worker {
         Ok(Self { facets, refusal, connection })
     }
 
-    /// Returns what the plugin said to what was saved, where it refused that.
+    /// Returns the plugin's error if it refused the saved state.
     pub(crate) fn refusal(&self) -> Option<&Error> {
         self.refusal.as_ref()
     }
@@ -184,7 +184,7 @@ impl Worker {
     pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         self.connection.cancel_all();
         let closing = self.connection.step(Kind::Close, Flag::Nothing, b"");
-        // The worker holds each of its steps to that bound, of which there are four.
+        // The worker limits each of its four steps to that time.
         let closed = tokio::time::timeout(CLOSE_STEP_MAX * 5, closing).await;
         self.connection.core.cancel();
         self.connection.core.end();
@@ -203,7 +203,7 @@ impl Drop for Worker {
     }
 }
 
-/// Ends a worker whose instance nobody waits for any more.
+/// Ends a worker if no one waits for its instance.
 struct GiveUp<'a>(Option<&'a Arc<Connection>>);
 
 impl GiveUp<'_> {
@@ -246,7 +246,7 @@ impl RemoteCall {
         RemoteCanceller { connection: Arc::downgrade(&self.connection), id: self.id }
     }
 
-    /// Waits for what the call gives, and has its worker go on where that was stopped.
+    /// Waits for the call's output, and resumes its worker if it was stopped.
     pub(crate) async fn look_after<T>(&self, given: impl Future<Output = T>) -> T {
         look_after(&self.connection, given).await
     }
@@ -269,7 +269,7 @@ async fn look_after<T>(connection: &Connection, given: impl Future<Output = T>) 
     }
 }
 
-/// Cancels a call in a worker, from anywhere.
+/// Cancels a call in a worker from anywhere.
 pub(crate) struct RemoteCanceller {
     connection: Weak<Connection>,
     id: u64,

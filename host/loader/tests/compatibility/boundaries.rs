@@ -1,7 +1,8 @@
-//! Makes boundaries of other versions from the present sources, builds plugins and a host for them.
+//! Creates boundaries of other versions from the current sources, and builds plugins and a host for
+//! them.
 //!
-//! Each is a copy of `plugin-api` with small patches to its text. One cargo builds all, with the
-//! versions that the house's lock file names, into the folder of the other fixtures.
+//! Each boundary is a copy of `plugin-api` with small patches to its text. One cargo run builds all
+//! of them, with the versions from the workspace's lock file, in the folder of the other fixtures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::sync::OnceLock;
 
 use crate::support::{fixtures_target, library_name};
 
-/// A boundary: its version, and what differs from the present one.
+/// A boundary: its version, and its differences from the current one.
 pub struct Boundary {
     pub name: &'static str,
     version: &'static str,
@@ -18,13 +19,13 @@ pub struct Boundary {
     reach: Reach,
 }
 
-/// A file, a text that stands in it once, and what stands there instead.
+/// A file, a text that occurs in it once, and the replacement.
 type Patch = (&'static str, &'static str, &'static str);
 
-/// How much is built against it.
+/// The parts that are built against a boundary.
 #[derive(PartialEq)]
 enum Reach {
-    /// What is looked at when a plugin is opened.
+    /// The parts that are checked when a plugin is opened.
     Load,
     /// A tool that runs, and a host.
     Call,
@@ -43,8 +44,8 @@ const fn other(name: &'static str, version: &'static str, patches: &'static [Pat
     Boundary { name, version, patches, reach: Reach::Load }
 }
 
-/// Contexts and instances know one method more, the root module one function, there is one kind
-/// more, and a delta that nobody knows here.
+/// Contexts and instances have one more method and the root module one more function. There is one
+/// more kind, and a delta that this host does not know.
 const NEWER: Boundary = Boundary {
     name: "newer",
     version: "1.1.0",
@@ -138,24 +139,24 @@ const BOUNDARIES: &[Boundary] = &[
     other("another-major", "2.0.0", &[]),
 ];
 
-/// What was built.
+/// The built files.
 pub struct Built {
     target: PathBuf,
 }
 
 impl Built {
-    /// The plugin for a boundary.
+    /// Returns the plugin for a boundary.
     pub fn plugin(&self, boundary: &str) -> PathBuf {
         self.target.join("debug").join(library_name(&format!("for_{}", boundary.replace('-', "_"))))
     }
 
-    /// The host of the newer boundary.
+    /// Returns the host of the newer boundary.
     pub fn newer_host(&self) -> PathBuf {
         self.target.join("debug").join(format!("newer-host{}", std::env::consts::EXE_SUFFIX))
     }
 }
 
-/// Builds everything, once a test binary.
+/// Builds everything, once per test binary.
 pub fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -181,7 +182,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A folder with the house's own manifest at its root, so that what is inherited from there is.
+/// Writes a folder with the workspace's own manifest at its root, so that packages inherit the same
+/// values.
 fn write_boundary(root: &Path, folder: &Path, boundary: &Boundary) {
     for (file, ..) in boundary.patches {
         assert!(root.join(file).is_file(), "`{file}` is to be patched and is not there");
@@ -203,7 +205,8 @@ fn write_boundary(root: &Path, folder: &Path, boundary: &Boundary) {
     }
 }
 
-/// The house's manifest with other members; what is not copied is used where it stands.
+/// Returns the workspace's manifest with other members. Crates that are not copied are used in
+/// place.
 fn manifest_of_the_house(root: &Path, copied: &[&str]) -> String {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
     let (head, rest) = manifest.split_once("members = [").unwrap();
@@ -218,7 +221,7 @@ fn manifest_of_the_house(root: &Path, copied: &[&str]) -> String {
     format!("{head}members = {copied:?}\n{}\n", lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The workspace of the plugins; its lock file is the house's.
+/// Writes the workspace of the plugins, with the lock file of the main workspace.
 fn write_plugins(root: &Path, folder: &Path, plugins: &Path) {
     let names: Vec<_> = BOUNDARIES.iter().map(|boundary| format!("{:?}", boundary.name)).collect();
     let manifest = format!(
@@ -271,9 +274,9 @@ fn package_of(name: &str, needs: &str) -> String {
     )
 }
 
-/// Copies a folder of sources; `part` is its name in the patches.
+/// Copies a folder of sources. `part` is its name in the patches.
 fn copy_to(from: &Path, part: &Path, to: &Path, boundary: &Boundary) {
-    // A copy of an earlier state may have files that are gone.
+    // A copy of an earlier state may contain files that no longer exist.
     for old in fs::read_dir(to).into_iter().flatten().map(Result::unwrap) {
         if !from.join(old.file_name()).exists() {
             let remove = if old.path().is_dir() { fs::remove_dir_all } else { fs::remove_file };
@@ -301,7 +304,7 @@ fn replaced(text: &str, before: &str, after: &str) -> String {
     text.replacen(before, after, 1)
 }
 
-/// Leaves alone what is as it should be, so that cargo does not build it again.
+/// Writes a file only if it differs, so that cargo does not build it again.
 fn write(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|present| present == text) {
         return;

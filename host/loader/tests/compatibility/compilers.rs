@@ -1,25 +1,25 @@
-//! Finds other compilers than the house's, and builds a plugin with them.
+//! Finds compilers other than the workspace's, and builds a plugin with them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::library_name;
 
-/// The oldest that plugin authors may use.
+/// The oldest compiler that plugin authors may use.
 pub const OLDEST: &str = "1.85";
 
-/// One after the house's own.
+/// A compiler newer than the workspace's.
 pub const AFTER_THE_HOUSES: &str = "1.96";
 
 /// A compiler.
 pub struct Compiler {
     rustc: PathBuf,
-    /// Its own libraries, where it is unpacked and not installed.
+    /// Its own libraries, if it is unpacked but not installed.
     libraries: Option<PathBuf>,
 }
 
-/// Finds the compiler of a release, `1.85`: what `cargo xtask setup` unpacked, or one of rustup's.
-/// The error says how it can be had.
+/// Finds the compiler of a release such as `1.85`: the one that `cargo xtask setup` unpacked, or
+/// one of rustup's. The error says how to get it.
 pub fn of_release(release: &str) -> Result<Compiler, String> {
     let unpacked = target().join(format!("compilers/debian-{release}/usr"));
     let rustc = unpacked.join("bin/rustc");
@@ -36,7 +36,7 @@ pub fn of_release(release: &str) -> Result<Compiler, String> {
     })
 }
 
-/// Finds the newest of all, if it is newer than the house's. The error says how one can be had.
+/// Finds the newest compiler, if it is newer than the workspace's. The error says how to get one.
 pub fn newest() -> Result<Compiler, String> {
     let house = Compiler {
         rustc: std::env::var_os("RUSTC").map_or("rustc".into(), PathBuf::from),
@@ -67,7 +67,7 @@ fn of_rustup() -> Vec<Compiler> {
 }
 
 impl Compiler {
-    /// What it says of itself: `rustc 1.85.0 (4d91de4e4 2025-02-17)`.
+    /// Returns its version line: `rustc 1.85.0 (4d91de4e4 2025-02-17)`.
     pub fn version(&self) -> String {
         let mut rustc = Command::new(&self.rustc);
         self.give_libraries(&mut rustc);
@@ -76,7 +76,7 @@ impl Compiler {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Its version without what it is called by: `1.85.0`, `1.97.0-nightly`.
+    /// Returns its plain version number: `1.85.0`, `1.97.0-nightly`.
     fn number(&self) -> String {
         self.version().split(' ').nth(1).unwrap().to_owned()
     }
@@ -92,7 +92,7 @@ impl Compiler {
         self.number().starts_with(&format!("{release}."))
     }
 
-    /// Builds a fixture, in a target folder that only this compiler uses.
+    /// Builds a fixture in a target folder that only this compiler uses.
     pub fn build(&self, fixture: &str) -> PathBuf {
         let number = self.number();
         let folder = target().join(format!("fixtures-by-{number}"));

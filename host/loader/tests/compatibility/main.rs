@@ -1,4 +1,4 @@
-//! Compatibility: plugins for other boundaries, by other compilers and of unknown kinds.
+//! Tests compatibility: plugins for other boundaries, from other compilers and of unknown kinds.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod boundaries;
@@ -99,7 +99,8 @@ fn another_major_is_refused_also_where_the_manifest_says_otherwise() {
     assert!(error.to_string().contains("2.0.0"), "{error}");
 }
 
-/// Writes a copy of the echo fixture whose manifest offers another kind, a word as long as `tool`.
+/// Writes a copy of the echo fixture whose manifest offers another kind, with a name as long as
+/// `tool`.
 fn of_kind(kind: &str) -> (tempfile::TempDir, PathBuf) {
     let (from, to) = (r#""kinds":["tool"]"#, format!(r#""kinds":["{kind}"]"#));
     assert_eq!(from.len(), to.len());
@@ -122,10 +123,10 @@ fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
     let (_folder, path) = of_kind("oven");
     let Err(error) = Library::open(&path) else { panic!("it was opened") };
     assert_eq!(error.problem, LoadProblem::File(FileProblem::UnknownKind));
-    assert!(error.to_string().ends_with("this host knows none of the kinds that it offers"));
+    assert!(error.to_string().ends_with("this host knows none of its kinds"));
 }
 
-/// Builds a plugin, opens it, calls it, and has it refuse.
+/// Builds a plugin, opens it, calls it, and lets it refuse a call.
 async fn runs_by(compiler: Result<compilers::Compiler, String>) {
     let compiler = match compiler {
         Ok(compiler) => compiler,

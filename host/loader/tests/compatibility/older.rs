@@ -1,4 +1,4 @@
-//! An old plugin, which writes the JSON of the first release by hand, on the present host.
+//! Runs an old plugin, which writes the JSON of the first release manually, on the current host.
 
 use jaato_loader::{Instance, describe};
 use jaato_types::large::{LARGE, Large, LargeOf};
@@ -30,7 +30,7 @@ async fn its_tool_answers_and_unknown_operations_are_refused() {
     let instance = instance(&house).await;
     let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
     assert_eq!(answer, Ok(json!({ "bytes": 4 })));
-    // It takes no more than a frame.
+    // It accepts no more than one frame.
     let large = frame(&json!(Large::new(LargeOf::Complete, 9_000_000)));
     for (operation, asked) in [(LARGE, large), ("of the future", Frame::empty())] {
         let call = instance.operation(operation, asked, services()).unwrap();
@@ -82,7 +82,7 @@ async fn its_provider_and_its_gc_pass_over_what_they_do_not_know() {
     request.options.tool_choice = Some(ToolChoice::Required);
     request.options.session_key = Some("s1".to_owned());
     let mut asked = json!(request);
-    // A later host knows more words.
+    // A later host knows more fields.
     asked["v"] = json!(2);
     asked["colour"] = json!("blue");
     asked["messages"][0]["parts"][0]["mood"] = json!("good");

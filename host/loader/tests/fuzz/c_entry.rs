@@ -1,5 +1,5 @@
-//! The C entry under a plugin that does anything: each call has an end, and what began has ended,
-//! once.
+//! Tests the C entry with a plugin that does anything. Each call must end, and everything that
+//! began must end once.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::panics;
 use crate::random::{Random, times};
 use crate::support::*;
 
-/// When a call that nobody wakes is given up.
+/// When a call that is never woken is given up.
 const FORGOTTEN: Duration = Duration::from_millis(5);
 
 fn begin(instance: &Instance, random: &mut Random) -> RunningCall {

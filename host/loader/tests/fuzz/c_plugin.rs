@@ -1,9 +1,9 @@
-//! A plugin behind the C entry that does at random all that a plugin may do, and much that none
-//! should: as far as memory goes it keeps to the header, in everything else it does not.
+//! A plugin behind the C entry that randomly does everything that a plugin may do, and many things
+//! that it must not. It follows the header's memory rules but breaks all others.
 //!
-//! It counts what it is asked for: each thing that begins must end, once and in order.
+//! It counts its requests: everything that begins must end, once and in order.
 
-// All of it is the other side of the boundary.
+// Everything here is the other side of the boundary.
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use std::ffi::{c_char, c_void};
@@ -17,17 +17,17 @@ use serde_json::{Value, json};
 
 use crate::random::Random;
 
-/// What there is of each thing; all are 0 when everything has ended.
+/// The number of living objects, all 0 when everything has ended.
 #[derive(Default)]
 pub struct Tally {
     pub instances: AtomicI64,
     pub calls: AtomicI64,
     pub buffers: AtomicI64,
-    /// A call that was gone on with after its end, an instance that ended before its calls.
+    /// Number of calls used after their end, and of instances that ended before their calls.
     pub wrong: AtomicI64,
 }
 
-/// Of all instances of this program.
+/// The counts of all instances of this program.
 pub static TALLY: Tally = Tally {
     instances: AtomicI64::new(0),
     calls: AtomicI64::new(0),
@@ -35,12 +35,12 @@ pub static TALLY: Tally = Tally {
     wrong: AtomicI64::new(0),
 };
 
-/// From where the next thing takes its random numbers.
+/// The seed for the next object's random numbers.
 pub static SEED: AtomicU64 = AtomicU64::new(0);
 
 static HOST: AtomicPtr<Host> = AtomicPtr::new(null_mut());
 
-/// What the loader reads.
+/// The table that the loader reads.
 pub static TABLE: Plugin = Plugin {
     size: size_of::<Plugin>() as u32,
     version: VERSION,
@@ -53,13 +53,13 @@ pub static TABLE: Plugin = Plugin {
     destroy: Some(destroy),
 };
 
-/// An instance, with what its calls leave to it.
+/// An instance, and objects that its calls leave to it.
 struct Instance {
     calls: AtomicI64,
     left: Mutex<Left>,
 }
 
-/// What outlives the call that it belongs to.
+/// Objects that outlive their call.
 #[derive(Default)]
 struct Left {
     contexts: Vec<*const Context>,
@@ -116,7 +116,7 @@ unsafe extern "C" fn destroy(instance: *mut c_void) {
     }
     let left = std::mem::take(&mut *left(&instance));
     for context in left.contexts {
-        // The call is over: an empty shell.
+        // The call is over, so its context is an empty shell.
         if (host().emit.unwrap())(context, null(), 0) != 0 {
             TALLY.wrong.fetch_add(1, SeqCst);
         }
@@ -189,14 +189,13 @@ unsafe extern "C" fn poll(call: *mut c_void, waker: *const Waker, out: *mut Buff
     call.polls -= 1;
     wake(call, waker);
     if call.random.below(20) == 0 {
-        // Bytes where there is no answer.
+        // Bytes although there is no answer.
         give(&mut call.random, out);
     }
     c1::PENDING
 }
 
-/// Sees to it that the call is gone on with; now and then it forgets to, but not where a host does
-/// not give up soon.
+/// Wakes the call. Sometimes forgets to, but not if a host does not give up soon.
 unsafe fn wake(call: &mut Call, waker: *const Waker) {
     match call.random.below(200) {
         0 if !matches!(call.kind, c1::OPEN | c1::SAVE | c1::CLOSE) => {}
@@ -216,7 +215,7 @@ unsafe fn wake(call: &mut Call, waker: *const Waker) {
     }
 }
 
-/// Does something that the host must bear.
+/// Does something that the host must tolerate.
 unsafe fn act(call: &mut Call, waker: *const Waker) {
     let (host, context) = (host(), call.context);
     let instance = &*call.instance;
@@ -251,7 +250,7 @@ unsafe fn act(call: &mut Call, waker: *const Waker) {
     }
 }
 
-/// Null where something should be, and texts that are none.
+/// Passes null pointers and invalid texts.
 unsafe fn nonsense(random: &mut Random, context: *const Context) {
     let host = host();
     let text = random.bytes(30);
@@ -281,7 +280,7 @@ unsafe fn ask(call: &mut Call) {
     call.requests.push(service(call.context, text, length, frame.as_ptr(), frame.len()));
 }
 
-/// Polls a request, one that is done too; takes the answer, or leaves it.
+/// Polls a request, possibly a finished one, and takes or leaves the answer.
 unsafe fn poll_request(call: &mut Call, waker: *const Waker) {
     if call.requests.is_empty() {
         return;
@@ -302,7 +301,7 @@ unsafe fn poll_request(call: &mut Call, waker: *const Waker) {
     release(&mut out);
 }
 
-/// Gives a buffer of the host's back, sometimes twice.
+/// Releases a buffer of the host, sometimes twice.
 unsafe fn release(out: &mut Buffer) {
     if let Some(release) = out.release {
         release(out);
@@ -329,12 +328,12 @@ unsafe fn finish(random: &mut Random, out: *mut Buffer) -> i32 {
     give(random, out)
 }
 
-/// Gives an answer of any kind.
+/// Returns an answer of any kind.
 unsafe fn give(random: &mut Random, out: *mut Buffer) -> i32 {
     match random.below(40) {
         0 => hand_over(vec![0; FRAME_BYTES_MAX + 1], out),
         1..10 => {
-            // A length without bytes; its owner is to be released all the same.
+            // A length without bytes. Its owner must still be released.
             hand_over(Vec::new(), out);
             (*out).bytes = null();
             (*out).length = 5;
@@ -357,7 +356,7 @@ unsafe fn hand_over(bytes: Vec<u8>, out: *mut Buffer) {
         drop(Box::from_raw((*buffer).owner.cast::<Vec<u8>>()));
         TALLY.buffers.fetch_sub(1, SeqCst);
     }
-    // What stood there before is the plugin's own to give up.
+    // The plugin must release the previous content itself.
     if let Some(release) = (*out).release.take() {
         release(out);
     }

@@ -1,9 +1,10 @@
-//! Random bytes where strangers' bytes come in: manifests, frames, what a worker says, what a
-//! plugin in C does. Nothing may panic, hang or keep anything; what comes of it is an answer or an
-//! error.
+//! Feeds random bytes to everything that parses untrusted bytes: manifests, frames, messages of a
+//! worker, and the behaviour of a C plugin. Nothing may panic, hang or leak, and each result must
+//! be an answer or an error.
 //!
-//! The seeds are fixed, so that a failure comes again. `JAATO_FUZZ_TIMES=100 cargo test --release
-//! -p jaato-loader --test fuzz` tries a hundred times as many others.
+//! The seeds are fixed, so that failures are reproducible.
+//! `JAATO_FUZZ_TIMES=100 cargo test --release -p jaato-loader --test fuzz` tries a hundred times as
+//! many.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod c_entry;
@@ -43,7 +44,7 @@ fn a_damaged_file_is_a_plugin_or_an_error() {
     let mut random = Random(1);
     let (mut read, mut refused) = (0, 0);
     for _ in 0..times(4_000) {
-        // Where a reader looks: the header, the sections' headers, the manifest.
+        // The places that a reader examines: the header, the section headers, the manifest.
         let places = [(0, 64), (sections, whole.len() - sections), (manifest, 200)];
         let (start, length) = places[random.below(3)];
         let changes: Vec<usize> =
@@ -90,14 +91,14 @@ fn a_damaged_frame_is_a_frame_or_an_error() {
     }
 }
 
-/// Counts the host's panics from the first time on that this is asked.
+/// Returns the number of the host's panics since the first call.
 fn panics() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            // A service of these tests panics when it is asked to, often.
+            // A service of these tests often panics on purpose.
             if !info.to_string().contains("support/mod.rs") {
                 COUNT.fetch_add(1, Ordering::SeqCst);
                 before(info);
@@ -107,7 +108,7 @@ fn panics() -> usize {
     COUNT.load(Ordering::SeqCst)
 }
 
-/// A worker that is no process: what it says is written by the test.
+/// A worker without a process. The test writes its messages.
 struct NoProcess(Arc<AtomicUsize>);
 
 impl WorkerProcess for NoProcess {
@@ -135,7 +136,7 @@ fn message(kind: Kind, flag: Flag, id: u64, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One message that a worker might send, sometimes damaged.
+/// Returns a message that a worker might send, sometimes damaged.
 fn said(random: &mut Random) -> Vec<u8> {
     const KINDS: [Kind; 14] = [
         Kind::Emit,
@@ -218,7 +219,7 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
             calls.push(call(&instance, "any", json!({})));
         }
         let talk: Vec<u8> = (0..random.below(30)).flat_map(|_| said(&mut random)).collect();
-        // The host may hang up on nonsense before all is said.
+        // The host may hang up on invalid data before everything is written.
         let _ = worker.write_all(&talk).await;
         if random.below(3) == 0 {
             calls.pop();
@@ -226,14 +227,14 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
         drop(worker);
         for mut call in calls {
             guarded(async { while call.next_emission().await.is_some() {} }).await;
-            // An answer that fits, or an error: it is there.
+            // Either a matching answer or an error exists.
             let _ = guarded(call.answer()).await;
         }
         let _ = guarded(instance.close()).await;
         drop(instance);
         assert!(ended.load(Ordering::SeqCst) > 0, "seed {seed}: the worker is not ended");
     }
-    // What reads and writes for a worker ends after it, in its own time.
+    // The tasks that read and write for a worker end a little later.
     guarded(async {
         while house.executor.live() != LiveCounts::default() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,6 +1,6 @@
-//! Random numbers from a seed, and what is done with them to bytes.
+//! Random numbers from a seed, and random changes to bytes.
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small, and the same on every machine.
 pub struct Random(pub u64);
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
         (0..length).map(|_| self.next().to_le_bytes()[0]).collect()
     }
 
-    /// A byte that parsers trip over, or any.
+    /// Returns a byte that is special to parsers, or any byte.
     pub fn byte(&mut self) -> u8 {
         match self.below(4) {
             0 => [0, 1, 0x7f, 0x80, 0xff, b'"', b'{', b'\\'][self.below(8)],
@@ -29,7 +29,7 @@ impl Random {
         }
     }
 
-    /// Changes some bytes, cuts, or adds.
+    /// Changes some bytes, truncates, or extends.
     pub fn damage(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(4) {
             match self.below(8) {
@@ -45,7 +45,7 @@ impl Random {
     }
 }
 
-/// How often, and from which seed: the first times are the same in every run.
+/// Returns the number of runs. The first runs are always the same.
 pub fn times(each: u64) -> u64 {
     let times = std::env::var("JAATO_FUZZ_TIMES").ok().and_then(|times| times.parse::<u64>().ok());
     each * times.unwrap_or(1)

@@ -1,4 +1,4 @@
-//! A host that keeps images.
+//! A host that stores images.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use jaato_types::{Error, ErrorKind, Frame};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// Bytes by the number of their blob, shared by all calls of a session.
+/// The bytes of each blob by its number, shared by all calls of a session.
 #[derive(Default, Clone)]
 pub struct Blobs(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Blobs {
-    /// The bytes of each, in the order in which they came.
+    /// Returns the size of each blob, in order.
     pub fn sizes(&self) -> Vec<usize> {
         self.0.lock().iter().map(Vec::len).collect()
     }

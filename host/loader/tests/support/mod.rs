@@ -1,4 +1,4 @@
-//! What the loader's tests share: fixtures, a watch that records, services that behave and
+//! Shared by the loader's tests: fixtures, a watch that records, services that behave and
 //! misbehave.
 #![allow(dead_code)]
 
@@ -34,7 +34,7 @@ const FIXTURES: [&str; 10] = [
     "vanished",
 ];
 
-/// Returns the path of a built fixture. The first call of a test binary builds them all.
+/// Returns the path of a built fixture. The first call of a test binary builds all of them.
 pub fn fixture(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -62,17 +62,17 @@ pub fn fixture(name: &str) -> PathBuf {
     folder.join(library_name(&format!("fixture_{name}")))
 }
 
-/// The target folder of all fixtures, kept between runs.
+/// Returns the target folder of all fixtures, kept between runs.
 pub fn fixtures_target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures")
 }
 
-/// The file name of a crate's dynamic library.
+/// Returns the file name of a crate's dynamic library.
 pub fn library_name(krate: &str) -> String {
     format!("{}{krate}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
-/// Opens a fixture; each test binary does so once.
+/// Opens a fixture. Each test binary does so once.
 pub fn open(name: &str) -> Opened {
     Library::open(&fixture(name)).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -87,7 +87,7 @@ pub fn raw() -> Opened {
     RAW.get_or_init(|| open("raw")).clone()
 }
 
-/// Records what the loader tells.
+/// Records the loader's reports.
 pub struct Recorder {
     reports: mpsc::UnboundedSender<Report>,
     troubles: Mutex<Vec<String>>,
@@ -105,7 +105,7 @@ impl Watch for Recorder {
     }
 }
 
-/// An executor and what it told.
+/// An executor and its reports.
 pub struct House {
     pub executor: Executor,
     pub reports: mpsc::UnboundedReceiver<Report>,
@@ -113,7 +113,7 @@ pub struct House {
 }
 
 impl House {
-    /// Makes one on the runtime of the test.
+    /// Creates an executor on the test's runtime.
     pub fn new() -> Self {
         let (sender, reports) = mpsc::unbounded_channel();
         let recorder = Arc::new(Recorder { reports: sender, troubles: Mutex::default() });
@@ -134,8 +134,8 @@ impl House {
         plugin.create(services(), saved.map(|saved| frame(&saved))).await.unwrap()
     }
 
-    /// The thread that ran the last poll may hold what it polled a moment longer than whoever
-    /// waited for it.
+    /// Waits until nothing lives, because the thread of the last poll may hold the future a moment
+    /// longer than its waiter.
     #[track_caller]
     pub fn nothing_lives(&self) {
         let deadline = std::time::Instant::now() + Duration::from_secs(10);
@@ -175,25 +175,25 @@ pub fn output_of(frame: &[u8]) -> String {
     }
 }
 
-/// Waits until the call has emitted this.
+/// Waits until the call has emitted this text.
 pub async fn wait_for(call: &mut RunningCall, text: &str) {
     let emission = guarded(call.next_emission()).await.expect("the call emits before it ends");
     assert_eq!(output_of(&emission), text);
 }
 
-/// Gives up after a minute, so that a test that would hang fails.
+/// Fails after a minute, so that a test that would hang fails.
 pub async fn guarded<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("hangs")
 }
 
-/// Lines that the probe noted under a key, asked of another instance.
+/// Returns the lines that the probe recorded under a key, through another instance.
 pub async fn places(asker: &Instance, key: &str) -> Vec<String> {
     let answer = ask(asker, "places", json!({ "key": key })).await.unwrap();
     let lines = answer["places"].as_array().unwrap();
     lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits until the probe has noted so many lines under a key.
+/// Waits until the probe has recorded the expected lines under a key.
 pub async fn places_when(
     asker: &Instance,
     key: &str,
@@ -211,7 +211,7 @@ pub async fn places_when(
     .await
 }
 
-/// Checks the names of threads, where the system tells a plugin the names of the host's.
+/// Checks the names of threads, if the system shows a plugin the names of the host's threads.
 #[track_caller]
 pub fn all_on_the_executor(lines: &[String]) {
     assert!(!lines.is_empty());
@@ -275,7 +275,7 @@ impl Services for TestServices {
     }
 }
 
-/// Pieces of sizes around the bound, each after a poll that waits.
+/// Pieces of sizes around the limit, each after a pending poll.
 #[derive(Default)]
 struct Pieces {
     polls: usize,
@@ -302,7 +302,7 @@ impl futures_util::Stream for Pieces {
 
 const _: fn(Pieces) -> Box<dyn ByteStream> = |pieces| Box::new(pieces);
 
-/// A number that no other test of this binary has.
+/// Returns a name that no other test of this binary has.
 pub fn unique(what: &str) -> String {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     format!("{what}-{}", LAST.fetch_add(1, Ordering::SeqCst))

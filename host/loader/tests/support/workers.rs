@@ -1,5 +1,4 @@
-//! Stand-ins for tests of workers: a watch that tells nobody, and a worker that ends with its
-//! socket.
+//! Fakes for worker tests: a watch that reports nothing, and a worker that ends with its socket.
 
 use futures_util::future::BoxFuture;
 use jaato_loader::remote::WorkerProcess;

@@ -1,12 +1,13 @@
-//! Makes a text safe to show: what drives a terminal, hides or turns text around is written out as
-//! `<U+202E>`.
+//! Makes a text safe to show: characters that control a terminal, hide text or change its direction
+//! are escaped as `<U+202E>`.
 //!
-//! Pure; it neither prints nor knows terminals. Two measures, because honest text needs some of it:
-//! a text that is *read* keeps what joins emoji and letters; what is to be *exact* (names, calls,
-//! questions) keeps nothing that cannot be seen.
+//! Pure: it neither prints nor knows terminals. There are two measures, because honest text needs
+//! some invisible characters. A text for *reading* keeps characters that join emoji and letters. An
+//! *exact* text (names, calls, questions) keeps nothing invisible.
 //!
-//! Invariant: what comes out holds no control character but line ends and tabs, nothing invisible
-//! but joiners where they join, and never the mark of a question. Doing it twice changes nothing.
+//! Invariant: the output contains no control characters except line ends and tabs, nothing
+//! invisible except joiners that join something, and never the mark of a question. Repeating it
+//! changes nothing.
 
 mod kinds;
 
@@ -17,47 +18,47 @@ use unicode_width::UnicodeWidthChar as _;
 pub use kinds::is_invisible;
 use kinds::{is_letter_that_joins, is_pictographic};
 
-/// Stands at the beginning of every row of a question. No text of anybody else holds it: it is
-/// written out there.
+/// Begins every row of a question. Any other text has it escaped.
 pub const QUESTION_MARK: char = '║';
 
-/// What could pass for [`QUESTION_MARK`].
+/// Characters that look like [`QUESTION_MARK`].
 const LOOKS_LIKE_THE_MARK: [char; 5] = [QUESTION_MARK, '‖', '∥', 'ǁ', '⫴'];
 
-/// Most marks (accents) on one letter. No script has more than a few; a tower of them covers other
-/// lines.
+/// The most marks (accents) on one letter. No script has more than a few, and a tower of them
+/// covers other lines.
 const MARKS_MAX: u32 = 4;
 
-/// How much a text keeps of what cannot be seen.
+/// How many invisible characters a text keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// It is read: joined emoji and letters stay joined.
+    /// For reading: joined emoji and letters stay joined.
     Read,
-    /// What is shown is all there is.
+    /// Every character is shown.
     Exact,
 }
 
-/// Makes a text visible that comes in pieces.
+/// Makes a text visible that arrives in pieces.
 #[derive(Debug, Clone)]
 pub struct Visible {
     measure: Measure,
-    /// The last character, whichever piece it was in.
+    /// The last character, even of an earlier piece.
     before: Option<char>,
-    /// Marks on the last letter.
+    /// The number of marks on the last letter.
     marks: u32,
-    /// The last piece ended with a carriage return, which is half of a line end or stands alone.
+    /// Whether the last piece ended with a carriage return, which is either half of a line end or a
+    /// single one.
     half_a_line_end: bool,
 }
 
 impl Visible {
-    /// Begins a text.
+    /// Starts a text.
     pub fn new(measure: Measure) -> Self {
         Self { measure, before: None, marks: 0, half_a_line_end: false }
     }
 
     /// Makes the next piece visible.
     pub fn piece<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
-        // Nearly all that comes: it is not copied.
+        // The usual case, which needs no copy.
         if !self.half_a_line_end && piece.bytes().all(is_plain) {
             if let Some(last) = piece.chars().last() {
                 (self.before, self.marks) = (Some(last), 0);
@@ -71,7 +72,7 @@ impl Visible {
         Cow::Owned(shown)
     }
 
-    /// Ends the text: what was kept back of the last piece.
+    /// Ends the text. Returns the rest that was held back from the last piece.
     pub fn end(&mut self) -> String {
         let mut rest = String::new();
         if std::mem::take(&mut self.half_a_line_end) {
@@ -82,7 +83,7 @@ impl Visible {
     }
 
     fn sign(&mut self, sign: char, shown: &mut String) {
-        // `\r\n` is a line end as `\n` is one. Alone it goes back to the beginning of the line.
+        // `\r\n` is a line end like `\n`. A single `\r` moves to the beginning of the line.
         if std::mem::take(&mut self.half_a_line_end) && sign != '\n' {
             write_out('\r', shown);
         }
@@ -114,8 +115,8 @@ impl Visible {
         }
     }
 
-    /// Tells whether an invisible sign does here what it is for, as far as the text before it
-    /// tells.
+    /// Returns true if an invisible character has its intended effect here, judging by the text
+    /// before it.
     fn joins(&self, sign: char) -> bool {
         let Some(before) = self.before else { return false };
         match sign {
@@ -124,7 +125,7 @@ impl Visible {
                 is_pictographic(before) || before == '\u{fe0f}' || is_letter_that_joins(before)
             }
             '\u{200c}' => is_letter_that_joins(before),
-            // Asks for the sign before as a picture, or as text.
+            // Selects the image or text form of the previous character.
             '\u{fe0e}' | '\u{fe0f}' => {
                 is_pictographic(before) || matches!(before, '0'..='9' | '#' | '*')
             }
@@ -132,7 +133,7 @@ impl Visible {
         }
     }
 
-    /// Tells whether a mark has something to stand on, and room there.
+    /// Returns true if a mark has a base character with room for it.
     fn is_borne(&mut self) -> bool {
         self.marks += 1;
         let stands = self.before.is_some_and(|before| !matches!(before, '\n' | '\t'));
@@ -157,17 +158,17 @@ fn whole(measure: Measure, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Makes a text of several lines visible that is read.
+/// Makes a text of several lines visible, for reading.
 pub fn text(text: &str) -> Cow<'_, str> {
     whole(Measure::Read, text)
 }
 
-/// Makes a text of several lines visible, with nothing left that cannot be seen.
+/// Makes a text of several lines visible, without any invisible characters.
 pub fn exact(text: &str) -> Cow<'_, str> {
     whole(Measure::Exact, text)
 }
 
-/// Makes a name visible: one line, line ends and tabs written out too.
+/// Makes a name visible in one line, with escaped line ends and tabs.
 pub fn name(text: &str) -> Cow<'_, str> {
     let shown = exact(text);
     if !shown.contains(['\n', '\t']) {
@@ -183,8 +184,8 @@ pub fn name(text: &str) -> Cow<'_, str> {
     Cow::Owned(name)
 }
 
-/// Makes JSON visible without changing what it says: inside of its texts such signs are written
-/// `\u202e`.
+/// Makes JSON visible without changing its meaning, by escaping such characters as `\u202e` inside
+/// its strings.
 pub fn json(text: &str) -> Cow<'_, str> {
     let is_hidden = |sign: char| {
         !sign.is_ascii() && (sign.is_control() || is_invisible(sign)) || sign == '\u{7f}'

@@ -1,4 +1,4 @@
-//! What stays and what is written out, sign by sign.
+//! What stays and what is escaped, character by character.
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn every_sign_of_no_width_is_a_mark_or_written_out() {
         let written = format!("a{sign}b");
         let is_shown = exact(&written) == written;
         assert!(!is_shown || sign.width().is_some(), "{:04X}", u32::from(sign));
-        // Without a letter to stand on not even a mark is shown.
+        // Without a base character, not even a mark is shown.
         if sign.width() == Some(0) {
             assert_ne!(exact(&sign.to_string()), sign.to_string(), "{:04X}", u32::from(sign));
         }
@@ -76,7 +76,7 @@ fn joined_emoji_and_letters_stay_in_what_is_read() {
     check(persian, persian, "می<U+200C>خواهم");
     let hindi = "क\u{94d}\u{200d}ष";
     check(hindi, hindi, "क\u{94d}<U+200D>ष");
-    // Where they join nothing they only hide.
+    // Characters that join nothing only hide text.
     check("rm\u{200d} x\u{fe0f}", "rm<U+200D> x<U+FE0F>", "rm<U+200D> x<U+FE0F>");
 }
 

@@ -1,4 +1,4 @@
-//! Decides whether a rule that allows covers a simple command. Strict.
+//! Decides whether an allow rule covers a simple command. Strict.
 
 use super::nested;
 use super::programs::{self, Nature, Program};
@@ -33,10 +33,10 @@ pub(super) fn covers(
             rest_is_safe(program, pattern, rest) && is_trusted(command, workspace)
         }
         RestOfCommand::Reading => {
-            // An interpreter that only reads runs none of its words.
+            // An interpreter that only reads does not run any of its words.
             let interprets = programs::find(&program.text)
                 .is_some_and(|known| known.nature == Nature::Interprets);
-            // Links in a folder may lead anywhere; the author of the folder made them.
+            // Links in a folder may lead anywhere, because the author of the folder made them.
             let follows = programs::commands().follows_links(command.program_name(), words);
             only_reads(command, words)
                 && (interprets || is_trusted(command, workspace))
@@ -72,17 +72,18 @@ fn only_reads(command: &SimpleCommand, words: &[Word]) -> bool {
         }
 }
 
-/// Returns true if nothing in the folder where a command works may be untrusted code that it runs.
+/// Returns true if the folder in which a command works has no untrusted code that the command could
+/// run.
 pub(super) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
     let Some((program, words)) = command.words.split_first() else { return true };
     let is_elsewhere = command.is_elsewhere()
         || program.text == "git" && words.iter().any(|word| word.text == "-C");
-    // A program that lies in the workspace is the workspace's code.
+    // A program in the workspace is the workspace's code.
     let is_of_workspace = program.text.contains('/') && !is_of_system(&program.text);
     let name = program.text.rsplit('/').next().unwrap_or_default();
     let runs_workspace = match programs::find(name) {
         Some(known) => known.nature != Nature::Plain,
-        // Nobody knows what an unknown program reads.
+        // It is unknown what an unknown program reads.
         None => false,
     };
     match workspace {
@@ -103,19 +104,19 @@ fn is_of_system(program: &str) -> bool {
 fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool {
     let name = program.text.rsplit('/').next().unwrap_or_default();
     if nested::is_wrapper(name) {
-        // The line is plain, so the command that it runs is known, and needs a rule of its own.
+        // The line is plain, so the wrapped command is known and needs its own rule.
         return true;
     }
-    // `ext::`, by which git runs any program.
+    // `ext::`, with which git runs any program.
     if name == "git" && rest.iter().any(|word| word.text.contains("::")) {
         return false;
     }
     let Some(known) = programs::find(name) else {
-        // Options of a program that is not known may do anything.
+        // Options of an unknown program may do anything.
         return rest.iter().all(is_operand);
     };
     if known.nature == Nature::Interprets {
-        // Which program it runs, the rule must say; what that one is told are its own words.
+        // The rule must name the script. The other words belong to that script.
         let names_script = pattern.words.first().is_some_and(|word| !word.starts_with('-'));
         let takes_script = runs_named_script(name);
         let rest_is_scripts = takes_script && rest.iter().all(is_operand);
@@ -139,7 +140,7 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
             match (words.as_slice(), known.subcommand(&words)) {
                 ([], _) => with_subcommand(known, rest, ends_options),
                 (_, Some((known, _))) => all_taken(known, rest, ends_options),
-                // An unknown program may do anything with its words, such as run them.
+                // An unknown program may do anything with its words, such as running them.
                 (_, None) => rest.is_empty(),
             }
         }
@@ -151,7 +152,7 @@ fn is_whole(pattern: &CommandPattern, rest: &[Word]) -> bool {
     rest.is_empty() && !pattern.words.is_empty()
 }
 
-/// `git *`: options of the program, a subcommand that is known, and its options.
+/// Covers `git *`: options of the program, a known subcommand, and its options.
 fn with_subcommand(program: &Program, rest: &[Word], ends_options: bool) -> bool {
     let is_option = |word: &&Word| word.text.starts_with('-');
     let options = rest.iter().take_while(is_option).count();
@@ -164,12 +165,13 @@ fn with_subcommand(program: &Program, rest: &[Word], ends_options: bool) -> bool
     known.is_some_and(|(known, _)| all_taken(known, rest, ends_options))
 }
 
-/// Programs of which no option runs or writes anything: a file that is called like one is no
+/// Programs without options that run or write anything, so a file with the name of an option is no
 /// danger.
 const HARMLESS: [&str; 12] =
     ["ls", "cat", "head", "tail", "wc", "echo", "stat", "du", "grep", "egrep", "fgrep", "basename"];
 
-/// Programs of which the first word is a script, and all others are the script's.
+/// Returns true for a program whose first word is a script, and whose other words belong to the
+/// script.
 fn runs_named_script(name: &str) -> bool {
     const NAMES: [&str; 16] = [
         "python", "python2", "python3", "pypy", "pypy3", "perl", "ruby", "node", "nodejs", "php",
@@ -178,8 +180,8 @@ fn runs_named_script(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Returns true if a program takes words that are harmless. After `--` some give the words to
-/// another program: those do not end their options with it here.
+/// Returns true if a program takes only harmless words. After `--`, some programs pass the words to
+/// another program. For those, `--` does not end the options here.
 fn all_taken(program: &Program, words: &[Word], ends_options: bool) -> bool {
     let mut are_operands = false;
     words.iter().all(|word| {
@@ -192,7 +194,7 @@ fn all_taken(program: &Program, words: &[Word], ends_options: bool) -> bool {
         }
         match word.kind {
             WordKind::Literal => program.takes(&word.text),
-            // A file may be called like an option; for most programs that is one too many.
+            // A file may have the name of an option, which is too risky for most programs.
             WordKind::Glob => is_operand(word),
             WordKind::Dynamic => false,
         }

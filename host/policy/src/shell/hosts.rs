@@ -1,23 +1,23 @@
-//! The hosts that a command line may name, also without `://`.
+//! The hosts that a command line may name, including those without `://`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{Analysis, SimpleCommand, WordKind, programs};
 
-/// Said of a host that programs may read in several ways.
+/// The reason for a host that programs may parse in different ways.
 pub(crate) const UNCLEAR_HOST: &str = "cannot determine the host";
 
 /// A host that a command line names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamedHost {
-    /// The host, in small letters.
+    /// The host, in lower case.
     pub(crate) host: String,
-    /// A word names it as the host to talk to.
+    /// Whether a word names it as the host to connect to.
     pub(crate) is_certain: bool,
 }
 
 impl Analysis {
-    /// Returns the hosts that the line may name, each once.
+    /// Returns the hosts that the line may name, without duplicates.
     pub(crate) fn hosts(&self) -> Vec<NamedHost> {
         let mut hosts = Vec::new();
         for command in &self.commands {
@@ -51,7 +51,8 @@ fn is_network(command: &SimpleCommand) -> bool {
     programs::commands().network.has(&command.program_name().to_ascii_lowercase())
 }
 
-/// Programs decode hosts, expand patterns in them and replace equivalent letters.
+/// Returns why a command's hosts are unclear. Programs decode hosts, expand patterns in them and
+/// replace equivalent letters.
 fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
     let is_odd = |text: &str| {
         text.contains(['%', '{', '[', '*']) && !text.starts_with('[') || !text.is_ascii()
@@ -62,7 +63,7 @@ fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
     is_unclear.then_some(UNCLEAR_HOST)
 }
 
-/// Takes the scheme and the path off a word.
+/// Removes the scheme and the path from a word.
 fn authority(text: &str) -> &str {
     let rest = after_scheme(text).unwrap_or(text);
     rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
@@ -85,7 +86,7 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Returns the host of a URL, of `HOST`, `HOST:PORT`, `USER@HOST` and `HOST/PATH`.
+/// Returns the host of a URL, of `HOST`, `HOST:PORT`, `USER@HOST` or `HOST/PATH`.
 pub(crate) fn operand_host(text: &str) -> Option<String> {
     let authority = authority(text);
     let host = authority.rsplit('@').next().unwrap_or_default();
@@ -97,7 +98,7 @@ pub(crate) fn operand_host(text: &str) -> Option<String> {
     canonical(host)
 }
 
-/// Returns the host of a text that is a URL, or an address of git (`git@host:path`).
+/// Returns the host of a text that is a URL, or a git address (`git@host:path`).
 pub(crate) fn host_of(text: &str) -> Option<String> {
     let text = text.trim();
     let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
@@ -110,8 +111,8 @@ pub(crate) fn host_of(text: &str) -> Option<String> {
     canonical(host).filter(|_| is_git)
 }
 
-/// Returns true if programs may take another host from a text than [`operand_host`] does: they
-/// decode escapes, drop line ends and replace equivalent letters.
+/// Returns true if programs may find another host in a text than [`operand_host`] does: they decode
+/// escapes, drop line ends and replace equivalent letters.
 pub(crate) fn is_ambiguous(text: &str) -> bool {
     let text = text.trim();
     let after_scheme = after_scheme(text);
@@ -122,7 +123,7 @@ pub(crate) fn is_ambiguous(text: &str) -> bool {
     authority.contains(is_odd) || has_backslash || has_escape(authority)
 }
 
-/// Returns true if a text has a `%` with two digits.
+/// Returns true if a text has a `%` with two hexadecimal digits.
 fn has_escape(text: &str) -> bool {
     let escapes = text.split('%').skip(1).filter_map(|rest| rest.get(..2));
     let mut escapes = escapes.map(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -143,7 +144,7 @@ fn tokens(text: &str, hosts: &mut Vec<NamedHost>) {
     }
 }
 
-/// Writes a host in one form: small letters, no final dot, addresses with four numbers.
+/// Normalizes a host: lower case, no final dot, addresses with four numbers.
 pub(crate) fn canonical(host: &str) -> Option<String> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     if host.is_empty() {
@@ -158,7 +159,7 @@ pub(crate) fn canonical(host: &str) -> Option<String> {
     Some(loose_ipv4(&host).map_or(host, |address| address.to_string()))
 }
 
-/// Reads an IPv4 address as old programs do: one to four numbers, in octal and hexadecimal, too.
+/// Parses an IPv4 address like old programs: one to four numbers, also octal and hexadecimal.
 fn loose_ipv4(host: &str) -> Option<Ipv4Addr> {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some("") => Some(0),

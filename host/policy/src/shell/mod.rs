@@ -1,7 +1,7 @@
-//! Understands shell command lines as far as rules need it: which programs run, with which words.
+//! Analyses shell command lines as far as rules need it: which programs run, with which words.
 //!
-//! A line is as dangerous as its most dangerous part. What cannot be understood is a [`Doubt`], and
-//! a line with one is never plain.
+//! A line is as dangerous as its most dangerous part. Anything that cannot be understood is a
+//! [`Doubt`], and a line with a doubt is never plain.
 
 mod cover;
 mod hosts;
@@ -26,20 +26,20 @@ use crate::{CommandPattern, WorkspaceTrust};
 /// The command line of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
-    /// A shell reads it.
+    /// A line for a shell.
     Shell(String),
-    /// A program with its words; no shell reads them.
+    /// A program with its words, without a shell.
     Words(Vec<String>),
-    /// Text for a program that may run it as a command, or may not.
+    /// Text for a program that may or may not run it as a command.
     Unknown(String),
 }
 
-/// What a command line does.
+/// The effects of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Analysis {
-    /// Every simple command, those inside of others too.
+    /// Every simple command, including nested ones.
     pub commands: Vec<SimpleCommand>,
-    /// What keeps the line from being plain.
+    /// The reasons why the line is not plain.
     pub doubts: Vec<Doubt>,
     /// Files that redirections name.
     files: Vec<Word>,
@@ -52,18 +52,19 @@ pub struct Analysis {
 pub struct SimpleCommand {
     /// The program, then its words.
     pub words: Vec<Word>,
-    /// Where it may run, if a `cd` before it says so: the empty one is where the call starts.
+    /// The folders in which it may run, if a `cd` before it changes them. An empty one is the
+    /// folder of the call.
     pub folders: Vec<String>,
 }
 
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Word {
-    /// What the program gets, as far as it is known.
+    /// The text for the program, as far as it is known.
     pub text: String,
-    /// How much is known of it.
+    /// How much is known about it.
     pub kind: WordKind,
-    /// How a word is written that is not literal; empty for others.
+    /// The source of a word that is not literal. Empty for others.
     pub written: String,
 }
 
@@ -72,7 +73,7 @@ impl Word {
         Self { text, kind: WordKind::Literal, written: String::new() }
     }
 
-    /// The word as people read it.
+    /// Returns the word as users read it.
     fn shown(&self) -> String {
         let is_plain = |letter: char| letter.is_alphanumeric() || "_-./:@%+,=^~".contains(letter);
         match self.kind {
@@ -85,40 +86,40 @@ impl Word {
     }
 }
 
-/// How much is known of a word.
+/// How much is known about a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
-    /// The program gets exactly this.
+    /// The program gets exactly this text.
     Literal,
-    /// The shell makes names of files of it.
+    /// The shell expands it to file names.
     Glob,
     /// It is known only at run time.
     Dynamic,
 }
 
-/// Something in a line that keeps it from being plain.
+/// A reason why a line is not plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// What it is, for people.
+    /// A description for users.
     pub what: String,
     /// The cause, for a warning.
     pub cause: DoubtCause,
-    /// What follows from it.
+    /// Its consequence.
     pub kind: DoubtKind,
-    /// The pieces of the line that it is about, as they are written; none for the whole line.
+    /// The parts of the line that it concerns, as they are written. Empty for the whole line.
     pub pieces: Vec<String>,
 }
 
-/// What follows from a doubt.
+/// The consequence of a doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DoubtKind {
     /// Any program may run.
     Hidden,
     /// Words are not known before it runs.
     Words,
-    /// It does more than run a program: it writes a file, sets a variable.
+    /// It does more than run a program, such as writing a file or setting a variable.
     Effect,
-    /// Its commands, all of which are found, are put together in a way that is not plain.
+    /// Its commands are all known, but combined in a way that is not plain.
     Shape,
 }
 
@@ -147,7 +148,7 @@ pub enum DoubtCause {
     Background,
     /// Written files.
     Writes,
-    /// A limit of the reader: the rest is unknown.
+    /// A limit of the reader, so that the rest is unknown.
     Bound,
     /// Anything else.
     Other,
@@ -172,20 +173,20 @@ impl From<&'static str> for Reason {
     }
 }
 
-/// Most pieces of a line that one doubt names: a question has to be read.
+/// The most parts of a line that one doubt names, because a prompt must be readable.
 const PIECES_MAX: usize = 8;
 
-/// Stands for the pieces that found no room.
+/// Replaces the parts beyond that.
 const MORE_PIECES: &str = "…";
 
 impl Doubt {
-    /// Makes one that is about the whole line, until it names pieces.
+    /// Creates a doubt about the whole line, until it names parts.
     fn of_line(reason: impl Into<Reason>, kind: DoubtKind) -> Self {
         let Reason { what, cause } = reason.into();
         Self { what: what.to_owned(), cause, kind, pieces: Vec::new() }
     }
 
-    /// Names one more piece that it is about.
+    /// Adds a part that it concerns.
     fn add_piece(&mut self, piece: &str) {
         if self.pieces.iter().any(|it| it == piece) {
             return;
@@ -197,7 +198,7 @@ impl Doubt {
         }
     }
 
-    /// Says what it is, with the pieces that it is about.
+    /// Describes the doubt, with the parts that it concerns.
     pub fn told(&self) -> String {
         match self.pieces.as_slice() {
             [] => self.what.clone(),
@@ -207,19 +208,19 @@ impl Doubt {
 }
 
 impl Analysis {
-    /// Returns true if all of the line is understood, and runs nothing but its commands.
+    /// Returns true if the whole line is understood, and runs nothing except its commands.
     pub fn is_plain(&self) -> bool {
         self.doubts.is_empty() && !self.commands.is_empty()
     }
 
     /// Returns the risks of a line apart from its commands, as text for the user. The shape of the
-    /// line is not a risk: all commands are listed.
+    /// line is not a risk, because all commands are listed.
     pub fn risks(&self) -> Vec<String> {
         let risks = self.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
         risks.map(Doubt::told).collect()
     }
 
-    /// Returns true if a doubt has a cause.
+    /// Returns true if a doubt has this cause.
     pub fn has(&self, cause: DoubtCause) -> bool {
         self.doubts.iter().any(|doubt| doubt.cause == cause)
     }
@@ -229,7 +230,7 @@ impl Analysis {
         self.doubts.iter().find(|doubt| doubt.kind == DoubtKind::Hidden)
     }
 
-    /// Returns the first reason why a word is not known.
+    /// Returns the first reason why a word is unknown.
     pub(crate) fn unclear_words(&self) -> Option<&Doubt> {
         let is_unclear = |kind| match kind {
             DoubtKind::Hidden | DoubtKind::Words => true,
@@ -240,7 +241,7 @@ impl Analysis {
 }
 
 impl SimpleCommand {
-    /// The command as one line, for people: words that are not literal as they are written.
+    /// Returns the command as one line, for users. Words that are not literal are shown as written.
     pub fn text(&self) -> String {
         self.words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")
     }
@@ -250,14 +251,14 @@ impl SimpleCommand {
         self.folders.iter().any(|folder| !folder.is_empty())
     }
 
-    /// The program by its last name.
+    /// Returns the program's last name.
     pub(crate) fn program_name(&self) -> &str {
         let program = self.words.first().map_or("", |word| word.text.as_str());
         program.rsplit('/').next().unwrap_or_default()
     }
 }
 
-/// Puts each folder in front of a relative name.
+/// Prefixes a relative name with each folder.
 fn placed(folders: &[String], text: &str) -> Vec<String> {
     if folders.is_empty() || text.starts_with(['/', '~']) {
         return vec![text.to_owned()];
@@ -269,10 +270,10 @@ fn placed(folders: &[String], text: &str) -> Vec<String> {
     folders.iter().map(place).collect()
 }
 
-/// Said of text that may be no command line at all.
+/// The reason for text that may not be a command line at all.
 const UNKNOWN_READER: &str = "cannot determine which program reads this text";
 
-/// Reads a command line.
+/// Analyses a command line.
 pub fn analyse(line: &CommandLine) -> Analysis {
     let mut reading = Reading::default();
     let mut doubts = Vec::new();
@@ -294,9 +295,8 @@ pub fn analyse(line: &CommandLine) -> Analysis {
     Analysis { commands, doubts, files, texts }
 }
 
-/// Reads the line a second time, by rules that every shell shares. Two readers that were written
-/// apart must find the same words: if they do not, it is unknown with which of them the shell
-/// agrees.
+/// Analyses the line a second time, by rules that every shell shares. Two independent readers must
+/// find the same words. If they do not, it is unknown which one the shell agrees with.
 fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     if text.trim().is_empty() {
         return Vec::new();
@@ -314,15 +314,16 @@ fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     if agree {
         return Vec::new();
     }
-    vec![Doubt::of_line("shells may read this in different ways", DoubtKind::Hidden)]
+    vec![Doubt::of_line("shells may interpret this differently", DoubtKind::Hidden)]
 }
 
-/// What the strict reader stopped at, and what of the rest it would have stopped at too.
+/// Creates doubts of the point where the strict reader stopped, and of later points where it would
+/// have stopped.
 fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -> Vec<Doubt> {
     let plain::NotPlain { reason, kind, at } = not_plain;
     let piece = text.get(at).map(|piece| piece.trim().to_owned());
     let pieces = piece.into_iter().filter(|piece| !piece.is_empty()).collect();
-    // What the other reader does not know either, no list of commands tells.
+    // If the other reader does not know it either, no list of commands shows it.
     let is_told = reading.doubts.iter().any(|doubt| doubt.kind != DoubtKind::Effect);
     let kind = if kind == DoubtKind::Shape && !is_told { DoubtKind::Effect } else { kind };
     let mut doubts = vec![Doubt { pieces, ..Doubt::of_line(reason, kind) }];
@@ -347,7 +348,7 @@ fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -
     doubts
 }
 
-/// Returns true if a word has letters of the Latin script and letters that look like some of them.
+/// Returns true if a word mixes Latin letters with letters that look similar.
 fn mixes_scripts(word: &str) -> bool {
     let looks_alike = |letter: char| matches!(letter, '\u{370}'..='\u{52f}');
     word.contains(looks_alike) && word.contains(|letter: char| letter.is_ascii_alphabetic())
@@ -358,7 +359,7 @@ pub(crate) fn is_same(program: &str, wanted: &str, word: &str) -> bool {
     programs::commands().is_same(program, wanted, word)
 }
 
-/// Returns true if a pattern of a rule that allows covers a simple command of a plain line.
+/// Returns true if an allow rule's pattern covers a simple command of a plain line.
 pub(crate) fn covers(
     pattern: &CommandPattern,
     command: &SimpleCommand,
@@ -367,7 +368,7 @@ pub(crate) fn covers(
     cover::covers(pattern, command, workspace)
 }
 
-/// Returns true if trust in the workspace suffices for the code that a command runs.
+/// Returns true if the workspace's trust is enough for the code that a command runs.
 pub(crate) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
     cover::is_trusted(command, workspace)
 }
@@ -423,9 +424,9 @@ mod tests {
     #[test]
     fn what_one_reader_alone_knows_is_told() {
         // Zsh runs the content of these brackets.
-        let inside = "this runs commands inside of others: (";
+        let inside = "this runs commands inside other commands: (";
         check("ls *(e:'rm x':)", &["ls *(e:'rm x':)"], &[inside]);
-        let grammar = "this is a part of the shell's own grammar: repeat";
+        let grammar = "this is part of the shell's grammar: repeat";
         check("repeat 3 rm x", &["repeat 3 rm x"], &[grammar]);
         check("(true); repeat 3 rm x", &["true", "repeat 3 rm x"], &[grammar]);
         let unknown = "known only at run time: $HOME";
@@ -442,7 +443,7 @@ mod tests {
         check(
             "ls 9> out; rm\u{430} x",
             &["ls", "rm\u{430} x"],
-            &["this redirects an unusual channel: 9", &program, writes],
+            &["this redirects an unusual file descriptor: 9", &program, writes],
         );
         let url = "curl g\u{43e}ogle.com";
         check(

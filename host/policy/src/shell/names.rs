@@ -1,26 +1,26 @@
 //! The files that a command line may name.
 //!
-//! Generous: for rules that deny and ask. A part of a word counts as well, because programs take
-//! words apart in their own ways: `-I/path`, `if=/path`, `@file`, `host:path`.
+//! Broad, for rules that deny and ask. A part of a word counts as well, because programs split
+//! words in their own ways: `-I/path`, `if=/path`, `@file`, `host:path`.
 
 use std::collections::BTreeSet;
 
 use super::programs::{self, Program};
 use super::{Analysis, SimpleCommand, Word, WordKind};
 
-/// Longest part of a word that is looked at as a name.
+/// The longest part of a word that is checked as a name.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// Most names that are taken from a line. A line with more may name anything.
+/// The most names that are taken from a line. A line with more may name anything.
 const NAMES_MAX: usize = 4096;
 
-/// The place of names that are too many or too long to check.
+/// The placeholder for names that are too many or too long to check.
 pub(crate) const ANYTHING: &str = "/*";
 
-/// Something in a command line that may name a file.
+/// A part of a command line that may name a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
-    /// The name, relative to where the call starts.
+    /// The name, relative to the folder of the call.
     pub(crate) text: String,
     /// How the line reaches it.
     pub(crate) reach: Reach,
@@ -31,18 +31,18 @@ pub(crate) struct Named {
 pub(crate) enum Reach {
     /// A program gets exactly this word.
     Word,
-    /// A program gets exactly this word, and goes into it if it is a folder.
+    /// A program gets exactly this word, and descends into it if it is a folder.
     Folder,
-    /// A pattern, of which names of files come.
+    /// A pattern that expands to file names.
     Pattern,
     /// A part of a word, or a word in another folder.
     Piece,
-    /// No word says so, but the program reads this folder.
+    /// A folder that the program reads, although no word names it.
     Below,
 }
 
 impl Analysis {
-    /// Returns what the line may name, each once.
+    /// Returns the files that the line may name, without duplicates.
     pub(crate) fn names(&self) -> Vec<Named> {
         let mut names = Names::default();
         self.commands.iter().for_each(|command| names.command(command));
@@ -69,7 +69,7 @@ fn makes_link(command: &SimpleCommand) -> bool {
     command.program_name() == "ln" && command.words.iter().any(is_symbolic)
 }
 
-/// Returns why a command may name what is none of its words.
+/// Returns why a command may name a file that is not one of its words.
 fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
     let (known, name) = (programs::commands(), command.program_name());
     let reads_names = command.words.iter().enumerate().skip(1).any(|(at, word)| {
@@ -79,7 +79,7 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
             || is_bundle && known.reads_names(name, &format!("-{}", word.text))
     });
     if reads_names {
-        return Some("it reads names of files from a file");
+        return Some("it reads file names from a file");
     }
     if known.follows_links(name, command.words.get(1..).unwrap_or_default()) {
         return Some("it follows links in folders");
@@ -95,12 +95,12 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
             && ["cwd", "root", "fd", "task", "map_files", "exe"].into_iter().any(has)
     };
     let names_process = command.words.iter().any(is_own);
-    names_process.then_some("it names files by a process that has them open")
+    names_process.then_some("it names files through a process that has them open")
 }
 
 impl SimpleCommand {
-    /// Returns the words of the command that may name files, for what allows: not those that are
-    /// text for sure.
+    /// Returns the words of the command that may name files, for allow rules. Leaves out words that
+    /// are certainly text.
     pub(crate) fn file_names(&self) -> Vec<Named> {
         let mut names = Names { is_strict: true, ..Names::default() };
         let words = self.words.get(1..).unwrap_or_default();
@@ -119,7 +119,7 @@ impl SimpleCommand {
 /// Finds the row of a program or of its subcommand, and how many words the subcommand has.
 fn row(command: &SimpleCommand) -> Option<(&'static Program, usize)> {
     let program = programs::find(command.program_name())?;
-    // A subcommand has two words at most.
+    // A subcommand has at most two words.
     let words = command.words.iter().skip(1).take(2);
     let words: Vec<&str> = words.map(|word| word.text.as_str()).collect();
     program.subcommand(&words).or(Some((program, 0)))
@@ -128,7 +128,7 @@ fn row(command: &SimpleCommand) -> Option<(&'static Program, usize)> {
 #[derive(Debug, Default)]
 struct Names {
     found: Vec<Named>,
-    /// Only words and the values of options count, not other parts of words.
+    /// Whether only words and the values of options count, without other parts of words.
     is_strict: bool,
 }
 
@@ -187,7 +187,7 @@ impl Names {
                 WordKind::Literal | WordKind::Glob | WordKind::Dynamic => reach,
             };
             for (at, place) in super::placed(folders, name).into_iter().enumerate() {
-                // Only one of the folders is the right one, and the start is the least likely.
+                // Only one of the folders is right, and the initial one is the least likely.
                 let is_start = folders.len() > 1 && folders[at.min(folders.len() - 1)].is_empty();
                 self.add(
                     place,
@@ -198,7 +198,7 @@ impl Names {
         self.pieces(text, folders);
     }
 
-    /// Takes the parts of a text that a program may look at as names.
+    /// Adds the parts of a text that a program may treat as names.
     fn pieces(&mut self, text: &str, folders: &[String]) {
         if text.contains(parts_names) && !self.is_strict {
             let pieces = text.split(parts_names).filter(|piece| !piece.is_empty());
@@ -225,7 +225,7 @@ impl Names {
     }
 
     fn piece(&mut self, piece: &str, folders: &[String]) {
-        // The parts of a long text are taken one by one.
+        // The parts of a long text are checked individually.
         let is_text = || piece.contains(parts_names);
         if piece.is_empty() || piece.len() > NAME_BYTES_MAX && is_text() {
             return;
@@ -238,7 +238,7 @@ impl Names {
     fn add(&mut self, text: String, reach: Reach) {
         match self.found.len() {
             ..NAMES_MAX if text.len() <= NAME_BYTES_MAX => self.found.push(Named { text, reach }),
-            // What finds no room may be anything.
+            // A name beyond the limit may be anything.
             ..=NAMES_MAX => {
                 let text = ANYTHING.to_owned();
                 self.found.push(Named { text, reach: Reach::Pattern });
@@ -253,8 +253,8 @@ fn parts_names(letter: char) -> bool {
     letter.is_whitespace() || "'\"(){}<>;,:=@|&`".contains(letter)
 }
 
-/// Returns how a program reaches its words: one that stays out of folders goes into them with an
-/// option.
+/// Returns how a program reaches its words. A program that does not descend into folders may do so
+/// with an option.
 fn reach_of(command: &SimpleCommand) -> Reach {
     let words = command.words.get(1..).unwrap_or_default();
     let is_recursive = || row(command).is_some_and(|(row, _)| row.reads_below(words));

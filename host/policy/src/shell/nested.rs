@@ -1,19 +1,19 @@
-//! Commands that programs run which stand in their own words: `env ls`, `sh -c 'ls'`, `find -exec`.
+//! Commands within the words of programs that run them: `env ls`, `sh -c 'ls'`, `find -exec`.
 
 use super::plain::WRITES;
 use super::programs::{self, Wrapper};
 use super::{DoubtCause, Reason, Word, WordKind};
 
-/// What a command runs in addition to itself.
+/// The commands that a command runs in addition to itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Inside {
     /// Commands, each a program with its words.
     pub(super) commands: Vec<Vec<Word>>,
-    /// Texts that a shell reads.
+    /// Scripts for a shell.
     pub(super) scripts: Vec<String>,
     /// Why it may run anything.
     pub(super) hidden: Option<Reason>,
-    /// What else it does than to run a program.
+    /// An effect other than running a program.
     pub(super) effect: Option<Reason>,
 }
 
@@ -27,30 +27,30 @@ impl Inside {
     }
 }
 
-/// Said of programs that run others.
+/// The reason for programs that run others.
 const RUNS_ANOTHER: Reason = Reason::new(DoubtCause::OtherProgram, "this runs another program");
 
-/// Said of a wrapper before an unknown program.
+/// The reason for a wrapper before an unknown program.
 const UNKNOWN_PROGRAM: &str = "the program that this runs is known only at run time";
 
-/// Said of variables such as `LD_PRELOAD`.
+/// The reason for variables such as `LD_PRELOAD`.
 pub(super) const VARIABLE: Reason =
-    Reason::new(DoubtCause::Variable, "this variable makes programs run others");
+    Reason::new(DoubtCause::Variable, "this variable makes programs run other programs");
 
 /// Returns true if a program runs the command after its own options, and nothing else.
 pub(super) fn is_wrapper(name: &str) -> bool {
     programs::commands().wrapper(name).is_some()
 }
 
-/// Finds what a simple command runs in addition to itself.
+/// Finds the commands that a simple command runs in addition to itself.
 pub(super) fn inside(words: &[Word]) -> Inside {
     let Some((program, rest)) = words.split_first() else { return Inside::default() };
-    // `time -f %e rm x`: an option here belongs to a program whose name was read as a keyword.
+    // `time -f %e rm x`: an option here belongs to a program whose name was parsed as a keyword.
     if program.kind != WordKind::Literal || program.text.starts_with('-') {
         return Inside::hidden("the program is known only at run time");
     }
     let name = program.text.rsplit('/').next().unwrap_or_default();
-    // On some systems capital letters do not tell programs apart.
+    // On some systems, program names are not case-sensitive.
     let name = name.to_ascii_lowercase();
     let name = name.as_str();
     let known = programs::commands();
@@ -72,7 +72,7 @@ pub(super) fn inside(words: &[Word]) -> Inside {
             Inside::hidden("the words after this may have another meaning")
         }
         _ if known.runs_others.has(name) => {
-            let what = "this runs another program, in a way that is not understood";
+            let what = "this runs another program in a way that jaato does not understand";
             Inside::hidden(Reason::new(DoubtCause::OtherProgram, what))
         }
         _ => of_options(name, rest),
@@ -84,7 +84,7 @@ impl Wrapper {
         let (mut words, mut replaced) = (words, None);
         loop {
             let Some((first, rest)) = words.split_first() else {
-                // Alone they say something, or run what they read.
+                // Without a command they print something, or run their input.
                 return Inside::effect(RUNS_ANOTHER);
             };
             if first.kind != WordKind::Literal {
@@ -97,14 +97,14 @@ impl Wrapper {
             }
             let Some(takes) = self.option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
-                    let what = "an option that is not known runs another program";
+                    let what = "an unknown option runs another program";
                     return Inside::hidden(Reason::new(DoubtCause::OtherProgram, what));
                 }
                 break;
             };
             let (values, others) = rest.split_at(usize::from(takes).min(rest.len()));
             if !are_literal(values) {
-                // Several words may come of it, and the second is the program then.
+                // It may expand to several words, and the second one would be the program.
                 return Inside::hidden(UNKNOWN_PROGRAM);
             }
             if name == "xargs" {
@@ -137,7 +137,7 @@ impl Wrapper {
         let mut command = command.to_vec();
         if name == "watch" {
             if !are_literal(&command) {
-                // A shell reads the names of files that come of it.
+                // A shell reads the file names that result from it.
                 return Inside::hidden("the command that `watch` runs is known only at run time");
             }
             let words: Vec<&str> = command.iter().map(|word| word.text.as_str()).collect();
@@ -150,7 +150,7 @@ impl Wrapper {
         Inside { commands: vec![command], ..Inside::default() }
     }
 
-    /// `env NAME=value …`: the meaning of the variables for the program is unknown.
+    /// Handles `env NAME=value …`. The meaning of the variables for the program is unknown.
     fn with_variables(&self, name: &str, words: &[Word]) -> Inside {
         let skipped = words.iter().take_while(|word| is_variable(word)).count();
         let dangerous = words[..skipped].iter().any(|word| {
@@ -169,10 +169,11 @@ impl Wrapper {
         inside
     }
 
-    /// Reads an option; tells whether it takes the next word, or nothing where it is none.
+    /// Parses an option. Returns whether it takes the next word, or `None` if it is not a known
+    /// option.
     fn option(&self, text: &str) -> Option<bool> {
         if let Some(long) = text.strip_prefix("--") {
-            // A value in the next word would shift what the command is: only `=` is understood.
+            // A value in the next word would shift the command, so only `=` is accepted.
             let written = match long.split_once('=') {
                 Some((name, _)) => format!("{name}="),
                 None => long.to_owned(),
@@ -193,7 +194,7 @@ impl Wrapper {
     }
 }
 
-/// Returns the text in whose place `xargs` puts what it reads, if this option says one.
+/// Returns the text that `xargs` replaces with its input, if this option sets one.
 fn replaced_by_input(option: &str, values: &[Word]) -> Option<String> {
     let text = match option.strip_prefix("--") {
         Some(long) => long.strip_prefix("replace")?.trim_start_matches('='),
@@ -274,7 +275,7 @@ fn of_find(words: &[Word]) -> Inside {
                 inside.effect = Some(WRITES);
             }
             text if text.starts_with('-') && !looks.is_some_and(|row| row.looks(text)) => {
-                inside.hidden = Some("a test of `find` that is not known".into());
+                inside.hidden = Some("an unknown test of `find`".into());
             }
             _ => {}
         }
@@ -282,7 +283,8 @@ fn of_find(words: &[Word]) -> Inside {
     inside
 }
 
-/// Returns the words of `-exec`: `;` ends them, and `+` behind `{}`. Anywhere else `+` is a word.
+/// Returns the words of `-exec`. They end at `;`, or at `+` after `{}`. Anywhere else `+` is a
+/// word.
 fn until_end_of_exec(words: &[Word]) -> &[Word] {
     let mut last = "";
     let end = words.iter().position(|word| {
@@ -293,8 +295,8 @@ fn until_end_of_exec(words: &[Word]) -> &[Word] {
     &words[..end.unwrap_or(words.len())]
 }
 
-/// The place of a file that is found holds an unknown name. It begins as the folder does
-/// in which it is found, so it is no option.
+/// Marks the place of a found file, whose name is unknown. It begins like the folder in which it is
+/// found, so it is not an option.
 fn placed(word: Word) -> Word {
     let kind = match word.text.as_str() {
         "{}" => WordKind::Glob,
@@ -315,8 +317,8 @@ fn of_cd(words: &[Word]) -> Inside {
     }
 }
 
-/// Options by which programs that are allowed for something else run commands: for rules that
-/// forbid. What allows looks at lists of harmless ones instead.
+/// Finds options with which otherwise allowed programs run commands, for deny rules. Allow rules
+/// use lists of harmless options instead.
 fn of_options(name: &str, words: &[Word]) -> Inside {
     let known = programs::commands();
     let runs = match name {
@@ -330,13 +332,13 @@ fn of_options(name: &str, words: &[Word]) -> Inside {
     }
 }
 
-/// Returns true if `command` with this option only looks a program up.
+/// Returns true if `command` with this option only looks up a program.
 fn looks_up(option: &str) -> bool {
     matches!(option, "-v" | "-V" | "-pv" | "-pV")
 }
 
-/// Returns true if a builtin of the shell evaluates a word: the names of variables may hold
-/// subscripts, and these commands.
+/// Returns true if a shell builtin evaluates a word: names of variables may contain subscripts, and
+/// these may contain commands.
 fn is_evaluated(name: &str, word: &Word) -> bool {
     let text = word.text.as_str();
     let names_variable = match name {
@@ -365,14 +367,14 @@ fn has_code(words: &[Word]) -> bool {
             return true;
         }
         if letters.starts_with(['-', 'V', 'v', 'h']) && words.len() == 1 {
-            // It says its version, or how it is used.
+            // It prints its version, or its usage.
             return false;
         }
     }
     true
 }
 
-/// Returns true if a script of `sed` may run commands: `e`, alone or as a flag of `s`.
+/// Returns true if a `sed` script may run commands: `e`, alone or as a flag of `s`.
 fn runs_in_sed(text: &str) -> bool {
     if text.starts_with("--") {
         return text.starts_with("--expression") || text.starts_with("--file");

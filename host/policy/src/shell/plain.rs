@@ -1,26 +1,25 @@
-//! Reads plain command lines strictly: simple commands with words that are known, and what joins
-//! them. Every shell of the POSIX family reads these the same way.
+//! Parses plain command lines strictly: simple commands of known words, and the operators that join
+//! them. Every POSIX shell parses these the same way.
 //!
-//! The first thing that is not plain ends the reading, with its place. There is no list of dangers
-//! here: what is not known to be harmless is not plain.
+//! The first part that is not plain ends the parsing, with its position. There is no list of
+//! dangers here: anything that is not known to be harmless is not plain.
 
 use std::ops::Range;
 
 use super::{DoubtCause, DoubtKind, Reason, Word, WordKind};
 
-/// Most simple commands of a line that counts as plain. A user does not read a line with more
-/// either.
+/// The most simple commands in a plain line. A user would not read a longer one either.
 pub(super) const COMMANDS_MAX: usize = 64;
 
-/// Said of a word of the shell's own.
-pub(super) const GRAMMAR: &str = "this is a part of the shell's own grammar";
+/// The reason for a word of the shell's grammar.
+pub(super) const GRAMMAR: &str = "this is part of the shell's grammar";
 
-/// Returns true if a word is a keyword of the shell that the other reader does not take apart.
+/// Returns true if a word is a shell keyword that the other reader does not analyse.
 pub(super) fn is_odd_grammar(word: &str) -> bool {
     RESERVED.contains(&word) && !is_taken_apart(word)
 }
 
-/// Returns true if the other reader finds the commands that follow a keyword of the shell.
+/// Returns true if the other reader finds the commands that follow a shell keyword.
 fn is_taken_apart(word: &str) -> bool {
     let taken_apart = [
         "!", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done",
@@ -29,21 +28,21 @@ fn is_taken_apart(word: &str) -> bool {
     taken_apart.contains(&word)
 }
 
-/// Said of what writes a file.
+/// The reason for a command that writes a file.
 pub(super) const WRITES: Reason = Reason::new(DoubtCause::Writes, "this writes a file");
 
-/// Said of a letter that people cannot see.
+/// The reason for an invisible letter.
 pub(super) const UNSEEN: Reason =
     Reason::new(DoubtCause::InvisibleLetter, "an invisible character");
 
-/// Said of a letter that is no usual one.
+/// The reason for an unusual letter.
 pub(super) const UNUSUAL: Reason =
-    Reason::new(DoubtCause::UnusualLetter, "an unusual letter, which may look like another one");
+    Reason::new(DoubtCause::UnusualLetter, "an unusual character, which may look like another");
 
-/// Said of a variable and the like.
+/// The reason for a variable or similar.
 const VALUE: Reason = Reason::new(DoubtCause::Value, "this value is known only at run time");
 
-/// Words that a shell may take for its own grammar where a command begins.
+/// Words that a shell may parse as grammar at the beginning of a command.
 const RESERVED: [&str; 26] = [
     "!",
     "{",
@@ -73,7 +72,7 @@ const RESERVED: [&str; 26] = [
     "namespace",
 ];
 
-/// Files to which output may go: nothing is written.
+/// Files to which output may go, because they store nothing.
 const NO_FILES: [&str; 1] = ["/dev/null"];
 
 /// Why a line is not plain.
@@ -84,7 +83,7 @@ pub(super) struct NotPlain {
     pub(super) at: Range<usize>,
 }
 
-/// Reads a line; gives its commands in order, each with its words.
+/// Parses a line. Returns its commands in order, each with its words.
 pub(super) fn read(line: &str) -> Result<Vec<Vec<Word>>, NotPlain> {
     let mut reader = Reader { line, at: 0, commands: Vec::new(), words: Vec::new() };
     reader.all()?;
@@ -119,7 +118,7 @@ impl Reader<'_> {
         self.end_command(self.at)
     }
 
-    /// Reads what parts two commands; tells whether another command must follow.
+    /// Parses a separator of two commands. Returns true if another command must follow.
     fn separator(&mut self, must_go_on: bool) -> Result<bool, NotPlain> {
         let start = self.at;
         let joins = ["&&", "||", "|", ";", "\n"];
@@ -128,11 +127,11 @@ impl Reader<'_> {
         let is_refused =
             refused.iter().any(|text| rest.starts_with(text)) && !rest.starts_with("&&");
         if is_refused || rest.starts_with(";;") {
-            let what = "it runs something in the background, or joins in a way that is not plain";
+            let what = "it runs something in the background, or joins commands in an unusual way";
             return Err(self.not_simple(Reason::new(DoubtCause::Background, what), start));
         }
         let Some(join) = joins.iter().find(|join| rest.starts_with(**join)) else {
-            return Err(self.not_plain("this joins commands in a way that is not plain", start));
+            return Err(self.not_plain("this joins commands in an unusual way", start));
         };
         let is_line_end = *join == "\n";
         if self.words.is_empty() && !is_line_end {
@@ -159,19 +158,19 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a redirection that writes no file.
+    /// Parses a redirection that writes no file.
     fn redirect(&mut self) -> Result<(), NotPlain> {
         let start = self.at;
         let rest = self.rest();
         if rest.starts_with("<<") || rest.starts_with("<>") || rest.starts_with("<(") {
-            let reason = Reason::new(DoubtCause::Input, "this input is not plain");
+            let reason = Reason::new(DoubtCause::Input, "this input redirection is unusual");
             return Err(self.not_plain(reason, start));
         }
         if rest.starts_with(">(") || rest.starts_with(">|") || rest.starts_with(">>>") {
-            return Err(self.not_plain("this output is not plain", start));
+            return Err(self.not_plain("this output redirection is unusual", start));
         }
         if self.words.is_empty() {
-            return Err(self.not_plain("a redirection without a program before it", start));
+            return Err(self.not_plain("a redirection without a program", start));
         }
         for copy in [">&1", ">&2", "<&0"] {
             let behind = rest.as_bytes().get(copy.len()).copied();
@@ -204,7 +203,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads one word. Digits in front of `<` and `>` belong to the redirection.
+    /// Parses one word. Digits in front of `<` and `>` belong to the redirection.
     fn word(&mut self) -> Result<(), NotPlain> {
         let start = self.at;
         let mut word = Word::literal(String::new());
@@ -251,7 +250,7 @@ impl Reader<'_> {
             return if matches!(written, "0" | "1" | "2") {
                 Ok(())
             } else {
-                Err(self.not_plain("this redirects an unusual channel", start))
+                Err(self.not_plain("this redirects an unusual file descriptor", start))
             };
         }
         if matches!(written, "[" | "]") {
@@ -281,16 +280,16 @@ impl Reader<'_> {
         }
         let what: Reason = match letter {
             '$' => VALUE,
-            '`' | '(' | ')' => "this runs commands inside of others".into(),
-            '{' | '}' => "a shell may make several words of this".into(),
-            '!' => "a shell may put an earlier command here".into(),
-            '#' => "the text after this is a comment in some shells only".into(),
-            _ if letter.is_ascii() => "a shell may read this letter in its own way".into(),
+            '`' | '(' | ')' => "this runs commands inside other commands".into(),
+            '{' | '}' => "a shell may expand this to several words".into(),
+            '!' => "a shell may insert an earlier command here".into(),
+            '#' => "the text after this is a comment only in some shells".into(),
+            _ if letter.is_ascii() => "shells may interpret this character differently".into(),
             _ => UNUSUAL,
         };
         Err(match letter {
             '$' | '`' | '{' | '}' => self.not_simple(what, self.at),
-            // Behind letters it is a pattern, in which some shells run commands.
+            // After letters it is a pattern, in which some shells run commands.
             '(' if is_first => self.not_simple(what, self.at),
             _ => self.not_plain(what, self.at),
         })
@@ -329,7 +328,7 @@ impl Reader<'_> {
                         Some('\n') => {}
                         Some(next @ ('"' | '\\' | '$' | '`')) => text.push(next),
                         Some('!') | None => {
-                            return Err(self.not_plain("shells differ about this", self.at));
+                            return Err(self.not_plain("shells read this differently", self.at));
                         }
                         Some(next) => {
                             self.check_quoted(&next.to_string(), self.at + 1)?;
@@ -355,7 +354,7 @@ impl Reader<'_> {
         match next {
             Some('\n') => {}
             Some(next) if next.is_ascii_graphic() || next == ' ' => text.push(next),
-            _ => return Err(self.not_plain("shells differ about this", self.at)),
+            _ => return Err(self.not_plain("shells read this differently", self.at)),
         }
         self.at += 2;
         Ok(())
@@ -384,7 +383,7 @@ impl Reader<'_> {
                 false => self.not_plain(GRAMMAR, start),
             });
         }
-        // `NAME=value` in front of a program, also with the name in quotes in some shells.
+        // `NAME=value` in front of a program. Some shells also accept it with the name in quotes.
         if !is_program {
             return Err(self.not_plain("this is not a plain program name", start));
         }
@@ -406,14 +405,14 @@ impl Reader<'_> {
         NotPlain { reason: reason.into(), kind: DoubtKind::Effect, at }
     }
 
-    /// The same of what the other reader takes apart, and tells of.
+    /// As [`Self::not_plain`], for parts that the other reader analyses and reports.
     fn not_simple(&self, reason: impl Into<Reason>, at: usize) -> NotPlain {
         NotPlain { kind: DoubtKind::Shape, ..self.not_plain(reason, at) }
     }
 }
 
-/// Returns the length of `{1}`, as in `stash@{1}`: without a comma or two dots no shell makes
-/// several words of it. 0 if the text begins otherwise.
+/// Returns the length of `{1}`, as in `stash@{1}`. Without a comma or two dots, no shell expands it
+/// to several words. Returns 0 if the text begins differently.
 fn number_in_braces(text: &str) -> usize {
     let inside = text.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     let is_number =

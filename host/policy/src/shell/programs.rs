@@ -1,4 +1,4 @@
-//! What is known of programs: the tables of `data/programs.toml` and `data/commands.toml`.
+//! Known programs: the tables of `data/programs.toml` and `data/commands.toml`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -69,12 +69,12 @@ impl Commands {
     }
 }
 
-/// Returns what is known of how commands run others.
+/// Returns the table of commands that run others.
 pub(super) fn commands() -> &'static Commands {
     &COMMANDS
 }
 
-/// Words in one text, parted by white space.
+/// Words in one text, separated by white space.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct Words(Vec<String>);
@@ -101,14 +101,14 @@ struct Programs {
     program: Vec<Program>,
 }
 
-/// What a program does with its words.
+/// How a program treats its words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Nature {
-    /// What its name says, to the files and things that its words name.
+    /// It does its own job with the files and things that its words name.
     #[default]
     Plain,
-    /// The same; and it runs code from the folder where it works, such as hooks.
+    /// The same, but it also runs code from the folder in which it works, such as hooks.
     #[serde(rename = "workspace")]
     RunsWorkspace,
     /// Its words are a program, or name a file with one.
@@ -128,7 +128,7 @@ pub(super) enum Operands {
     Code,
 }
 
-/// In which form a program only reads.
+/// The form in which a program only reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Read {
@@ -139,8 +139,8 @@ pub(super) enum Read {
     Lookup,
 }
 
-/// What is known of a program, or of one of its subcommands: a row of the file, which says what
-/// each field means.
+/// The facts about a program, or about one of its subcommands: a row of the file, which explains
+/// each field.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
@@ -179,7 +179,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Finds a subcommand by the words that begin with it; tells how many words it is.
+    /// Finds a subcommand at the beginning of the words. Also returns how many words it has.
     pub(super) fn subcommand(&self, words: &[&str]) -> Option<(&Self, usize)> {
         let named = |count: usize| {
             let name = words.get(..count)?.join("+");
@@ -222,12 +222,12 @@ impl Program {
         true
     }
 
-    /// Returns true if the program takes these words, which are not options.
+    /// Returns true if the program takes these words as operands.
     pub(super) fn takes_operands(&self, words: &[Word]) -> bool {
         let operands = || self.operands(words).into_iter();
         match self.operands {
             Operands::Any => true,
-            // A pattern may become several words: the value of an option and an operand.
+            // A pattern may expand to several words: the value of an option and an operand.
             Operands::None | Operands::One | Operands::Format | Operands::Letters
                 if words.iter().any(|word| word.kind != WordKind::Literal) =>
             {
@@ -248,7 +248,7 @@ impl Program {
         self.options_and_operands(words).1
     }
 
-    /// Parts the words; the values of options are in neither part.
+    /// Splits the words into options and operands, without the values of options.
     fn options_and_operands<'a>(&self, words: &'a [Word]) -> (Vec<&'a Word>, Vec<&'a Word>) {
         let (mut options, mut operands) = (Vec::new(), Vec::new());
         let (mut is_value, mut ends_options) = (false, false);
@@ -289,18 +289,18 @@ impl Program {
         false
     }
 
-    /// Returns true if a word is an option of one dash that is harmless.
+    /// Returns true if a word is a harmless option with a single dash.
     pub(super) fn looks(&self, word: &str) -> bool {
         is_number(word) || self.dashed.has(word)
     }
 
-    /// Returns true if the program only reads what its words name. They are those after the
-    /// subcommand.
+    /// Returns true if the program only reads the things that its words name. `words` are those
+    /// after the subcommand.
     pub(super) fn only_reads(&self, words: &[Word]) -> bool {
         let Some(read) = self.read else { return false };
         let are_known = words.iter().all(|word| match (read, word.kind) {
             (_, WordKind::Dynamic) => false,
-            // A file may be called like an option.
+            // A file may have the name of an option.
             (_, WordKind::Glob) => {
                 self.globs && !word.text.starts_with('-')
                     || !word.text.starts_with(['-', '*', '?', '[', '+'])
@@ -324,7 +324,7 @@ impl Program {
         are_known && is_form && !words.iter().any(is_refused) && self.takes_operands(words)
     }
 
-    /// Returns the words of a command that may name files: all but its text.
+    /// Returns the words of a command that may name files, without its text.
     pub(super) fn file_words<'a>(&self, words: &'a [Word]) -> impl Iterator<Item = &'a Word> {
         let has_text = !words.iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
@@ -360,7 +360,7 @@ impl Program {
     }
 }
 
-/// Returns true if a word holds, among the letters of short options, one of these options.
+/// Returns true if a word contains one of these options among its short options.
 fn is_cluster_with(word: &str, options: &Words) -> bool {
     let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) else {
         return false;
@@ -374,8 +374,8 @@ fn is_number(word: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true if a program that runs its words, or files that they name, does no more with a word
-/// than its name says: plain letters, and no path that leaves the folder.
+/// Returns true if a program that runs its words, or files that they name, can do no harm with a
+/// word: plain letters, and no path that leaves the folder.
 fn is_plain_code(word: &Word) -> bool {
     let text = word.text.as_str();
     let is_plain = |letter: char| {
@@ -391,8 +391,8 @@ fn is_plain_code(word: &Word) -> bool {
         })
 }
 
-/// Returns true if a script of `sed` only prints lines: addresses with `p`, `d`, `q` and `=`, and
-/// `s` with flags that neither write nor run.
+/// Returns true if a `sed` script only prints lines: addresses with `p`, `d`, `q` and `=`, and `s`
+/// with flags that neither write nor run.
 fn is_printing(script: &str) -> bool {
     !script.contains('\n')
         && script.split(';').all(|command| {
@@ -460,7 +460,7 @@ pub(super) struct Wrapper {
     pub(super) words: usize,
 }
 
-/// Words with which programs run commands.
+/// Words that make programs run commands.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RunsCode {
@@ -488,7 +488,7 @@ impl Commands {
         rows.any(|row| row.when.iter().any(|all| all.split_whitespace().all(is_there)))
     }
 
-    /// Returns true if a program reads names of files or hosts from a file that this word names.
+    /// Returns true if a program reads file or host names from a file that this word names.
     pub(super) fn reads_names(&self, name: &str, word: &str) -> bool {
         let option = word.split('=').next().unwrap_or_default();
         let rows = self.names_in_file.get(name).into_iter().chain(self.names_in_file.get("all"));
@@ -502,7 +502,7 @@ impl Commands {
             })
     }
 
-    /// Returns true if a program goes where links in the folders lead that it reads.
+    /// Returns true if a program follows links in the folders that it reads.
     pub(super) fn follows_links(&self, name: &str, words: &[Word]) -> bool {
         let options = self.follows_links.get(name);
         options.is_some_and(|options| {

@@ -1,4 +1,4 @@
-//! Tests of the tables: every row is looked at.
+//! Tests of every row of the tables.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn each_program_is_in_one_row() {
     assert!(seen.len() > 250, "{}", seen.len());
 }
 
-/// Every option of every row is taken, and with one more letter it is not.
+/// Every option of every row is accepted, but not with one more letter.
 #[test]
 fn each_option_is_taken_as_it_is_written() {
     for row in rows().flat_map(|row| std::iter::once(row).chain(&row.subcommands)) {
@@ -38,8 +38,8 @@ fn each_option_is_taken_as_it_is_written() {
     }
 }
 
-/// A program that a row calls reading is not a wrapper or a shell, and does not change the meaning
-/// of words.
+/// A program that a row marks as reading is not a wrapper or a shell, and does not change the
+/// meaning of words.
 #[test]
 fn what_only_reads_runs_nothing() {
     for row in rows().filter(|row| row.read.is_some()) {
@@ -51,7 +51,7 @@ fn what_only_reads_runs_nothing() {
     }
 }
 
-/// Each text of the table of what runs code is found in a line that has its words.
+/// Each text in the table of code-running words is detected in a line with these words.
 #[test]
 fn each_row_of_what_runs_code_is_found() {
     for (name, when) in commands().code_rows() {

@@ -1,6 +1,6 @@
-//! Reads any script with the parser of a whole shell, and collects what it runs.
+//! Parses any script with the parser of a complete shell, and collects the commands that it runs.
 //!
-//! Generous: a command counts anywhere in it. Bounded: the author of the script may have written it
+//! Broad: a command counts anywhere in the script. Limited: its author may have written the script
 //! to keep the reader busy.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,66 +17,66 @@ use super::programs;
 use super::words::take;
 use super::{Doubt, DoubtCause, DoubtKind, Reason, SimpleCommand, Word, WordKind};
 
-/// Longest script that is read.
+/// The longest script that is parsed.
 pub(super) const SCRIPT_BYTES_MAX: usize = 32 * 1024;
 
-/// How deep scripts and commands may stand inside of each other.
+/// How deep scripts and commands may be nested.
 const DEPTH_MAX: usize = 8;
 
-/// Deepest nesting of brackets: the parser backtracks at some.
+/// The deepest nesting of brackets, because the parser backtracks at some of them.
 const BRACKETS_MAX: usize = 12;
 
-/// Most folders in which commands may run.
+/// The most folders in which commands may run.
 const FOLDERS_MAX: usize = 8;
 
-/// Most commands and doubts that are collected.
+/// The most commands and doubts that are collected.
 const COLLECTED_MAX: usize = 512;
 
-/// Said of here-documents and the like.
-const INPUT: Reason = Reason::new(DoubtCause::Input, "text that a program reads");
+/// The reason for here-documents and the like.
+const INPUT: Reason = Reason::new(DoubtCause::Input, "input text for a program");
 
-/// What was collected.
+/// The collected commands and doubts.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) commands: Vec<SimpleCommand>,
     pub(super) doubts: Vec<Doubt>,
-    /// Files that redirections name, one for each folder in which they may be.
+    /// Files in redirections, one for each folder in which they may be.
     pub(super) files: Vec<Word>,
-    /// Texts next to the commands: values of variables, what a program reads.
+    /// Texts apart from the commands: values of variables, and programs' input.
     pub(super) texts: Vec<String>,
-    /// The commands that stand in no other, in order: what a strict reader must find as well.
+    /// The commands that are not nested, in order. A strict reader must find the same ones.
     pub(super) outermost: Vec<Vec<Word>>,
-    /// Where the commands may run; the empty one is where the call starts.
+    /// The folders in which the commands may run. An empty one is the folder of the call.
     folders: Vec<String>,
-    /// The folders after a `cd` that worked.
+    /// The folders after a successful `cd`.
     moved: Option<Vec<String>>,
     bytes_read: usize,
     depth: usize,
 }
 
 impl Reading {
-    /// Reads a script; `depth` is how many scripts contain it.
+    /// Reads a script. `depth` is the number of scripts around it.
     pub(super) fn script(&mut self, text: &str) {
         self.bytes_read += text.len();
         if self.bytes_read > SCRIPT_BYTES_MAX || self.depth > DEPTH_MAX {
-            return self.hide_rest("it is too long, or nested too deep, to be read");
+            return self.hide_rest("it is too long or too deeply nested to read");
         }
         if brackets(text) > BRACKETS_MAX {
-            return self.hide_rest("its brackets are nested too deep to be read");
+            return self.hide_rest("its brackets are too deeply nested to read");
         }
         let options = ParserOptions::default();
         let mut parser = Parser::new(text.as_bytes(), &options, &SourceInfo::default());
-        // What the parser gives up on is not understood, however it gives up.
+        // A parser failure of any kind means that the script is not understood.
         let parsed = catch_unwind(AssertUnwindSafe(|| parser.parse_program()));
         let Ok(Ok(program)) = parsed else {
-            return self.doubt(DoubtKind::Hidden, "it is not understood as a command line");
+            return self.doubt(DoubtKind::Hidden, "jaato cannot parse it as a command line");
         };
         self.depth += 1;
         program.complete_commands.iter().for_each(|list| self.list(list));
         self.depth -= 1;
     }
 
-    /// Takes a program with its words, which no shell reads.
+    /// Adds a program with its words, without a shell.
     pub(super) fn words(&mut self, words: Vec<Word>) {
         self.outermost.push(words.clone());
         self.command(words);
@@ -96,7 +96,7 @@ impl Reading {
         let is_same = |doubt: &Doubt| doubt.kind == kind && doubt.what == what;
         match self.doubts.iter().position(is_same) {
             Some(at) => piece.into_iter().for_each(|piece| self.doubts[at].add_piece(piece)),
-            // Only effects name pieces of the line in their texts: of others there are few.
+            // Only texts of effects name parts of the line, so there are few of the others.
             None if kind != DoubtKind::Effect || self.doubts.len() < COLLECTED_MAX => {
                 let pieces = piece.map(str::to_owned).into_iter().collect();
                 self.doubts.push(Doubt { what, cause, kind, pieces });
@@ -105,7 +105,7 @@ impl Reading {
         }
     }
 
-    /// Notes that a limit ends the reading.
+    /// Records that a limit ends the reading.
     fn hide_rest(&mut self, what: &'static str) {
         self.doubt(DoubtKind::Hidden, Reason::new(DoubtCause::Bound, what));
     }
@@ -148,12 +148,12 @@ impl Reading {
                     self.redirect_list(redirects.as_ref());
                 }
                 Command::Function(function) => {
-                    self.doubt(DoubtKind::Hidden, "it gives a name another meaning");
+                    self.doubt(DoubtKind::Hidden, "it defines a function");
                     self.compound(&function.body.0);
                     self.redirect_list(function.body.1.as_ref());
                 }
                 Command::ExtendedTest(test) => {
-                    // Some tests compute, and what computes may run commands.
+                    // Some tests compute, and computations may run commands.
                     self.doubt(DoubtKind::Hidden, "a test in double brackets may run commands");
                     self.text(&test.to_string());
                 }
@@ -164,7 +164,7 @@ impl Reading {
     fn compound(&mut self, compound: &CompoundCommand) {
         match compound {
             CompoundCommand::Arithmetic(_) | CompoundCommand::ArithmeticForClause(_) => {
-                self.doubt(DoubtKind::Hidden, "what computes may run commands");
+                self.doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
                 if let CompoundCommand::ArithmeticForClause(clause) = compound {
                     self.list(&clause.body.list);
                 }
@@ -173,7 +173,7 @@ impl Reading {
             CompoundCommand::BraceGroup(group) => self.block("commands in braces", &[&group.list]),
             CompoundCommand::Subshell(SubshellCommand { list, .. }) => {
                 let folders = self.folders.clone();
-                self.block("a shell inside of the shell", &[list]);
+                self.block("a subshell", &[list]);
                 self.folders = folders;
             }
             CompoundCommand::ForClause(clause) => {
@@ -187,11 +187,11 @@ impl Reading {
                 self.text(&clause.value.value);
                 for case in &clause.cases {
                     case.patterns.iter().for_each(|word| _ = self.value(&word.value));
-                    self.block("a choice", case.cmd.as_ref().as_slice());
+                    self.block("a condition", case.cmd.as_ref().as_slice());
                 }
             }
             CompoundCommand::IfClause(clause) => {
-                self.block("a choice", &[&clause.condition, &clause.then]);
+                self.block("a condition", &[&clause.condition, &clause.then]);
                 for other in clause.elses.iter().flatten() {
                     other.condition.iter().for_each(|condition| self.list(condition));
                     self.list(&other.body);
@@ -207,19 +207,19 @@ impl Reading {
         self.doubt(DoubtKind::Shape, what);
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            self.hide_rest("it is nested too deep to be read");
+            self.hide_rest("it is too deeply nested to read");
         } else {
             lists.iter().for_each(|list| self.list(list));
         }
         self.depth -= 1;
     }
 
-    /// Reads a loop. After a `cd` in it, the next round runs elsewhere.
+    /// Reads a loop. After a `cd` in it, the next iteration runs elsewhere.
     fn repeat(&mut self, lists: &[&CompoundList]) {
         let before = self.folders.len();
         self.block("a loop", lists);
         if self.folders.len() > before {
-            self.doubt(DoubtKind::Words, "a loop runs in other folders from round to round");
+            self.doubt(DoubtKind::Words, "a loop may run in a different folder each time");
         }
     }
 
@@ -232,7 +232,7 @@ impl Reading {
                     AssignmentName::VariableName(name) => name.as_str(),
                     AssignmentName::ArrayElementName(name, index) => {
                         let _ = self.value(index);
-                        self.doubt(DoubtKind::Hidden, "what computes may run commands");
+                        self.doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
                         name.as_str()
                     }
                 };
@@ -273,7 +273,7 @@ impl Reading {
         match item {
             Item::IoRedirect(redirect) => self.redirect(redirect),
             Item::ProcessSubstitution(_, subshell) => {
-                self.block("commands inside of a command", &[&subshell.list]);
+                self.block("a command inside another command", &[&subshell.list]);
             }
             Item::Word(word) | Item::AssignmentWord(_, word) => _ = self.value(&word.value),
         }
@@ -298,7 +298,7 @@ impl Reading {
                 match target {
                     IoFileRedirectTarget::Fd(_) => {}
                     IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
-                        self.block("commands inside of a command", &[&subshell.list]);
+                        self.block("a command inside another command", &[&subshell.list]);
                     }
                     IoFileRedirectTarget::Filename(word) => self.file(word, writes),
                     IoFileRedirectTarget::Duplicate(word) => {
@@ -341,17 +341,17 @@ impl Reading {
         self.files.extend(places.map(|text| Word { text, ..word.clone() }));
     }
 
-    /// Takes a word that no program gets; reads the scripts inside of it.
+    /// Reads a word that no program gets, and the scripts inside it.
     fn text(&mut self, written: &str) {
         let word = self.value(written);
         self.texts.push(word.text);
     }
 
-    /// Takes a word; reads the scripts inside of it.
+    /// Reads a word, and the scripts inside it.
     fn value(&mut self, written: &str) -> Word {
         let mut taken = take(written);
         for script in std::mem::take(&mut taken.scripts) {
-            self.doubt(DoubtKind::Shape, "it runs commands inside of others");
+            self.doubt(DoubtKind::Shape, "it runs commands inside other commands");
             self.script(&script);
         }
         if taken.is_evaluated {
@@ -370,7 +370,7 @@ impl Reading {
 
     fn command(&mut self, words: Vec<Word>) {
         if self.commands.len() == COLLECTED_MAX {
-            return self.hide_rest("it has too many commands to be read");
+            return self.hide_rest("it has too many commands to read");
         }
         let inside = nested::inside(&words);
         self.commands.push(SimpleCommand { words: words.clone(), folders: self.folders.clone() });
@@ -380,7 +380,7 @@ impl Reading {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             if !(commands.is_empty() && scripts.is_empty()) {
-                self.hide_rest("it is nested too deep to be read");
+                self.hide_rest("it is too deeply nested to read");
             }
         } else {
             for command in commands.into_iter().filter(|command| !command.is_empty()) {
@@ -395,13 +395,13 @@ impl Reading {
         }
     }
 
-    /// Reads the words of `cd`: without one it goes home. `nested` says so of what is not known.
+    /// Reads the words of `cd`, which goes home without one. `nested` reports unknown ones.
     fn change_folder(&mut self, words: &[Word]) {
         let mut targets =
             words.iter().filter(|word| !matches!(word.text.as_str(), "-L" | "-P" | "--"));
         let target = targets.next().map_or("~", |word| word.text.as_str());
         let mut folders = super::placed(&self.folders, target);
-        // The shell takes `..` away before it follows links, and with `-P` after.
+        // The shell removes `..` before it follows links, or after that with `-P`.
         let shortened: Vec<String> = folders.iter().map(|folder| without_ups(folder)).collect();
         for folder in shortened {
             if !folders.contains(&folder) {
@@ -425,7 +425,7 @@ impl Reading {
     }
 }
 
-/// Takes each `..` away with the name before it.
+/// Removes each `..` together with the name before it.
 fn without_ups(folder: &str) -> String {
     if !folder.split('/').any(|part| part == "..") {
         return folder.to_owned();
@@ -441,8 +441,7 @@ fn without_ups(folder: &str) -> String {
     if parts == [""] { "/".to_owned() } else { parts.join("/") }
 }
 
-/// Returns how deep brackets and the grammar's own words stand inside of each other at most, quotes
-/// or not.
+/// Returns the deepest nesting of brackets and grammar words, quoted or not.
 fn brackets(text: &str) -> usize {
     let (mut brackets, mut grammar, mut deepest) = (0_usize, 0_usize, 0);
     let mut word = String::new();

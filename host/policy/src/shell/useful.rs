@@ -1,13 +1,13 @@
-//! Which words of a command make a useful pattern for later ones: `cargo test`, not `cargo` and not
-//! `cargo test -q --workspace`.
+//! Chooses the words of a command that make a useful pattern for later ones: `cargo test`, not
+//! `cargo` and not `cargo test -q --workspace`.
 
 use super::programs::{self, Nature};
 use super::{SimpleCommand, Word, WordKind};
 
-/// Subcommands that run a script of the project by its name: the name belongs to the pattern.
+/// Subcommands that run a project script by its name, so the name belongs to the pattern.
 const RUN_SCRIPTS: [&str; 3] = ["run", "run-script", "exec"];
 
-/// Programs that do the same to every file: they read it.
+/// Programs that do the same with every file: they read it.
 const READ: [&str; 14] = [
     "ls", "cat", "echo", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "stat", "file",
     "du", "tree",
@@ -44,8 +44,8 @@ pub(super) fn is_unittest_word(word: &Word) -> bool {
             || (!word.text.starts_with('.') && word.text.chars().all(is_name)))
 }
 
-/// Returns the program and the words after it that an answer may hold for; none if only exactly
-/// this command can be allowed.
+/// Returns the program and the words after it that an answer may cover. Returns `None` if only
+/// exactly this command can be allowed.
 pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<String>)> {
     let (program, words) = command.words.split_first()?;
     let is_literal = |kind| kind == WordKind::Literal;
@@ -77,7 +77,7 @@ pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<Strin
         (Nature::RunsWorkspace, true) if is_operand(0) => text(1)?,
         (Nature::RunsWorkspace, true) => Vec::new(),
         (Nature::Plain, true) if READ.contains(&name) => Vec::new(),
-        // It does something else to other files.
+        // It does something different with other files.
         (Nature::Plain, true) => return None,
     };
     Some((program.text.clone(), words))

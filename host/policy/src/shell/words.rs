@@ -1,14 +1,14 @@
-//! Takes one word of a shell apart, generously: what the program may get, and the scripts inside.
+//! Parses one shell word broadly: the text that the program may get, and the scripts inside.
 
 use super::{Word, WordKind};
 
-/// A word, and the scripts that run to make it.
+/// A word, and the scripts that run to produce it.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) text: String,
     is_glob: bool,
     is_dynamic: bool,
-    /// The shell evaluates text that is only known when it runs.
+    /// Whether the shell evaluates text that is known only at run time.
     pub(super) is_evaluated: bool,
     /// Scripts of `$(…)`, backquotes and `<(…)`.
     pub(super) scripts: Vec<String>,
@@ -25,7 +25,7 @@ impl Taken {
     }
 }
 
-/// Takes a word as it is written.
+/// Parses a word as it is written.
 pub(super) fn take(written: &str) -> Taken {
     let letters: Vec<char> = written.chars().collect();
     let mut taken = Taken::default();
@@ -78,7 +78,7 @@ pub(super) fn take(written: &str) -> Taken {
                 taken.text.push(letter);
             }
             '{' if !is_double && next != Some('}') && !holds_number(&letters, at) => {
-                // Several words may come of it.
+                // It may expand to several words.
                 taken.is_dynamic = true;
                 taken.text.push(letter);
             }
@@ -93,14 +93,15 @@ pub(super) fn take(written: &str) -> Taken {
     taken
 }
 
-/// Returns true if a brace holds a number, as in `stash@{1}`: no shell makes several words of it.
+/// Returns true if a brace contains a number, as in `stash@{1}`. No shell expands that to several
+/// words.
 fn holds_number(letters: &[char], at: usize) -> bool {
     let is_behind_at = at > 0 && letters[at - 1] == '@';
     let digits = letters[at + 1..].iter().take_while(|letter| letter.is_ascii_digit()).count();
     is_behind_at && digits > 0 && letters.get(at + 1 + digits) == Some(&'}')
 }
 
-/// What `$(…)`, `${…}` and `$[…]` hold.
+/// Reads the content of `$(…)`, `${…}` and `$[…]`.
 fn inner(taken: &mut Taken, opening: Option<char>, inside: &str) {
     taken.is_dynamic = true;
     match opening {
@@ -118,7 +119,7 @@ fn inner(taken: &mut Taken, opening: Option<char>, inside: &str) {
         _ => inside
             .contains(|letter: char| !letter.is_ascii_digit() && !" +-*/%()<>".contains(letter)),
     };
-    // One level at a time: what is nested deeper is found when the script is read.
+    // One level at a time. Deeper levels are found when the script is read.
     if inside.contains(['$', '`']) {
         let inside = take(inside);
         taken.is_evaluated |= inside.is_evaluated;
@@ -126,8 +127,8 @@ fn inner(taken: &mut Taken, opening: Option<char>, inside: &str) {
     }
 }
 
-/// Returns true if `${…}` does more than insert a variable, perhaps another word in its place, or a
-/// part of it that a pattern finds.
+/// Returns true if `${…}` does more than insert a variable, optionally with another word in its
+/// place or only the part that a pattern matches.
 fn is_evaluated(inside: &str) -> bool {
     let name = inside.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(inside);
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -166,8 +167,8 @@ fn escape(taken: &mut Taken, is_double: bool, next: Option<char>) -> usize {
     }
 }
 
-/// Reads `$'…'`; returns the position of its last quote. Not every shell knows it, so the word is
-/// not certain.
+/// Reads `$'…'`. Returns the position of its last quote. Not every shell supports it, so the word
+/// is not certain.
 fn ansi_quoted(taken: &mut Taken, letters: &[char], start: usize) -> usize {
     taken.is_dynamic = true;
     let mut at = start;
@@ -225,7 +226,7 @@ fn backquote_end(letters: &[char], start: usize) -> usize {
     letters.len()
 }
 
-/// Returns where the bracket that opens at `start` closes; quotes hide brackets.
+/// Returns the position at which the bracket that opens at `start` closes. Quotes hide brackets.
 fn balanced_end(letters: &[char], start: usize) -> usize {
     let mut open = Vec::new();
     let mut at = start;

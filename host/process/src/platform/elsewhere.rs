@@ -1,4 +1,5 @@
-//! Without `/proc` nothing is found: keepers signal the command's own group beside this.
+//! Without `/proc` nothing is found. In addition to these functions, keepers signal the command's
+//! own group.
 
 pub(crate) fn with_descendants(roots: Vec<i32>) -> Vec<i32> {
     roots

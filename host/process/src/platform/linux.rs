@@ -1,15 +1,15 @@
-//! Descendants of this process, out of `/proc`.
+//! Finds descendants of this process in `/proc`.
 
 use std::collections::HashSet;
 use std::fs;
 
-/// These processes and all of their descendants.
+/// Returns these processes and all of their descendants.
 pub(crate) fn with_descendants(roots: Vec<i32>) -> Vec<i32> {
     let scan = (!has_lists()).then(all_parents);
     let mut next = roots;
     let mut found = HashSet::new();
     while let Some(pid) = next.pop() {
-        // A process that moved up while the tree was read can be met twice.
+        // A process that gets a new parent during the read can appear twice.
         if found.insert(pid) {
             next.extend(children_of(pid, scan.as_deref()));
         }
@@ -17,28 +17,29 @@ pub(crate) fn with_descendants(roots: Vec<i32>) -> Vec<i32> {
     found.into_iter().collect()
 }
 
-/// The children of this process.
+/// Returns the children of this process.
 pub(crate) fn children() -> Vec<i32> {
     let own = nix::unistd::getpid().as_raw();
     children_of(own, (!has_lists()).then(all_parents).as_deref())
 }
 
-/// The name of a process, unless it has ended.
+/// Returns the name of a process, unless it has ended.
 pub(crate) fn name_if_alive(pid: i32) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let (name, state, _) = parse_stat(&stat)?;
     (!matches!(state, b'Z' | b'X')).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-/// The children of this process that are, or descend from, children of its sessions: their bound is
-/// lower than its own.
+/// Returns the children of this process that are, or descend from, children of its sessions. Their
+/// limit is lower than its own.
 pub(crate) fn marked_children() -> Vec<i32> {
     let Some(own) = mark_of("self") else { return Vec::new() };
     let is_marked = |pid: &i32| mark_of(&pid.to_string()).is_some_and(|mark| mark < own);
     children().into_iter().filter(is_marked).collect()
 }
 
-/// The children of this process of that name, those too that have ended and were not waited for.
+/// Returns the children of this process with that name, including those that have ended but were
+/// not reaped.
 pub(crate) fn children_named(name: &std::ffi::CStr) -> Vec<i32> {
     let is_named = |pid: &i32| {
         let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -47,7 +48,7 @@ pub(crate) fn children_named(name: &std::ffi::CStr) -> Vec<i32> {
     children().into_iter().filter(is_named).collect()
 }
 
-/// The bound by which children of sessions are known. None of a process that has ended.
+/// Returns the limit that marks children of sessions. Returns `None` for a process that has ended.
 fn mark_of(pid: &str) -> Option<u64> {
     parse_mark(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
 }
@@ -58,7 +59,7 @@ fn parse_mark(limits: &str) -> Option<u64> {
     if hard == "unlimited" { Some(u64::MAX) } else { hard.parse().ok() }
 }
 
-/// The parent of a process, unless that has ended altogether.
+/// Returns the parent of a process, unless the process is gone.
 pub(crate) fn parent(pid: i32) -> Option<i32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     Some(parse_stat(&stat)?.2)
@@ -80,7 +81,7 @@ fn children_of(pid: i32, scan: Option<&[(i32, i32)]>) -> Vec<i32> {
     lists.collect::<Vec<Vec<i32>>>().concat()
 }
 
-/// Each process with its parent.
+/// Returns each process with its parent.
 fn all_parents() -> Vec<(i32, i32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -92,7 +93,8 @@ fn all_parents() -> Vec<(i32, i32)> {
     pairs.collect()
 }
 
-/// Name, state and parent out of `/proc/PID/stat`. The name may contain anything, `)` too.
+/// Parses name, state and parent from `/proc/PID/stat`. The name may contain any character, even
+/// `)`.
 fn parse_stat(stat: &[u8]) -> Option<(&[u8], u8, i32)> {
     let open = stat.iter().position(|byte| *byte == b'(')?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;

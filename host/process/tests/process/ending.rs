@@ -1,4 +1,4 @@
-//! That nothing of a child is left: after its end, its drop, and the end of all.
+//! Tests that nothing of a child is left after its end, its drop, and the end of all children.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use jaato_process::{Exit, ProcessError, Signal};
 
 use crate::{lives, none_lives_soon, read_all, read_pids, script, supervisor};
 
-/// Ways in which a process leaves its command; each script prints one process id of a stray.
+/// Ways in which a process leaves its command. Each script prints the process id of a stray.
 const STRAYS: [&str; 6] = [
     "sleep 300 & echo $!",
     "(sleep 300 & echo $!)",
@@ -16,7 +16,7 @@ const STRAYS: [&str; 6] = [
     "env -i /usr/bin/setsid -f /bin/sh -c '(/bin/sleep 300 & echo $!)'",
 ];
 
-/// All of them, then a command that runs on.
+/// Returns all of them, followed by a command that keeps running.
 fn strays_and_wait() -> String {
     format!("{}\nexec sleep 300", STRAYS.join("\n"))
 }
@@ -98,7 +98,7 @@ async fn what_was_released_runs_on_until_the_supervisor_goes() {
         supervisor.spawn(script("setsid -f sh -c 'echo $$; exec sleep 300'")).await.unwrap();
     let pids = read_pids(&mut child, 1).await;
     child.release().await.unwrap();
-    // Another child's whole life: time enough for a keeper that would end it.
+    // Another child's whole life, which gives a wrong keeper enough time to end it.
     let other = supervisor.spawn(script("exec sleep 300")).await.unwrap();
     other.end().await.unwrap();
     assert!(lives(pids[0]));
@@ -191,7 +191,7 @@ async fn several_may_wait_ask_and_give_up_at_once() {
     {
         let waiting = child.wait();
         tokio::pin!(waiting);
-        // It reads for all; then it is dropped while another's answer is under way.
+        // This one reads for all, and is then dropped while another's answer is pending.
         tokio::select! {
             biased;
             exit = &mut waiting => panic!("ended: {exit:?}"),

@@ -1,4 +1,4 @@
-//! The host, the guardian or a keeper dies, however it dies.
+//! Tests the death of the host, the guardian or a keeper, in every way.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -39,7 +39,7 @@ fn a_killed_host_leaves_no_process_behind() {
     assert!(pids.iter().all(|pid| lives(*pid)), "{pids:?}");
     host.kill().unwrap();
     host.wait().unwrap();
-    // The output ends when nobody who inherited it lives.
+    // The output ends when no process that inherited it lives.
     output.read_to_string(&mut String::new()).unwrap();
     none_lives_soon(&pids);
 }
@@ -77,7 +77,7 @@ async fn a_killed_guardian_fails_every_wait_ends_every_child_and_is_replaced() {
     }
     none_lives_soon(&pids);
     let next = match supervisor.spawn(script("exit 0")).await {
-        // What was being killed took the summons still: the call after that starts another.
+        // The dying guardian may still have taken the summons. The next call starts another one.
         Err(ProcessError::GuardianLost) => supervisor.spawn(script("exit 0")).await,
         next => next,
     };
@@ -117,7 +117,7 @@ async fn a_guardian_that_cannot_be_started_is_named() {
     let supervisor = Supervisor::new(GuardianCommand { program, args: vec!["guardian".into()] });
     let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");
     assert!(matches!(error, ProcessError::NoGuardian { .. }), "{error:?}");
-    assert!(error.to_string().contains("`/bin/true guardian` has ended at once"), "{error}");
+    assert!(error.to_string().contains("`/bin/true guardian` ended at once"), "{error}");
     assert!(error.hint().unwrap().contains("Setup::executable"), "{error:?}");
 }
 
@@ -125,7 +125,7 @@ async fn a_guardian_that_cannot_be_started_is_named() {
 fn what_a_command_leaves_that_ends_its_keeper_and_the_guardian_is_ended_by_the_host_and_told() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
-    // Each with nothing left of its parents, its session or its variables.
+    // Each without its parents, its session and its variables.
     let script = format!(
         "env -i /usr/bin/setsid -f /bin/sh -c 'echo $$ >> {pids}; exec /bin/sleep 300'
         while ! [ -s {pids} ]; do :; done
@@ -161,7 +161,7 @@ async fn a_command_that_stops_its_keeper_is_ended_all_the_same() {
     let supervisor = supervisor();
     let folder = tempfile::tempdir().unwrap();
     let begin = folder.path().join("begin");
-    // Not before the keeper has said that the command runs.
+    // Not before the keeper has reported that the command runs.
     let wait = format!("while ! [ -e {} ]; do :; done", begin.display());
     let text = format!("echo $$; {wait}; kill -STOP $PPID; exec sleep 300");
     let mut child = supervisor.spawn(script(&text)).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_command_that_stops_its_keeper_is_ended_all_the_same() {
 #[tokio::test]
 async fn a_command_that_stops_its_keeper_at_once_is_started_and_ended_all_the_same() {
     let supervisor = supervisor();
-    // As often as not it does so before its keeper has said that it runs.
+    // In about half of the runs, it does so before its keeper has reported the start.
     for _ in 0..8 {
         let text = "kill -STOP $PPID; echo $$; exec sleep 300";
         let mut child = supervisor.spawn(script(text)).await.unwrap();

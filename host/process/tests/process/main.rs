@@ -1,4 +1,5 @@
-//! Real processes under a real guardian: how they start, what they get, and that none is left.
+//! Tests real processes under a real guardian: how they start, what they get, and that none is
+//! left.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod ending;
@@ -12,10 +13,10 @@ use std::time::{Duration, Instant};
 use jaato_process::{Child, Command, ErrorOutput, GuardianCommand, Output, Supervisor};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-/// Longest wait for what must happen soon; a failing test ends here.
+/// Longest wait for an event that must happen soon. A failing test ends here.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The example that acts as host and as guardian; `cargo test` builds it beside the tests.
+/// Returns the example that acts as host and as guardian. `cargo test` builds it next to the tests.
 fn miniature_host() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let path = tests.parent().unwrap().parent().unwrap().join("examples/miniature_host");
@@ -28,7 +29,7 @@ fn supervisor() -> Supervisor {
     Supervisor::new(GuardianCommand { program, args })
 }
 
-/// A shell script with piped output, which gets its error output merged in.
+/// Returns a shell script with piped output that includes its error output.
 fn script(text: &str) -> Command {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".into(), text.into()];
@@ -46,7 +47,7 @@ async fn read_all(child: &mut Child) -> String {
     text
 }
 
-/// Reads as many lines with a process id each, and keeps the pipe open.
+/// Reads this many lines with a process id each, and keeps the pipe open.
 async fn read_pids(child: &mut Child, count: usize) -> Vec<u32> {
     let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let mut pids = Vec::new();
@@ -57,14 +58,14 @@ async fn read_pids(child: &mut Child, count: usize) -> Vec<u32> {
     pids
 }
 
-/// Whether a process is there and has not ended.
+/// Returns true if a process exists and has not ended.
 fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
     !matches!(state, None | Some(Some('Z' | 'X')))
 }
 
-/// Looks until none of these lives.
+/// Waits until none of these processes lives.
 #[track_caller]
 fn none_lives_soon(pids: &[u32]) {
     let deadline = Instant::now() + SOON;

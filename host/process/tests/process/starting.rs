@@ -1,4 +1,4 @@
-//! What a child gets, and what is said when it cannot be started.
+//! Tests what a child gets, and the errors if it cannot be started.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -98,15 +98,15 @@ async fn variables_and_directory_are_the_commands_alone() {
 #[tokio::test]
 async fn a_child_has_no_descriptor_but_its_own_and_default_signals() {
     let mut child = spawn(script("cd /proc/self/fd && echo *")).await;
-    // The shell's own: 0 to 2. Whoever expands `*` opens one more for the directory.
+    // The shell's own descriptors are 0 to 2. Expanding `*` opens one more for the directory.
     assert_eq!(read_all(&mut child).await, "0 1 2 3\n");
-    // The shell reads by itself: while it starts another program it blocks signals.
+    // The shell itself reads the file, because it blocks signals while it starts another program.
     let text = "while read line; do echo \"$line\"; done < /proc/self/status";
     let mut child = spawn(script(text)).await;
     let text = read_all(&mut child).await;
     let sets = text.lines().filter(|line| line.starts_with("SigBlk") || line.starts_with("SigIgn"));
     let sets = sets.map(|line| u64::from_str_radix(line.split_once('\t').unwrap().1, 16));
-    // Above the 31 signals that a program knows, the C library keeps two for itself.
+    // Above the 31 signals that a program knows, the C library reserves two.
     let sets: Vec<_> = sets.map(|set| set.unwrap() & 0x7fff_ffff).collect();
     assert_eq!(sets, [0, 0], "{text}");
 }

@@ -1,4 +1,4 @@
-//! Commands on a terminal: it controls their session, and they end as any other.
+//! Tests commands on a terminal: it controls their session, and they end like any other.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

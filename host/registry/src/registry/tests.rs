@@ -1,4 +1,4 @@
-//! Who gets a name, who is refused and why.
+//! Tests which plugin gets a name, which is refused, and why.
 
 use jaato_types::CommandSpec;
 

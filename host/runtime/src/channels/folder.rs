@@ -1,8 +1,8 @@
-//! Asks through a folder: each question is a file in `requests/`, each answer one of the same name
-//! in `responses/`. Both go when the question is over.
+//! Asks through a folder: each question is a file in `requests/`, each answer a file of the same
+//! name in `responses/`. Both files are removed when the question is settled.
 //!
-//! Who can write into the folder can answer. It is the person's alone; what runs as the person is
-//! not kept out of it.
+//! Anyone who can write to the folder can answer. Only the user has access, but that does not keep
+//! out programs that run as the user.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -18,10 +18,10 @@ use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 
 use super::{Channel, FolderAsker, wire};
 
-/// How often it is looked whether an answer is there.
+/// How often the host looks for an answer.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
 
-/// How often an answer that is no JSON is read again: who writes it may be in the middle of it.
+/// How often an answer that is not valid JSON is read again, because its writer may not be done.
 const HALF_WRITTEN_MAX: u32 = 4;
 
 /// A folder for questions and answers.
@@ -29,14 +29,14 @@ pub struct Folder {
     folder: PathBuf,
 }
 
-/// A question's files, which go when it is dropped.
+/// The files of a question, removed on drop.
 struct Files {
     request: PathBuf,
     response: PathBuf,
 }
 
 impl FolderAsker {
-    /// Makes one; touches nothing yet.
+    /// Creates an asker. Touches no file yet.
     pub fn new(folder: PathBuf) -> Self {
         Self(Folder { folder })
     }
@@ -72,7 +72,7 @@ impl Folder {
     }
 }
 
-/// Writes a file that appears whole, for the person alone.
+/// Writes a file atomically, readable only by the user.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let begun = path.with_extension("part");
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
@@ -82,7 +82,7 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // Where they are gone already, whoever answers has tidied up.
+        // The files may be gone because the answering program removed them.
         for file in [&self.request, &self.response] {
             let _ = fs::remove_file(file);
         }

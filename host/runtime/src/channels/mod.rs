@@ -1,7 +1,7 @@
-//! Ways on which a question about a call reaches who answers it, where that is neither a terminal
-//! nor the program that runs jaato: a server, and a folder.
+//! Channels that carry permission prompts to someone other than the terminal or the embedding
+//! program: a server or a folder.
 //!
-//! Both have the original's form ([`wire`]). Whatever goes wrong denies the call.
+//! Both use the original's format ([`wire`]). Every failure denies the call.
 
 mod folder;
 mod webhook;
@@ -22,16 +22,15 @@ use jaato_types::{Error, ErrorKind, SessionId};
 use crate::gate::own_rule_files;
 use crate::{Runtime, Setup};
 
-/// How long an answer is waited for where nobody says otherwise: nobody sits there who could stop
-/// the run.
+/// How long to wait for an answer by default, because no user is present who could stop the run.
 pub const ANSWER_MS: u64 = 5 * 60 * 1_000;
 
-/// The variable with the secret that a webhook is shown.
+/// The variable with the token that a webhook receives.
 const TOKEN: &str = "PERMISSION_WEBHOOK_TOKEN";
 
-/// A way on which a question about a call is sent and its answer comes.
+/// A channel that sends a permission prompt and returns its answer.
 pub trait Channel: Send + Sync {
-    /// What the ledger calls it.
+    /// The channel's name in the ledger.
     const NAME: &str;
 
     /// Sends a prompt and waits for its answer.
@@ -42,7 +41,7 @@ pub trait Channel: Send + Sync {
     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>>;
 }
 
-/// Asks about calls by a channel; where no answer comes, nobody is there.
+/// Asks about tool calls through a channel. Without an answer, the user counts as absent.
 pub struct ChannelAsker<C>(C);
 
 /// Asks a server.
@@ -72,18 +71,18 @@ impl<C: Channel> PermissionAsker for ChannelAsker<C> {
     }
 }
 
-/// Who is asked about calls, and nothing else.
+/// The asker for tool calls only.
 struct CallsAlone {
     calls: Arc<dyn PermissionAsker>,
     patience_ms: Option<u64>,
 }
 
 impl Runtime {
-    /// Returns who is asked about calls where the configuration names a channel, and for all else
-    /// these; without a channel these alone.
+    /// Returns an asker that sends permission prompts to the configured channel and everything else
+    /// to `others`. Without a channel, returns `others`.
     ///
     /// # Errors
-    /// `configuration` where the channel's endpoint is missing, or none that it can use.
+    /// `configuration` if the channel's endpoint is missing or cannot be used.
     pub fn asker(&self, others: Arc<dyn Asker>) -> Result<Arc<dyn Asker>, Error> {
         Ok(match configured_channel(self.setup())? {
             Some(CallsAlone { calls, patience_ms }) => {
@@ -94,13 +93,13 @@ impl Runtime {
     }
 }
 
-/// Asks about calls on one way, and for all else on another.
+/// Sends permission prompts to one asker and everything else to another.
 pub struct CallsBy {
-    /// Is asked about calls.
+    /// Answers permission prompts.
     pub calls: Arc<dyn PermissionAsker>,
-    /// How long an answer is waited for; `None` for ever.
+    /// How long to wait for an answer. `None` waits forever.
     pub patience_ms: Option<u64>,
-    /// Is shown forms, and types secrets.
+    /// Answers forms and asks for secrets.
     pub others: Arc<dyn Asker>,
 }
 
@@ -139,17 +138,17 @@ impl Asker for CallsBy {
     }
 }
 
-/// A channel with what it needs.
+/// A channel and its settings.
 #[derive(Debug, PartialEq)]
 struct Chosen {
     channel: PermissionChannel,
     endpoint: Option<Endpoint>,
-    /// How long an answer is waited for; `None` for ever.
+    /// How long to wait for an answer. `None` waits forever.
     patience_ms: Option<u64>,
 }
 
-/// Returns the channel of the configuration or, without one, that of the person's
-/// `permissions.json`. A workspace names none: its own server would allow its own calls.
+/// Returns the configured channel or, without one, the channel of the user's `permissions.json`. A
+/// workspace cannot choose a channel, because its own server would allow its own calls.
 fn chosen(setup: &Setup) -> Chosen {
     let settings = &setup.config.permissions;
     let patience_ms = Some(ANSWER_MS);
@@ -164,7 +163,7 @@ fn chosen(setup: &Setup) -> Chosen {
     }
 }
 
-/// Reads the `channel` of a `permissions.json`. `console` and `queue` are the terminal.
+/// Reads the `channel` of a `permissions.json`. `console` and `queue` mean the terminal.
 fn of_original(original: AskingChannel, directory: &Path) -> Chosen {
     let channel = match original.kind.as_str() {
         "webhook" => PermissionChannel::Webhook,
@@ -179,10 +178,10 @@ fn of_original(original: AskingChannel, directory: &Path) -> Chosen {
     Chosen { channel, endpoint, patience_ms: seconds.map(|it| it.saturating_mul(1_000)) }
 }
 
-/// Makes the channel that a person has chosen; nothing where it is the terminal.
+/// Creates the channel that the user configured, or `None` if it is the terminal.
 ///
 /// # Errors
-/// `configuration` where its endpoint is missing, or none that it can use.
+/// `configuration` if its endpoint is missing or cannot be used.
 fn configured_channel(setup: &Setup) -> Result<Option<CallsAlone>, Error> {
     let wrong = |text: &str, hint: &str| {
         Err(Error::new(ErrorKind::Configuration, text.to_owned()).with_hint(hint))

@@ -1,4 +1,4 @@
-//! Whole turns whose calls are asked about on loopback, and through a folder.
+//! Whole turns whose permission prompts go over loopback and through a folder.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn the_channel_of_the_originals_file_means_what_it_meant() {
         of("webhook", Some(url), 30),
         chosen(PermissionChannel::Webhook, Some(Endpoint::Url(url.to_owned())), Some(30_000))
     );
-    // Nothing or less waits for ever.
+    // Zero and negative values wait forever.
     assert_eq!(
         of("file", Some("gate"), 0),
         chosen(PermissionChannel::File, Some(Endpoint::Folder("/project/gate".into())), None)
@@ -44,7 +44,7 @@ fn client() -> Client {
     Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
 }
 
-/// Plays one turn with a call of `write`; returns its result, and the decision about it.
+/// Plays one turn with a call of `write`. Returns the call's result and the decision about it.
 async fn play(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, String) {
     let stage = Stage::new([Tool::echo("write").writing()]);
     let others = stage.person.clone();
@@ -67,7 +67,8 @@ async fn play(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, Stri
     (result, decided.unwrap())
 }
 
-/// A server that answers one request so; gives its URL, and what it was asked.
+/// Starts a server that gives one request this answer. Returns its URL, and a task with the
+/// received request.
 async fn server(status: u16, answer: String) -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/ask", listener.local_addr().unwrap());
@@ -149,7 +150,7 @@ async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
         assert!(message.contains(why), "{message}");
         assert!(!message.contains("hunter2") && decided.starts_with("ask.silence"), "{decided}");
     }
-    // Nobody listens there.
+    // Nothing listens on this port.
     let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let asker = WebhookAsker::new(client(), &format!("http://{closed}/"), None).unwrap();
     let (result, _) = play(Arc::new(asker), json!({})).await;
@@ -166,7 +167,7 @@ fn calls_pass_no_network_in_the_clear() {
     assert_eq!(refused("http://localhost:1/"), None);
 }
 
-/// Answers the first question that lies in a folder with what `answer` makes of it.
+/// Answers the first question in a folder with the result of `answer`.
 async fn answer_in(folder: std::path::PathBuf, answer: impl Fn(&Value) -> Value) {
     let requests = folder.join("requests");
     loop {

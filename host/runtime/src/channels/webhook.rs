@@ -1,4 +1,4 @@
-//! Asks a server by HTTP: the question is the body of a POST, the answer that of the response.
+//! Asks a server by HTTP: the POST body is the question, the response body is the answer.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use jaato_types::{Error, ErrorKind, SessionId};
 
 use super::{ANSWER_MS, Channel, WebhookAsker, wire};
 
-/// How much longer than a question waits its exchange may last: the session ends it first.
+/// How much longer the exchange may last than the question waits, so that the session times out
+/// first.
 const BEYOND: Duration = Duration::from_secs(5);
 
 /// A server for questions.
@@ -22,11 +23,11 @@ pub struct Webhook {
 }
 
 impl WebhookAsker {
-    /// Makes one that shows the server this token.
+    /// Creates an asker that sends this token to the server.
     ///
     /// # Errors
-    /// `configuration` where the URL cannot be used, or would carry what a call holds over a
-    /// network in the clear.
+    /// `configuration` if the URL cannot be used, or would send the call's data unencrypted over a
+    /// network.
     pub fn new(client: Client, url: &str, token: Option<&str>) -> Result<Self, Error> {
         let wrong = |text: String| Error::new(ErrorKind::Configuration, text);
         let request = Request::new(Method::POST, url).map_err(|error| wrong(error.to_string()))?;
@@ -36,14 +37,17 @@ impl WebhookAsker {
             .is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
         if request.url.scheme() != "https" && !is_own_machine {
             let text =
-                "the webhook for permissions is asked by https, or on this machine".to_owned();
-            return Err(wrong(text).with_hint("calls and their answers would pass in the clear"));
+                "the webhook for permissions must use https or be on this machine".to_owned();
+            return Err(
+                wrong(text).with_hint("calls and answers would otherwise be sent unencrypted")
+            );
         }
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(token) = token {
-            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| wrong("`PERMISSION_WEBHOOK_TOKEN` is no header's value".to_owned()))?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+                wrong("`PERMISSION_WEBHOOK_TOKEN` is not a valid header value".to_owned())
+            })?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
@@ -55,7 +59,7 @@ impl Webhook {
     /// Asks.
     ///
     /// # Errors
-    /// Why there is no answer, without a word of what was said.
+    /// Why there is no answer. The text contains nothing from the exchange.
     async fn exchange(
         &self,
         session: &SessionId,
@@ -67,7 +71,7 @@ impl Webhook {
             Request::new(Method::POST, &self.url).map_err(|error| error.to_string())?;
         request.headers = self.headers.clone();
         request.body = body.to_string().into();
-        // The answer counts of this server alone.
+        // Only this server's own answer counts.
         request.redirects = Redirects::Refuse;
         let patience = Duration::from_millis(prompt.patience_ms.unwrap_or(ANSWER_MS)) + BEYOND;
         let body_bytes_max = wire::ANSWER_BYTES_MAX;

@@ -1,4 +1,5 @@
-//! A question and its answer as JSON, in the form that the original's webhooks and folders have.
+//! A permission prompt and its answer as JSON, in the format of the original's webhooks and
+//! folders.
 
 use jaato_session::{Clock as _, SystemClock};
 use jaato_types::SessionId;
@@ -8,16 +9,16 @@ use jaato_types::permission_prompt::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Longest comment, in bytes: the model reads it.
+/// Longest comment, in bytes. The model reads it.
 const COMMENT_BYTES_MAX: usize = 16 * 1024;
 
 /// Largest answer, in bytes.
 pub const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Makes the id of a question, which nobody can know before: a random UUID.
+/// Creates the unpredictable id of a question: a random UUID.
 ///
 /// # Errors
-/// When the system has no chance to give.
+/// If the system has no random bytes.
 pub fn new_id() -> Result<String, String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
@@ -27,12 +28,12 @@ pub fn new_id() -> Result<String, String> {
     Ok(groups.join("-"))
 }
 
-/// Returns this moment as text: RFC 3339 in UTC.
+/// Returns the current time as RFC 3339 in UTC.
 pub fn now() -> String {
     jaato_store::rfc3339(SystemClock::new().wall_ms())
 }
 
-/// Writes a prompt.
+/// Returns a prompt as JSON.
 pub fn request((session, prompt): (&SessionId, &PermissionPrompt), id: &str, now: &str) -> Value {
     let agent_name = (!prompt.agent_name.is_empty()).then_some(&prompt.agent_name);
     json!({
@@ -64,8 +65,8 @@ pub fn request((session, prompt): (&SessionId, &PermissionPrompt), id: &str, now
     })
 }
 
-/// Lists the allowed answers as the original does: short, in full, in words, and what to send back.
-/// Comment and edit always are.
+/// Lists the allowed answers as the original does: short and full name, description, and the
+/// decision to send back. Comment and edit are always offered.
 fn response_options(prompt: &PermissionPrompt) -> Vec<Value> {
     let option = |(number, answer): (usize, &AllowedAnswer)| {
         let pattern = answer.pattern.and_then(|index| prompt.patterns.get(index));
@@ -111,7 +112,7 @@ fn word(decision: PermissionDecision) -> &'static str {
     }
 }
 
-/// An answer as it comes. What it does not say has no effect.
+/// A received answer. Missing fields have no effect.
 #[derive(Deserialize)]
 struct Response {
     request_id: Option<String>,
@@ -126,7 +127,7 @@ struct Response {
 }
 
 impl Response {
-    /// Returns true if the answer no longer counts. A moment that jaato cannot read has passed.
+    /// Returns true if the answer has expired. A time that jaato cannot read counts as past.
     fn is_expired(&self) -> bool {
         let Some(expires_at) = &self.expires_at else { return false };
         let moment = match expires_at {
@@ -142,7 +143,7 @@ impl Response {
 /// Reads an answer to a prompt.
 ///
 /// # Errors
-/// Says what is wrong with it, and nothing of it.
+/// What is wrong with the answer, without quoting it.
 pub fn answer(
     bytes: &[u8],
     id: &str,
@@ -170,7 +171,7 @@ pub fn answer(
     let decision = response.decision.trim().to_ascii_lowercase();
     let mut decision = decision_of(&decision, response.remember)
         .ok_or_else(|| "`decision` is not one that is known".to_owned())?;
-    // What should end at some moment is not remembered: nothing here would end it.
+    // jaato cannot end a remembered decision at a set time, so it does not remember this one.
     if decision.runs() && response.expires_at.is_some() {
         decision = PermissionDecision::AllowOnce;
     }
@@ -194,7 +195,7 @@ pub fn answer(
     }
 }
 
-/// Reads the original's words for a decision.
+/// Reads the original's word for a decision.
 fn decision_of(word: &str, remember: bool) -> Option<PermissionDecision> {
     use PermissionDecision as Is;
     Some(match word {

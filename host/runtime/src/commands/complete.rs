@@ -1,5 +1,5 @@
-//! Which words may come next while a person types a command: what its schema lists, and what its
-//! plugin offers.
+//! Offers the next words while a user types a command: values from its schema, and words from its
+//! plugin.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::{own, words};
 use crate::host::Host;
 use crate::runtime::Runtime;
 
-/// Most words that are offered at once: what follows nobody reads.
+/// Maximum number of words offered at once. No one reads more.
 pub const WORD_CHOICES_MAX: usize = 100;
 /// Longest word that is offered, in bytes.
 const WORD_BYTES_MAX: usize = 200;
 /// Longest description of a word, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 120;
 
-/// Offers words in one session. Lives on beside it.
+/// Offers words in one session without borrowing it.
 #[derive(Clone)]
 pub struct WordCompleter {
     host: Arc<Host>,
@@ -30,7 +30,7 @@ pub struct WordCompleter {
 }
 
 impl Runtime {
-    /// Makes what offers words while a person types commands in a session.
+    /// Returns a completer for the commands that a user types in a session.
     pub fn word_completer(&self, session: &Session) -> WordCompleter {
         let (host, session_id) = (Arc::clone(self.host()), session.id().clone());
         WordCompleter { host, session: session_id, facts: session.shared_facts() }
@@ -38,7 +38,7 @@ impl Runtime {
 }
 
 impl WordCompleter {
-    /// Lists the commands whose names begin so, by name.
+    /// Lists the commands whose names have this prefix, sorted by name.
     pub fn names(&self, begun: &str) -> Vec<WordChoice> {
         let registry = self.host.registry();
         let of_plugins = registry.commands().map(|entry| entry.spec.clone());
@@ -50,8 +50,8 @@ impl WordCompleter {
         usable(choices.collect(), begun)
     }
 
-    /// Lists words that may come next behind a command's name; none where there is no such command,
-    /// or its plugin does not answer in time.
+    /// Lists words that may follow a command's name. The list is empty if the command does not
+    /// exist, or its plugin does not answer in time.
     pub async fn words(&self, command: &str, words: &[String], begun: &str) -> Vec<WordChoice> {
         let Some((spec, plugin)) = self.find(command) else { return Vec::new() };
         let mut choices = words::listed(&spec, words.len());
@@ -60,7 +60,7 @@ impl WordCompleter {
             match self.ask(&plugin, &asked).await {
                 Ok(answer) => choices.extend(answer.choices),
                 Err(error) => {
-                    // The line that is being typed is no place for it.
+                    // An error must not disturb the line that the user is typing.
                     let text = format!("words of the command `{command}`: {error}");
                     self.host.log.line(2, plugin.as_str(), &text);
                 }
@@ -99,7 +99,7 @@ impl WordCompleter {
     }
 }
 
-/// Keeps the words that go on from what was typed, each once, and that are read as one word.
+/// Keeps the words that continue the typed text and form a single word, without duplicates.
 fn usable(choices: Vec<WordChoice>, begun: &str) -> Vec<WordChoice> {
     let is_word = |text: &str| {
         let is_sign = |sign: char| !sign.is_whitespace() && !sign.is_control();

@@ -1,4 +1,4 @@
-//! Commands that people give: listed, their words read, run in a session.
+//! User commands: lists them, parses their words, and runs them in a session.
 
 mod complete;
 mod words;
@@ -16,32 +16,32 @@ use serde_json::{Map, Value, json};
 use crate::host::Host;
 use crate::runtime::Runtime;
 
-/// The built-in command that makes room in a conversation.
+/// The built-in command that frees space in a conversation's context.
 const GC: &str = "gc";
 
-/// The built-in command that shows what tools have put in front of the model.
+/// The built-in command that shows the objects that tools have given the model.
 const OBJECTS: &str = "objects";
 
 /// A command in the list.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// What is typed.
+    /// The command's name and parameters.
     pub spec: CommandSpec,
-    /// The plugin; none where it is jaato's own.
+    /// The command's plugin, or `None` for a built-in command.
     pub plugin: Option<PluginName>,
     /// Whether it can be run.
     pub status: CommandStatus,
 }
 
 impl Command {
-    /// Returns how it is typed: `note <text…> [count]`.
+    /// Returns the usage line: `note <text…> [count]`.
     pub fn usage(&self) -> String {
         words::usage(&self.spec)
     }
 }
 
 impl Runtime {
-    /// Lists the commands by name: jaato's own, those of plugins, and behind them the refused ones.
+    /// Lists the commands by name: built-in commands and those of plugins, then the refused ones.
     pub fn commands(&self) -> Vec<Command> {
         let of_plugin = |entry: jaato_registry::CommandEntry<'_>| Command {
             spec: entry.spec.clone(),
@@ -63,11 +63,11 @@ impl Runtime {
         commands
     }
 
-    /// Reads what was typed behind a command's name: one JSON object, or words in the order of its
-    /// parameters. Whether they fit is checked when it is run.
+    /// Parses the words after a command's name: one JSON object, or words in the order of its
+    /// parameters. The arguments are validated when the command runs.
     ///
     /// # Errors
-    /// `invalid_arguments`, where there is no such command, or a word cannot be read.
+    /// `invalid_arguments` if there is no such command, or a word cannot be parsed.
     pub fn command_arguments(&self, name: &str, words: &[String]) -> Result<Value, Error> {
         if let Some(spec) = own().iter().find(|spec| spec.name == name) {
             return words::arguments(spec, words);
@@ -89,11 +89,11 @@ impl Runtime {
         set.find(|(_, spec)| spec.name == name).ok_or_else(|| self.unknown_command(name))
     }
 
-    /// Runs a command in a session. It is the person's own act: nobody is asked. Events tell of it,
-    /// and where its plugin says so, the model is shown the answer with the session's next request.
+    /// Runs a command in a session. The user's own command needs no permission prompt. Events
+    /// report it. If its plugin says so, the session's next request shows the answer to the model.
     ///
     /// # Errors
-    /// Where there is no such command, the arguments do not match, or what it came to.
+    /// If there is no such command, the arguments do not match, or the command fails.
     pub async fn command(
         &self,
         session: &mut Session,
@@ -108,7 +108,7 @@ impl Runtime {
                 _ => collect(session, cancel).await,
             };
         }
-        // Nothing runs between turns: the conversation goes over to what is new.
+        // Nothing runs between turns, so the conversation can take the current tools.
         session.renew_tools(cancel).await;
         let (plugin, spec) = self.command_of_plugin(name, Some(session.id()))?;
         check(&spec, &arguments)?;
@@ -157,12 +157,12 @@ async fn run(
     Ok(Output { content, bytes, ..Output::default() })
 }
 
-/// Makes room in a conversation, where there is one.
+/// Runs the gc on a conversation, if the session has one.
 async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
     if session.facts().model.is_empty() {
         let text = "`gc` makes room in a conversation, and there is none here";
         return Err(Error::new(ErrorKind::Unavailable, text)
-            .with_hint("in `jaato run` it happens by itself when the context is full"));
+            .with_hint("`jaato run` makes room by itself when the context is full"));
     }
     let GcReport {
         messages_removed,
@@ -182,7 +182,7 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
     })))
 }
 
-/// The commands of jaato itself.
+/// The built-in commands.
 fn own() -> [CommandSpec; 2] {
     let spec = |name: &str, description: &str, parameters| CommandSpec {
         name: name.to_owned(),
@@ -205,7 +205,7 @@ fn own() -> [CommandSpec; 2] {
     ]
 }
 
-/// Checks arguments as those of a tool are, before a plugin sees them.
+/// Validates arguments like those of a tool, before a plugin sees them.
 fn check(spec: &CommandSpec, arguments: &Value) -> Result<(), Error> {
     let parameters = match &spec.parameters {
         Value::Null => json!({ "type": "object", "properties": {}, "additionalProperties": false }),
@@ -224,7 +224,7 @@ fn typed(spec: &CommandSpec) -> String {
     format!("it is given as `{}`, or with one JSON object", words::usage(spec))
 }
 
-/// No arguments at all.
+/// Returns empty arguments.
 fn nothing() -> Value {
     Value::Object(Map::new())
 }

@@ -1,8 +1,7 @@
-//! Reads what a person typed behind a command's name. Pure.
+//! Parses the words that a user typed after a command's name. Pure.
 //!
-//! Words are taken in the order in which the schema lists its properties, each read as its
-//! property's type says. A text whose property says `"x-capture-rest": true` takes all that is
-//! left.
+//! Words are assigned in the order in which the schema lists its properties, and each is read as
+//! its property's type. A text property with `"x-capture-rest": true` takes all remaining words.
 
 use jaato_types::hooks::WordChoice;
 use jaato_types::{CommandSpec, Error, ErrorKind};
@@ -13,7 +12,7 @@ use super::{nothing, typed};
 /// The mark of a parameter that takes the rest of the words.
 const CAPTURE_REST: &str = "x-capture-rest";
 
-/// Returns the arguments that words stand for.
+/// Converts words to arguments.
 pub(super) fn arguments(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
     match words {
         [] => Ok(nothing()),
@@ -22,11 +21,11 @@ pub(super) fn arguments(spec: &CommandSpec, words: &[String]) -> Result<Value, E
     }
 }
 
-/// Most words of a parameter that stand in place of its name.
+/// Maximum number of allowed words that the usage line shows in place of a parameter's name.
 const USAGE_WORDS_MAX: usize = 3;
 
-/// Returns how a command is typed: required parameters in `<…>`, others in `[…]`, each by the words
-/// that it may be where these are few.
+/// Returns a command's usage line: required parameters in `<…>`, others in `[…]`. A parameter with
+/// few allowed words is shown as these words.
 pub(super) fn usage(spec: &CommandSpec) -> String {
     let required = spec.parameters.get("required").and_then(Value::as_array);
     let is_required =
@@ -36,7 +35,7 @@ pub(super) fn usage(spec: &CommandSpec) -> String {
         let words = listed(spec, place);
         let words: Vec<&str> = words.iter().map(|choice| choice.text.as_str()).collect();
         let shown = match words.as_slice() {
-            // Of a switch the name says more.
+            // The name of a switch says more than `true|false`.
             _ if type_of(schema) == "boolean" => name.to_owned(),
             words @ [_, ..] if words.len() <= USAGE_WORDS_MAX => words.join("|"),
             _ => name.to_owned(),
@@ -52,7 +51,7 @@ pub(super) fn usage(spec: &CommandSpec) -> String {
     text
 }
 
-/// Lists the words that the parameter in a place may be, as its schema lists them.
+/// Lists the words that the schema allows for the parameter in a place.
 pub(super) fn listed(spec: &CommandSpec, place: usize) -> Vec<WordChoice> {
     let Some((_, schema)) = properties(spec).nth(place) else { return Vec::new() };
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -104,14 +103,14 @@ fn takes_rest(schema: &Value) -> bool {
     schema.get(CAPTURE_REST) == Some(&Value::Bool(true)) && type_of(schema) == "string"
 }
 
-/// The type of a parameter; of one that may be left out, the type that it has otherwise.
+/// Returns a parameter's type, ignoring `null` if the parameter is optional.
 fn type_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(name)) => name,
         Some(Value::Array(names)) => {
             names.iter().filter_map(Value::as_str).find(|name| *name != "null").unwrap_or("null")
         }
-        // A choice of texts may come without a type; what is neither is given as JSON.
+        // A choice of texts may have no type. Any other untyped value is given as JSON.
         _ if schema.get("enum").is_some() || schema.get("const").is_some() => "string",
         _ => "any",
     }

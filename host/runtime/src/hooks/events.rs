@@ -1,7 +1,7 @@
-//! Tells plugins what happens in a session, beside it: nothing ever waits for them.
+//! Reports a session's events to plugins in the background. Nothing ever waits for them.
 //!
-//! Each plugin has a queue that holds so much and no more. A task of its own asks it with what has
-//! come since; what finds no room is counted, and the person is told once.
+//! Each plugin has a bounded queue, and a task that passes queued events to the plugin. Events that
+//! do not fit are counted, and a notice tells the user once.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,33 +23,33 @@ use tokio::task::JoinHandle;
 use super::{PluginHooks, asked, named};
 use crate::host::{EventTap, Host};
 
-/// Events that wait for one plugin.
+/// Maximum number of events queued for one plugin.
 const WAITING_MAX: usize = 1_000;
-/// Bytes of events, as JSON, that wait for one plugin.
+/// Maximum bytes of events, as JSON, queued for one plugin.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Events that a plugin is told at once.
+/// Maximum number of events in one call of a plugin.
 const TOLD_MAX: usize = 64;
-/// Bytes of events, as JSON, that a plugin is told at once; a larger event is left out.
+/// Maximum bytes of events, as JSON, in one call of a plugin. Larger events are dropped.
 const TOLD_BYTES_MAX: usize = 1024 * 1024;
-/// How long what still waits at a session's end may take.
+/// How long delivering the remaining events at a session's end may take.
 const LAST_MS_MAX: u64 = 1_000;
 
-/// Passes a session's events on, and lets plugins hear them.
+/// Forwards a session's events and reports them to plugins.
 pub(crate) struct EventHooks {
     to: Arc<dyn EventSink>,
     host: Arc<Host>,
     session: SessionId,
     runtime: Handle,
-    /// Where nobody listens an event costs a look at this.
+    /// Makes an event cheap if no plugin listens.
     has_listeners: AtomicBool,
     listeners: Mutex<Vec<Listener>>,
     around: Arc<Around>,
 }
 
-/// What the tasks need of the session, there once it has begun.
+/// The session's state that the tasks need, set once the session has begun.
 #[derive(Default)]
 struct Around {
-    /// Taken away at the end: it leads back to these hooks, which would keep each other.
+    /// Removed at the end, because it refers back to these hooks and would form a reference cycle.
     emitter: Mutex<Option<Emitter>>,
     facts: OnceLock<SharedFacts>,
 }
@@ -72,15 +72,15 @@ struct Waiting {
     /// Each with its size as JSON.
     events: VecDeque<(Arc<Envelope>, usize)>,
     bytes: usize,
-    /// How many found no room since the plugin was told last.
+    /// Number of events that did not fit since the last call of the plugin.
     dropped: u64,
     is_drop_told: bool,
-    /// Nothing comes any more, or nothing is taken.
+    /// The queue takes no more events, or its plugin takes none.
     is_closed: bool,
 }
 
 impl EventHooks {
-    /// Taps a session's events, for the plugins that listen at this moment.
+    /// Taps a session's events for the plugins that currently listen.
     pub(crate) fn new(host: Arc<Host>, session: SessionId, to: Arc<dyn EventSink>) -> Self {
         let hooks = Self {
             to,
@@ -95,7 +95,7 @@ impl EventHooks {
         hooks
     }
 
-    /// Looks which plugins listen. What listened once goes on until the session ends.
+    /// Finds plugins that listen. A plugin that listens stays until the session ends.
     fn look(&self) {
         let registry = self.host.registry();
         let mut listeners = self.listeners.lock();
@@ -128,7 +128,7 @@ impl EventHooks {
 
 impl EventTap for EventHooks {
     fn begin(&self, emitter: Emitter, facts: SharedFacts) {
-        // A second set would be of the same session.
+        // A second call can only bring the same session's facts.
         *self.around.emitter.lock() = Some(emitter);
         let _ = self.around.facts.set(facts);
     }
@@ -183,7 +183,7 @@ impl Queue {
         self.news.notify_one();
     }
 
-    /// Takes what is told next; nothing where nothing waits.
+    /// Takes the next events to report, or `None` if the queue is empty.
     fn take(&self) -> Option<EventsTold> {
         let mut waiting = self.waiting.lock();
         let (mut events, mut told_bytes) = (Vec::new(), 0);
@@ -201,7 +201,7 @@ impl Queue {
         (!is_nothing).then(|| EventsTold::new(events).after_dropping(dropped))
     }
 
-    /// Waits until something is there; false once nothing comes any more.
+    /// Waits for events. Returns false once the queue is closed and empty.
     async fn has_news(&self) -> bool {
         loop {
             let news = self.news.notified();
@@ -224,7 +224,7 @@ impl Queue {
     }
 }
 
-/// Tells one plugin.
+/// Reports events to one plugin.
 struct Teller {
     port: PluginHooks,
     plugin: HookPlugin,
@@ -265,7 +265,7 @@ impl Teller {
         within(HOOK_MS_MAX, asked).await.map(drop)
     }
 
-    /// Says once that the plugin is not told everything.
+    /// Tells the user once that the plugin does not receive every event.
     fn tell_dropped(&self, dropped: u64) {
         let is_first = {
             let mut waiting = self.queue.waiting.lock();
@@ -273,7 +273,7 @@ impl Teller {
         };
         if is_first {
             self.notice(format!(
-                "plugin `{}` hears events more slowly than they come: some are left out",
+                "plugin `{}` handles events too slowly: some are skipped",
                 self.plugin.name
             ));
         }
@@ -283,7 +283,7 @@ impl Teller {
         let name = &self.plugin.name;
         let why = error.map_or_else(String::new, |error| format!(": {}", error.message));
         self.notice(format!(
-            "plugin `{name}` is told no more events in this session: it failed \
+            "plugin `{name}` gets no more events in this session: it failed \
              {HOOK_FAILURES_MAX} times in a row{why}"
         ));
     }

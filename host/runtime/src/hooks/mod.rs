@@ -1,8 +1,8 @@
-//! The plugins that want to be asked beside their own calls, as the session asks them.
+//! The plugins that answer hooks, as the session calls them.
 //!
-//! A plugin is asked a hook if it is in use, lists the hook, and is shipped or was granted it; in
-//! the order of names. Guards are held to more: what was a guard in a session stays one until the
-//! session ends, and denies every call where it cannot be asked.
+//! The host asks a plugin if it is in use, lists the hook, and is shipped or was granted the hook.
+//! Plugins are asked in order of name. Stricter rules apply to guards: a guard stays a guard until
+//! the session ends, and denies every call if it cannot be asked.
 
 mod events;
 
@@ -26,12 +26,12 @@ use crate::host::Host;
 /// The hooks of one session.
 pub(crate) struct PluginHooks {
     host: Arc<Host>,
-    /// What was a guard in this session, each with the digest of its file, where that matters.
+    /// The guards of this session so far, each with its file's digest if that matters.
     guards: Mutex<BTreeMap<PluginName, Option<String>>>,
 }
 
 impl PluginHooks {
-    /// Makes them; no plugin is opened.
+    /// Creates the hooks. Opens no plugin.
     pub(crate) fn new(host: Arc<Host>) -> Self {
         Self { host, guards: Mutex::default() }
     }
@@ -49,8 +49,8 @@ impl PluginHooks {
         guards.keys().cloned().collect()
     }
 
-    /// Tells whether a guard is none any more by a person's own act: they took its grant back while
-    /// its file stayed the same, or trust another content of it that wants to be no guard.
+    /// Returns true if the user themselves ended a plugin's role as a guard: they revoked its grant
+    /// for the same file, or trust other content that does not want to be a guard.
     fn is_taken_back(&self, registry: &Registry, name: &PluginName, digest: Option<&str>) -> bool {
         let entry = registry.plugin(name.as_str()).filter(|it| it.status == Status::Active);
         let (Some(entry), None) = (entry, self.host.setup.grants.problem()) else { return false };
@@ -60,9 +60,9 @@ impl PluginHooks {
         digest_of(entry) == digest && !may_be_asked(&self.host, entry, Hook::BeforeTool)
     }
 
-    /// Tells whether a plugin that cannot be asked may have been granted to be a guard.
+    /// Returns true if a plugin that cannot be asked may have a grant to be a guard.
     fn may_be_guard(&self, entry: &PluginEntry) -> bool {
-        // Nobody can tell what a damaged record says.
+        // A damaged record may contain the grant.
         let is_unknown = entry.status == Status::Active
             && wants(entry, Hook::BeforeTool)
             && entry.candidate.trust.is_trusted()
@@ -70,7 +70,7 @@ impl PluginHooks {
         is_unknown || self.is_broken_guard(entry)
     }
 
-    /// Tells whether a plugin that cannot be used was to be a guard.
+    /// Returns true if a plugin that cannot be used was supposed to be a guard.
     fn is_broken_guard(&self, entry: &PluginEntry) -> bool {
         let (manifest, grant) = (&entry.candidate.manifest, Hook::BeforeTool.name());
         let is_broken = matches!(entry.status, Status::Failed(_));
@@ -83,7 +83,7 @@ impl PluginHooks {
     }
 }
 
-/// Lists the plugins that may be asked a hook and have something to do, by name.
+/// Lists the plugins that may be asked a hook and have work, by name.
 fn asked(host: &Host, registry: &Registry, hook: Hook) -> BTreeSet<PluginName> {
     let is_due =
         |entry: &&PluginEntry| may_be_asked(host, entry, hook) && host.services.has_work(entry);
@@ -92,7 +92,7 @@ fn asked(host: &Host, registry: &Registry, hook: Hook) -> BTreeSet<PluginName> {
 }
 
 fn may_be_asked(host: &Host, entry: &PluginEntry, hook: Hook) -> bool {
-    // The grant comes last: it looks at a file.
+    // The grant comes last because it reads a file.
     entry.status == Status::Active
         && wants(entry, hook)
         && host.setup.grants.may(entry, hook.name())
@@ -148,7 +148,7 @@ impl Hooks for PluginHooks {
     }
 }
 
-/// Asks a plugin, where it may be asked at this moment.
+/// Asks a plugin if it may currently be asked.
 async fn ask(
     host: &Host,
     plugin: &PluginName,

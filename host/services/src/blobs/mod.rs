@@ -1,15 +1,15 @@
-//! What is no text (images, files, PDF), kept for each session under the SHA-256 of its content.
+//! Stores a session's binary data (images, files, PDF) under the SHA-256 of its content.
 //!
-//! A blob is a file of mode 0600 in a folder of the session, beside its output files. It is
-//! written to a temporary name and renamed when it is whole, so a blob is never half there. The
-//! same bytes twice are one blob.
+//! A blob is a file with mode 0600 in the session's folder, next to its output files. It is written
+//! to a temporary file that is renamed when complete, so a blob is never partial. Identical bytes
+//! are stored once.
 //!
-//! Not here: who may ask. Whoever is called for a session may read and add blobs of that session,
-//! and of no other.
+//! Not here: access control. Any caller that acts for a session may read and add blobs of that
+//! session, and of no other.
 //!
 //! Invariants:
-//! - What is written counts against the session's bounds before it is written.
-//! - What is never finished leaves nothing behind: dropping an [`Upload`] removes its file.
+//! - Bytes count against the session's limits before they are written.
+//! - Unfinished blobs leave nothing behind: dropping an [`Upload`] removes its file.
 
 mod session;
 mod upload;
@@ -34,15 +34,15 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// Keeps blobs beside these output files. Makes no folder.
+    /// Creates a store next to these output files. Creates no folder.
     pub fn beside(outputs: Arc<Outputs>) -> Self {
         Self { outputs, sessions: Mutex::default() }
     }
 
-    /// Returns the blobs of a session. Makes no folder.
+    /// Returns the blobs of a session. Creates no folder.
     ///
     /// # Errors
-    /// `unavailable` where there is no session.
+    /// `unavailable` if there is no session.
     pub fn of(&self, session: &SessionId) -> Result<Arc<SessionBlobs>, Error> {
         if session.as_str().is_empty() {
             let text = "there is no session to keep blobs in";
@@ -56,18 +56,19 @@ impl Blobs {
         Ok(Arc::clone(blobs))
     }
 
-    /// Removes the blobs of a session that is over.
+    /// Removes the blobs of a finished session.
     pub async fn leave(&self, session: &SessionId) {
         let Some(blobs) = self.sessions.lock().remove(session) else { return };
-        // What cannot be removed goes with the host's folder. A panic there costs nothing else.
+        // Files that cannot be removed go with the host's folder. A panic there affects nothing
+        // else.
         let _ = tokio::task::spawn_blocking(move || blobs.remove()).await;
     }
 }
 
-/// Runs work on files where it may block.
+/// Runs blocking work on files.
 ///
 /// # Errors
-/// What the work answers; `host_bug` when it panicked.
+/// The work's error, or `host_bug` if it panicked.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

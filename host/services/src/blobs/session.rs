@@ -1,4 +1,4 @@
-//! The blobs of one session: which there are, and how much room is left.
+//! The blobs of one session and its remaining space.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::upload::Upload;
 /// Digits of an id: SHA-256 in hex.
 const ID_DIGITS: usize = 64;
 
-/// Most of a wrong id that an error repeats, in characters.
+/// Maximum length of a wrong id in an error, in characters.
 const SHOWN_MAX: usize = 80;
 
 /// The blobs of one session.
@@ -35,24 +35,24 @@ pub struct SessionBlobs {
 #[derive(Debug, Default)]
 struct State {
     kept: HashMap<String, Kept>,
-    /// Of the blobs that are kept, and of those that are still being written.
+    /// Bytes of stored and unfinished blobs.
     bytes: u64,
-    /// Blobs that are being written.
+    /// Number of blobs being written.
     uploads: usize,
 }
 
-/// A blob that is kept.
+/// A stored blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Its media type, as the first one to put it said.
+    /// Its media type, as given when it was first stored.
     pub mime_type: String,
 }
 
-/// Room that an upload has taken. It is given back unless a blob takes it over.
+/// Space reserved by an upload. Released on drop, unless a blob takes it over.
 #[derive(Debug)]
 pub(super) struct Room {
     blobs: Arc<SessionBlobs>,
@@ -65,11 +65,11 @@ impl SessionBlobs {
         Self { outputs, name, folder: OnceLock::new(), state: Mutex::default() }
     }
 
-    /// Begins to write a blob. Blocks on files.
+    /// Begins a blob. Blocks on files.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no media type, `limit_reached` when the session has too
-    /// many blobs, `io` when the file cannot be made.
+    /// `invalid_arguments` if the media type is invalid, `limit_reached` if the session has too
+    /// many blobs, `io` if the file cannot be created.
     pub fn begin(self: &Arc<Self>, mime_type: &str) -> Result<Upload, Error> {
         check(mime_type)?;
         let room = Room::take(self)?;
@@ -79,7 +79,7 @@ impl SessionBlobs {
     /// Finds a blob.
     ///
     /// # Errors
-    /// `not_found` when the session has none of that id.
+    /// `not_found` if the session has no blob with this id.
     pub fn find(&self, id: &str) -> Result<Kept, Error> {
         let found = self.state.lock().kept.get(id).cloned();
         found.filter(|_| is_id(id)).ok_or_else(|| not_found(id))
@@ -88,7 +88,7 @@ impl SessionBlobs {
     /// Opens a blob's file. Blocks on it.
     ///
     /// # Errors
-    /// `not_found` when the session has none of that id, or its file was removed; `io`.
+    /// `not_found` if the session has no blob with this id, or its file was removed, or `io`.
     pub fn open(&self, id: &str) -> Result<(Kept, File), Error> {
         let kept = self.find(id)?;
         match File::open(&kept.path) {
@@ -101,7 +101,7 @@ impl SessionBlobs {
         }
     }
 
-    /// Reads the first bytes of a blob, at most so many. Blocks on its file.
+    /// Reads the first bytes of a blob, up to a maximum. Blocks on its file.
     ///
     /// # Errors
     /// As [`SessionBlobs::open`].
@@ -112,15 +112,15 @@ impl SessionBlobs {
         Ok(head)
     }
 
-    /// Counts the bytes that are kept or being written.
+    /// Returns the number of bytes stored or being written.
     pub fn bytes(&self) -> u64 {
         self.state.lock().bytes
     }
 
-    /// Removes the folder with all that is in it. Blocks.
+    /// Removes the folder with all its files. Blocks.
     pub(super) fn remove(&self) {
         if let Some(folder) = self.folder.get() {
-            // What cannot be removed goes with the host's folder.
+            // Files that cannot be removed go with the host's folder.
             let _ = std::fs::remove_dir_all(folder);
         }
     }
@@ -150,7 +150,7 @@ impl Room {
     fn take(blobs: &Arc<SessionBlobs>) -> Result<Self, Error> {
         let mut state = blobs.state.lock();
         if state.kept.len() + state.uploads >= BLOBS_MAX {
-            let text = format!("the session has {BLOBS_MAX} blobs, and may have no more");
+            let text = format!("the session already has {BLOBS_MAX} blobs, the maximum");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         state.uploads += 1;
@@ -158,12 +158,12 @@ impl Room {
         Ok(Self { blobs: Arc::clone(blobs), bytes: 0 })
     }
 
-    /// Counts the bytes that it takes.
+    /// Returns the number of reserved bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Takes room for so many bytes more.
+    /// Reserves more bytes.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Error> {
         if self.bytes + bytes > BLOB_BYTES_MAX {
             let text = format!("a blob has at most {BLOB_BYTES_MAX} bytes");
@@ -179,8 +179,8 @@ impl Room {
         Ok(())
     }
 
-    /// Gives the room to a blob whose file has all bytes. `place` puts that file into its place;
-    /// it is not called where the session has the blob already.
+    /// Passes the space on to a blob whose file is complete. `place` moves that file to its final
+    /// path, and is not called if the session already has the blob.
     pub(super) fn keep(
         mut self,
         id: &str,
@@ -188,7 +188,7 @@ impl Room {
         place: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<u64, Error> {
         let path = self.blobs.folder()?.join(id);
-        // Held over the rename, so that of two equal blobs one is placed and both are found.
+        // Held across the rename, so that of two identical blobs one is placed and both are found.
         let mut state = self.blobs.state.lock();
         let is_known = state.kept.contains_key(id);
         if is_known && path.is_file() {
@@ -198,7 +198,7 @@ impl Room {
         let bytes = self.bytes;
         let kept = Kept { path, bytes, mime_type };
         if state.kept.insert(id.to_owned(), kept).is_none() {
-            // The blob has the room from here on; its upload gives back nothing.
+            // The blob now owns the space, so the upload must not release it.
             drop(state);
             self.bytes = 0;
         }
@@ -214,7 +214,7 @@ impl Drop for Room {
     }
 }
 
-/// Tells whether a text is a SHA-256 in lower-case hex: nothing else becomes a file's name.
+/// Returns true if a text is a SHA-256 in lower-case hex. Nothing else becomes a file name.
 fn is_id(text: &str) -> bool {
     text.len() == ID_DIGITS && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -224,7 +224,7 @@ fn not_found(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("the session has no blob `{shown}`"))
 }
 
-/// Refuses what is no media type: it stands in requests of others.
+/// Rejects an invalid media type, because it becomes part of requests to servers.
 fn check(mime_type: &str) -> Result<(), Error> {
     if is_media_type(mime_type) {
         return Ok(());

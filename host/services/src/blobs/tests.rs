@@ -1,4 +1,4 @@
-//! What the store keeps and refuses, on real files.
+//! Tests the blob store on real files.
 use std::os::unix::fs::PermissionsExt as _;
 
 use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BEGUN_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};

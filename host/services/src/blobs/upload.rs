@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use super::io;
 use super::session::Room;
 
-/// A blob that is being written. Dropping it removes what was written.
+/// A blob that is being written. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Upload {
     file: NamedTempFile,
@@ -20,7 +20,7 @@ pub struct Upload {
     room: Room,
 }
 
-/// A blob that is there.
+/// A finished blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
     /// Its id: the SHA-256 of the content, in lower-case hex.
@@ -30,7 +30,7 @@ pub struct Put {
 }
 
 impl Upload {
-    /// Makes the temporary file, of mode 0600.
+    /// Creates the temporary file with mode 0600.
     pub(super) fn create(folder: &Path, mime_type: &str, room: Room) -> Result<Self, Error> {
         let made = tempfile::Builder::new().prefix("upload-").tempfile_in(folder);
         let file = made.map_err(|error| io("make", &error))?;
@@ -40,7 +40,7 @@ impl Upload {
     /// Appends a piece. Blocks on the file.
     ///
     /// # Errors
-    /// `limit_reached` when the blob or the session would have too many bytes; `io`.
+    /// `limit_reached` if the blob or the session would have too many bytes, or `io`.
     pub fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
         self.room.grow(piece.len() as u64)?;
         self.file.write_all(piece).map_err(|error| io("write", &error))?;
@@ -48,19 +48,19 @@ impl Upload {
         Ok(())
     }
 
-    /// Counts the bytes that were written.
+    /// Returns the number of bytes written.
     pub fn bytes(&self) -> u64 {
         self.room.bytes()
     }
 
-    /// Makes it a blob of the session. Blocks on the file.
+    /// Turns the upload into a blob of the session. Blocks on the file.
     ///
     /// # Errors
-    /// `io` when it cannot be put into its place.
+    /// `io` if the file cannot be moved to its final path.
     pub fn finish(self) -> Result<Put, Error> {
         let Self { file, hash, mime_type, room } = self;
         let id = hash.finalize().iter().fold(String::new(), |mut id, byte| {
-            // Writing to a text does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(id, "{byte:02x}");
             id
         });

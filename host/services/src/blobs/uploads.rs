@@ -1,4 +1,4 @@
-//! The blobs that one call, or one instance, has begun to write.
+//! The unfinished blobs of one call or instance.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use super::upload::{Put, Upload};
 use super::{SessionBlobs, blocking};
 use crate::begun::{Begun, Place, Refused};
 
-/// The blobs that one context has begun to write. They go with it.
+/// The unfinished blobs of one context. Dropped with it.
 pub type Uploads = Begun<Box<Upload>>;
 
 /// A piece of a blob.
 #[derive(Debug)]
 pub struct Piece {
-    /// The number of the upload that goes on; a new one without.
+    /// The number of the upload to continue, or `None` for a new one.
     pub number: Option<u64>,
-    /// The media type of a new one.
+    /// The media type of a new upload.
     pub mime_type: String,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Whether more follow.
+    /// Whether more pieces follow.
     pub more: bool,
 }
 
@@ -29,15 +29,15 @@ impl Uploads {
     /// Writes a piece.
     ///
     /// # Errors
-    /// As [`SessionBlobs::begin`], [`Upload::write`] and [`Upload::finish`]; the upload is lost
-    /// then. `not_found` for a number that is none of this context.
+    /// As [`SessionBlobs::begin`], [`Upload::write`] and [`Upload::finish`], after which the upload
+    /// is lost. `not_found` if this context has no upload with this number.
     pub async fn write(
         self: Arc<Self>,
         blobs: Arc<SessionBlobs>,
         piece: Piece,
     ) -> Result<Written, Error> {
         let Piece { number, mime_type, bytes, more } = piece;
-        // What is whole at once is written in one go and has no number.
+        // A blob in a single piece is written at once and needs no number.
         let (place, begun) = match (number, more) {
             (Some(number), _) => {
                 let (place, upload) = self.take(number).map_err(|why| refused(why, number))?;
@@ -63,17 +63,17 @@ impl Uploads {
     }
 }
 
-/// What came of a piece.
+/// The result of writing a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// More may follow.
+    /// More pieces may follow.
     Begun {
         /// The upload's number.
         number: u64,
-        /// Bytes that it has.
+        /// Bytes written so far.
         bytes: u64,
     },
-    /// The blob is there.
+    /// The finished blob.
     Whole(Put),
 }
 

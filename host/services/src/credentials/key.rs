@@ -1,4 +1,4 @@
-//! A key: where its text is, and how it is added to a request.
+//! A key: the source of its text, and how it is added to a request.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use jaato_types::Error;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-/// A text that is never shown.
+/// A text that is never displayed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub(super) String);
 
 impl Secret {
-    /// Hands out the text; only for what is sent.
+    /// Returns the text, only for use in a request.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -29,13 +29,13 @@ impl fmt::Debug for Secret {
 pub enum Scheme {
     /// `Authorization: Bearer SECRET`.
     Bearer,
-    /// A header of this name.
+    /// A header with this name.
     Header(String),
-    /// A parameter of the query of this name.
+    /// A query parameter with this name.
     Query(String),
 }
 
-/// A key, and how and where it goes.
+/// A key, and how and where it is sent.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) secret: KeySource,
@@ -44,16 +44,16 @@ pub(super) struct Key {
     pub(super) whose: Whose,
 }
 
-/// Where the text of a key is.
+/// The source of a key's text.
 #[derive(Debug)]
 pub(super) enum KeySource {
     Here(Secret),
-    /// What a line of the shell prints, once it was run.
+    /// The output of a shell command, once it has run.
     Printed {
         line: String,
         secret: OnceCell<Secret>,
     },
-    /// What is minted from Google's credentials, and again before it ends.
+    /// A token minted from Google credentials, and minted again before it expires.
     Minted {
         minter: Box<Minter>,
         last: Mutex<Option<Result<Token, Error>>>,
@@ -69,14 +69,14 @@ impl KeySource {
         }
     }
 
-    /// The last token that was minted, or why there is none.
+    /// Returns the last minted token, or why there is none.
     pub(super) fn minted(&self) -> Option<Result<Token, Error>> {
         let Self::Minted { last, .. } = self else { return None };
         last.lock().clone()
     }
 }
 
-/// Who says where a key is.
+/// Who configured a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Persons,

@@ -1,13 +1,13 @@
-//! Which secret of a person's goes where.
+//! Decides which of the user's secrets goes where.
 //!
-//! Pure: configuration and variables in, a decision for each URL out. A secret is bound to the
-//! origin of the base URL that the person's *own* configuration gives (variables of the process, a
-//! named variables file, the user's `config.toml`), or to the vendor's where it gives none. A
-//! workspace may name another base URL and a key for it, but that URL never gets a key that is not
-//! the workspace's.
+//! Pure: turns configuration and variables into a decision for each URL. A secret is bound to the
+//! origin of the base URL in the user's *own* configuration (variables of the process, a named
+//! variables file, the user's `config.toml`), or to the vendor's origin if no base URL is set. A
+//! workspace may set another base URL and a key for it, but that URL gets no key except the
+//! workspace's own.
 //!
-//! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` or error shows
-//! it.
+//! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` output or error
+//! shows it.
 
 mod key;
 mod origins;
@@ -30,7 +30,7 @@ use origins::OriginPattern;
 pub use read::Found;
 use read::{Schemes, declared};
 
-/// Headers that belong to the connection, which is the host's.
+/// Headers that belong to the connection, which the host controls.
 pub(crate) const HOST_HEADERS: [&str; 8] = [
     "connection",
     "content-length",
@@ -42,105 +42,104 @@ pub(crate) const HOST_HEADERS: [&str; 8] = [
     "upgrade",
 ];
 
-/// The scheme of what goes behind the word `Bearer`.
+/// The scheme for a secret after the word `Bearer`.
 const BEARER: &str = "bearer";
 
 /// Key of `[plugins.NAME]` that holds a secret.
 const API_KEY: &str = "api_key";
-/// Key of `[plugins.NAME]` that lets a secret go over plain http.
+/// Key of `[plugins.NAME]` that allows sending a secret over plain http.
 const PLAIN_HTTP: &str = "plain_http";
-/// Key of `[plugins.NAME]` that names the header in which a secret goes instead of where the plugin
-/// says.
+/// Key of `[plugins.NAME]` that names the header for a secret, in place of the plugin's choice.
 const KEY_HEADER: &str = "key_header";
-/// Key of `[plugins.NAME]` that names the server; the plugin reads it too.
+/// Key of `[plugins.NAME]` that names the server. The plugin reads it too.
 pub const BASE_URL: &str = "base_url";
 
-/// Key of `[plugins.NAME]` that names the variable which holds the secret.
+/// Key of `[plugins.NAME]` that names the variable with the secret.
 const API_KEY_ENV: &str = "api_key_env";
-/// Key of `[plugins.NAME]` with a line of the shell that prints the secret.
+/// Key of `[plugins.NAME]` with a shell command that prints the secret.
 const API_KEY_COMMAND: &str = "api_key_command";
-/// Key of `[plugins.NAME]` with headers for the requests that a credential goes with.
+/// Key of `[plugins.NAME]` with headers for requests that use a credential.
 const HEADERS: &str = "headers";
 
-/// Keys of a section that are the host's where a plugin declares credentials: the plugin does not
-/// see them.
+/// Keys that belong to the host if the plugin declares credentials. The plugin does not see them.
 pub const HOST_KEYS: [&str; 6] =
     [API_KEY, PLAIN_HTTP, KEY_HEADER, API_KEY_ENV, API_KEY_COMMAND, HEADERS];
 
-/// Those of them that a workspace never gives: they reach for what is the person's.
+/// The keys among these that a workspace may never set, because they access the user's secrets.
 pub const OWN_KEYS: [&str; 3] = [API_KEY_ENV, API_KEY_COMMAND, HEADERS];
 
-/// What is added to one request.
+/// The credential for one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// How.
+    /// How to add it.
     pub scheme: Scheme,
-    /// What.
+    /// The secret.
     pub secret: Secret,
-    /// The header that names the project which pays, if the credential names one.
+    /// The header that names the project to bill, if the credential names one.
     pub project: Option<(HeaderName, String)>,
-    /// Whether it was minted, so that another can be.
+    /// Whether it was minted, so that another one can be minted.
     pub is_minted: bool,
 }
 
-/// Where a plugin's server is, and where its keys come from.
+/// The location of a plugin's server, and the sources of its keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The base URL that counts, else the vendor's origin; none for a plugin that has no server.
+    /// The effective base URL, else the vendor's origin, or `None` for a plugin without a server.
     pub server: Option<String>,
     /// Its keys.
     pub keys: Vec<KeyInfo>,
 }
 
-/// Where a key comes from.
+/// The source of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// Where it was looked for.
+    /// Where the host looked for it.
     pub looked_for: String,
-    /// Where it was found.
+    /// Where the host found it.
     pub found: Option<String>,
 }
 
-/// The credentials of one plugin, as configured.
+/// The configured credentials of one plugin.
 #[derive(Debug, Default)]
 pub struct Credentials {
     plugin: String,
-    /// The provider's name, where one may log in.
+    /// The provider's name for `login`, if it supports that.
     provider: Option<String>,
-    /// Where they are configured, for errors.
+    /// The section that configures them, for errors.
     section: String,
-    /// Whether that is a name under `[providers]`, for which variables of the plugin do not count.
+    /// Whether the section is a name under `[providers]`, to which variables of the plugin do not
+    /// apply.
     is_named: bool,
     all: Vec<Credential>,
-    /// What goes with them, to the person's own origin alone.
+    /// Headers to send with them, only to the user's own origin.
     headers: Vec<(HeaderName, HeaderValue)>,
     own_base: Option<BaseUrl>,
-    /// The base URL that counts, where it is a workspace's.
+    /// The effective base URL, if it comes from a workspace.
     workspace_base: Option<BaseUrl>,
     is_plain_http_allowed: bool,
-    /// Whether somebody names another server than the vendor's.
+    /// Whether the configuration names a server other than the vendor's.
     is_elsewhere: bool,
-    /// Whether the plugin gets no key whatever is configured.
+    /// Whether the plugin gets no key, whatever is configured.
     is_withheld: bool,
 }
 
 #[derive(Debug)]
 struct Credential {
     spec: CredentialSpec,
-    /// The variable that holds it, which a server of another name has its own for; empty where
-    /// none does.
+    /// The variable that holds it. A server with another name has its own variable. Empty if there
+    /// is none.
     variable: String,
     vendor: Option<Url>,
-    /// The header in which the vendor is told which project pays.
+    /// The header that tells the vendor which project to bill.
     project_header: Option<HeaderName>,
     /// The vendor's other servers.
     others: Vec<OriginPattern>,
-    /// In order of rank.
+    /// In order of precedence.
     keys: Vec<Key>,
     missing: Option<Missing>,
 }
 
-/// A variable that should hold a key and does not.
+/// A configured variable that should hold a key but is not set.
 #[derive(Debug)]
 struct Missing {
     name: String,
@@ -149,13 +148,14 @@ struct Missing {
 }
 
 impl Credential {
-    /// Tells whether a URL is of the vendor's own servers, which want a credential.
+    /// Returns true if a URL belongs to the vendor's own servers, which require a credential.
     fn is_vendors(&self, url: &Url) -> bool {
         self.vendor.as_ref().is_some_and(|it| it.origin() == url.origin())
             || self.others.iter().any(|it| it.matches(url))
     }
 
-    /// Where the key is that counts first; one that is minted is where it is minted from.
+    /// Returns the source of the first key. For a minted key, that is the source of its
+    /// credentials.
     fn found(&self) -> Option<String> {
         match self.minter() {
             Some(minter) => minter.found(),
@@ -170,7 +170,7 @@ impl Credential {
         }
     }
 
-    /// What people are told of.
+    /// Returns the credential's name for the user.
     fn name(&self) -> String {
         match self.variable.as_str() {
             "" => "key".to_owned(),
@@ -187,10 +187,11 @@ struct BaseUrl {
 }
 
 impl Credentials {
-    /// Reads what is configured for a plugin.
+    /// Reads a plugin's configured credentials.
     ///
     /// # Errors
-    /// `configuration`, with the place of what is wrong; `plugin_misbehaved` for a bad declaration.
+    /// `configuration` with the place of the invalid value, or `plugin_misbehaved` for an invalid
+    /// declaration.
     pub fn read(
         plugin: &PluginName,
         specs: &[CredentialSpec],
@@ -207,11 +208,11 @@ impl Credentials {
             let mut variable = spec.variable.clone();
             if let Some(preset) = found.preset.filter(|_| index == 0) {
                 variable.clone_from(&preset.variable);
-                // Without one nobody asks for a key there.
+                // Without a variable, that server needs no key.
                 vendor = preset_base.as_ref().map(|base| base.url.clone());
                 vendor = vendor.filter(|_| !variable.is_empty());
             }
-            // The configuration has one key a plugin: for the credential that is declared first.
+            // The configuration has one key per plugin, which is for the first declared credential.
             let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
             let mut keys = match &spec.mint {
                 Some(recipe) => found.minted_key(&variable, &recipe.scope).into_iter().collect(),
@@ -248,24 +249,24 @@ impl Credentials {
         })
     }
 
-    /// Keeps every key back: the plugin is not trusted.
+    /// Withholds all keys, because the plugin is not trusted.
     pub fn withhold(&mut self) {
         self.is_withheld = true;
     }
 
-    /// Tells whether the server is the vendor's own, or the one that the plugin knows by name.
+    /// Returns true if the server is the vendor's own, or the one that the plugin knows by name.
     pub fn is_at_vendor(&self) -> bool {
         !self.is_elsewhere
     }
 
-    /// Returns the base URL that counts, where one is configured.
+    /// Returns the effective base URL, if one is configured.
     pub fn base_url(&self) -> Option<&str> {
         self.workspace_base.as_ref().or(self.own_base.as_ref()).map(|base| base.text.as_str())
     }
 
-    /// Tells where the server is, and where keys come from.
+    /// Returns the location of the server and the sources of keys.
     pub fn access(&self) -> Access {
-        // The vendor of that credential which is there: one may be for each of its services.
+        // The vendor of the credential that is set, because each of its services may have its own.
         let first = self.all.iter().find(|it| it.found().is_some()).or(self.all.first());
         let vendor = first.and_then(|credential| credential.vendor.as_ref()).map(shown);
         let server = self.base_url().map(mask).or(vendor);
@@ -284,12 +285,12 @@ impl Credentials {
         Access { server, keys: keys.collect() }
     }
 
-    /// Decides what is added to a request for this URL; nothing where nobody gave a key and none is
-    /// needed.
+    /// Decides which credential to add to a request for this URL. Returns `None` if there is no key
+    /// and none is needed.
     ///
     /// # Errors
-    /// `not_found` when a key is needed and not there, `configuration` when it is there and not for
-    /// this URL, `invalid_arguments` when the plugin declares no such credential.
+    /// `not_found` if a required key is missing, `configuration` if a key exists but is not for
+    /// this URL, `invalid_arguments` if the plugin declares no such credential.
     pub fn grant(&self, variable: &str, url: &Url) -> Result<Option<Grant>, Error> {
         let Some(credential) = self.all.iter().find(|one| one.spec.variable == variable) else {
             let text = format!("the plugin's description declares no credential `{variable}`");
@@ -299,9 +300,8 @@ impl Credentials {
             credential.missing.as_ref().filter(|_| credential.keys.is_empty())
         {
             let text = format!("`{name}`, which `{API_KEY_ENV}` names ({place}), is not set");
-            return Err(Error::new(ErrorKind::NotFound, text).with_hint(
-                "set it in the shell from which jaato is started, or in an `--env-file`",
-            ));
+            return Err(Error::new(ErrorKind::NotFound, text)
+                .with_hint("set it in the shell that starts jaato, or in an `--env-file`"));
         }
         if credential.keys.is_empty() {
             return if credential.is_vendors(url) {
@@ -335,13 +335,12 @@ impl Credentials {
         Ok(Some(Grant { scheme: key.scheme.clone(), secret, project, is_minted }))
     }
 
-    /// Makes the key ready that goes to this URL: runs the command that prints it, where it was not
-    /// run yet, or mints a token. `run` takes the line and where it stands; `refused` is a key that
-    /// the server did not take: a minted one is replaced then.
+    /// Prepares the key for this URL: runs the command that prints it, if that has not run yet, or
+    /// mints a token. `run` receives the command and the place of its definition. `refused` is a
+    /// key that the server rejected. If it was minted, a new one replaces it.
     ///
     /// # Errors
-    /// What keeps a command from printing a key, or a token from being minted; the next request
-    /// tries again.
+    /// Why a command printed no key, or a token could not be minted. The next request tries again.
     pub async fn fetch<F>(
         &self,
         variable: &str,
@@ -353,14 +352,14 @@ impl Credentials {
     where
         F: Future<Output = Result<String, Error>>,
     {
-        // A plugin that gets no key makes no command run.
+        // A plugin that gets no key must not cause a command to run.
         if self.is_withheld {
             return Ok(());
         }
         let Some(credential) = self.all.iter().find(|one| one.spec.variable == variable) else {
             return Ok(());
         };
-        // What counts after it is not needed, and may not be there to be had.
+        // Keys of lower precedence are not needed, and may be unavailable.
         let key = credential.keys.iter().find(|key| self.may_go(credential, key, url));
         match key.map(|key| (&key.secret, &key.place)) {
             None | Some((KeySource::Here(_), _)) => {}
@@ -370,7 +369,7 @@ impl Credentials {
             }
             Some((KeySource::Minted { minter, last }, _)) => {
                 let minted = minter.token(client, refused.map(Secret::reveal)).await;
-                // That there are no credentials may be as it should be, at another server.
+                // At another server, missing credentials may be intended.
                 let is_none = |error: &Error| error.kind == ErrorKind::NotFound;
                 match minted {
                     Err(error) if !is_none(&error) => return Err(error),
@@ -381,15 +380,15 @@ impl Credentials {
         Ok(())
     }
 
-    /// Returns the headers that go with a credential to this URL.
+    /// Returns the headers to send with a credential to this URL.
     pub fn headers(&self, url: &Url) -> &[(HeaderName, HeaderValue)] {
         let own = self.all.first().and_then(|credential| self.own_origin(credential));
         let is_own = own.is_some_and(|own| own.origin() == url.origin());
         if is_own && !self.is_withheld { &self.headers } else { &[] }
     }
 
-    /// Takes every key out of a text, in any spelling: a server may repeat one, and only the plugin
-    /// knows where in an answer the words of an error or a name stand.
+    /// Removes every key from a text, in any spelling. A server may repeat a key, and only the
+    /// plugin knows which parts of an answer are error texts or names.
     pub fn without_secrets(&self, text: String) -> String {
         let keys = self.all.iter().flat_map(|credential| &credential.keys);
         let known = keys.filter_map(|key| key.secret.known());
@@ -457,12 +456,12 @@ impl Credentials {
     }
 }
 
-/// A URL as people are shown it, without what may be a secret in it.
+/// Returns a URL for display, without parts that may be secret.
 fn mask(text: &str) -> String {
     Url::parse(text).map_or_else(|_| text.to_owned(), |url| MaskedUrl::new(&url).to_string())
 }
 
-/// An origin as people are shown it.
+/// Returns an origin for display.
 fn shown(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

@@ -1,4 +1,4 @@
-//! Origins of a vendor's servers, of which there may be one in each region. Pure.
+//! Origins of a vendor's servers, which may differ by region. Pure.
 
 use jaato_http::Url;
 use jaato_types::{Error, ErrorKind, PluginName};
@@ -6,18 +6,18 @@ use jaato_types::{Error, ErrorKind, PluginName};
 /// Origins as a plugin declares them: `https://*-aiplatform.googleapis.com`.
 #[derive(Debug)]
 pub(super) struct OriginPattern {
-    /// What a host begins with, before the part that may be anything.
+    /// The beginning of the host, before the variable part.
     begin: String,
-    /// What follows; none where the whole host is `begin`.
+    /// The end of the host, or `None` if `begin` is the whole host.
     end: Option<String>,
 }
 
 impl OriginPattern {
-    /// Reads a declaration.
+    /// Parses a declaration.
     ///
     /// # Errors
-    /// `plugin_misbehaved` for what is no origin over https, and for a `*` that could stand for
-    /// more than a part of one label.
+    /// `plugin_misbehaved` if it is not an https origin, or a `*` could match more than a part of
+    /// one label.
     pub(super) fn read(plugin: &PluginName, text: &str) -> Result<Self, Error> {
         let wrong = || {
             let text = format!("plugin `{plugin}` declares a credential with the origin `{text}`");
@@ -33,7 +33,7 @@ impl OriginPattern {
         let Some((begin, end)) = host.split_once('*') else {
             return Ok(Self { begin: host.to_owned(), end: None });
         };
-        // The label of the `*` is followed by a domain, of two labels at least.
+        // The label with the `*` must be followed by a domain of at least two labels.
         let is_bound = !begin.contains('.') && !end.contains('*') && end.matches('.').count() >= 2;
         if !is_bound {
             return Err(wrong());
@@ -41,7 +41,7 @@ impl OriginPattern {
         Ok(Self { begin: begin.to_owned(), end: Some(end.to_owned()) })
     }
 
-    /// Tells whether a URL is of one of them.
+    /// Returns true if a URL has one of these origins.
     pub(super) fn matches(&self, url: &Url) -> bool {
         let Some(host) = url.host_str().filter(|_| url.scheme() == "https" && url.port().is_none())
         else {

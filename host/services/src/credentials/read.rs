@@ -1,4 +1,4 @@
-//! Reads the credentials of one plugin: keys, base URLs, and whose each is.
+//! Reads one plugin's credentials: keys, base URLs, and who configured each.
 
 use std::path::{Path, PathBuf};
 
@@ -18,32 +18,32 @@ use super::{
 use crate::section::{PLUGIN, Section};
 use crate::stored_keys::{StoredKey, StoredKeys};
 
-/// Where the values of one plugin stand.
+/// The sources of one plugin's values.
 #[derive(Clone, Copy)]
 pub struct Found<'a> {
     /// The section of its settings.
     pub section: &'a Section,
-    /// What stands there.
+    /// The settings in that section.
     pub settings: Option<&'a PluginSettings>,
     /// The server that the plugin knows by the section's name.
     pub preset: Option<&'a ProviderPreset>,
-    /// For variables of files.
+    /// The configuration, for variables of files.
     pub config: &'a Config,
-    /// Those of the process.
+    /// The variables of the process.
     pub variables: &'a Variables,
-    /// The keys that a person gave to `login`, and the provider's name there.
+    /// The keys that the user gave to `login`, and the provider's name there.
     pub stored: Option<(&'a StoredKeys, &'a str)>,
 }
 
 impl Found<'_> {
-    /// The person's own base URL, and the workspace's where that one counts.
+    /// Returns the user's own base URL, and the workspace's if that is effective.
     pub(super) fn base_urls(
         &self,
         variable: &str,
     ) -> Result<(Option<BaseUrl>, Option<BaseUrl>), Error> {
         let given = match self.section {
             Section::Plugin(_) => self.variables(variable),
-            // It is of one plugin, and says nothing of providers with names of their own.
+            // The variable belongs to the plugin and does not apply to providers under other names.
             Section::Provider(_) => Vec::new(),
         };
         let first = |whose| given.iter().find(|one| one.2 == whose);
@@ -53,7 +53,8 @@ impl Found<'_> {
             (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
             (None, _) => None,
         };
-        // By rank: the process's variables, the variables file, the workspace's file, the person's.
+        // By precedence: the process's variables, the variables file, the workspace's file, the
+        // user's file.
         let workspaces = match (given.first(), self.in_workspace(BASE_URL)) {
             (Some((_, _, Whose::Persons)), _) => None,
             (Some((text, place, Whose::Workspaces)), _) => base(text, place)?,
@@ -63,7 +64,7 @@ impl Found<'_> {
         Ok((own, workspaces))
     }
 
-    /// Where the server is that the plugin knows by name.
+    /// Returns the base URL of the server that the plugin knows by name.
     pub(super) fn preset_base(&self) -> Result<Option<BaseUrl>, Error> {
         let base = |preset: &ProviderPreset| {
             self.parsed(&preset.base_url, &format!("the preset `{}`", preset.name))
@@ -71,7 +72,7 @@ impl Found<'_> {
         self.preset.map(base).transpose()
     }
 
-    /// A variable's values by rank: text, place, whose it is.
+    /// Returns a variable's values by precedence: text, place, owner.
     fn variables(&self, name: &str) -> Vec<(String, String, Whose)> {
         if name.is_empty() {
             return Vec::new();
@@ -86,8 +87,8 @@ impl Found<'_> {
         of_process.into_iter().chain(of_file).filter(|(text, ..)| !text.is_empty()).collect()
     }
 
-    /// How secrets are added: as the plugin declares, or in the header that the configuration
-    /// names. A workspace decides that for its own keys alone.
+    /// Returns how secrets are added: as the plugin declares, or in the header that the
+    /// configuration names. A workspace decides that only for its own keys.
     pub(super) fn schemes(&self, declared: Scheme) -> Result<Schemes, Error> {
         let header = |found: Option<(&Value, &Origin)>| match found {
             None => Ok(None),
@@ -103,21 +104,21 @@ impl Found<'_> {
         Ok(Schemes { persons, workspaces })
     }
 
-    /// The keys in the vendor's variable. A provider with a name of its own has that key at the
-    /// vendor's server alone.
+    /// Returns the keys in the vendor's variable. A provider under its own name uses that key only
+    /// at the vendor's server.
     pub(super) fn keys_in_variables(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
         if self.is_elsewhere() { Vec::new() } else { self.keys_in(name, schemes) }
     }
 
-    /// Tells whether it is a provider with a name and a server of its own, which gets nothing of
-    /// the vendor's.
+    /// Returns true if it is a provider with its own name and server, which gets none of the
+    /// vendor's keys.
     fn is_elsewhere(&self) -> bool {
         let has_base = self.settings.is_some_and(|it| it.values().contains_key(BASE_URL));
         has_base && matches!(self.section, Section::Provider(_))
     }
 
-    /// Tells whether a workspace says which plugin a name means: the keys that the person keeps for
-    /// that name are not meant for it.
+    /// Returns true if a workspace sets the plugin of this name. The user's stored keys for the
+    /// name are then not meant for it.
     pub(super) fn is_workspaces_plugin(&self) -> bool {
         matches!(self.section, Section::Provider(_)) && self.in_workspace(PLUGIN).is_some()
     }
@@ -132,8 +133,8 @@ impl Found<'_> {
         self.variables(name).into_iter().map(key).collect()
     }
 
-    /// The token that is minted from the file that a variable names, or from what else there is. It
-    /// counts as the person's, whoever names the file: it goes to no server of a workspace's.
+    /// Returns the token minted from the file that a variable names, or from other credentials. It
+    /// counts as the user's, whoever names the file, so it never goes to a workspace's server.
     pub(super) fn minted_key(&self, variable: &str, scope: &str) -> Option<Key> {
         if self.is_elsewhere() {
             return None;
@@ -150,7 +151,8 @@ impl Found<'_> {
         Some(Key { secret, scheme: Scheme::Bearer, place, whose: Whose::Persons })
     }
 
-    /// A path in a variable: one of a file begins at that file, and `~/` is the person's home.
+    /// Returns the path in a variable. A path from a variables file is relative to that file, and
+    /// `~/` is the user's home.
     fn path_of(&self, variable: &str, text: &str) -> PathBuf {
         let home = self.variables.get("HOME").map(Path::new);
         if let (Some(rest), Some(home)) = (text.strip_prefix("~/"), home) {
@@ -164,8 +166,8 @@ impl Found<'_> {
         }
     }
 
-    /// The keys that the configuration says the place of: in a variable, or printed by a command.
-    /// Beside them the variable that holds none.
+    /// Returns the keys that the configuration refers to: in a variable, or printed by a command.
+    /// Also returns a named variable that holds no key.
     pub(super) fn keys_that_are_named(
         &self,
         schemes: &Schemes,
@@ -184,7 +186,7 @@ impl Found<'_> {
         Ok((keys, missing))
     }
 
-    /// Headers that go with a credential.
+    /// Returns the headers to send with a credential.
     pub(super) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
         self.refuse_of_workspace(HEADERS)?;
         let Some((value, origin)) = self.own(HEADERS) else { return Ok(Vec::new()) };
@@ -203,7 +205,7 @@ impl Found<'_> {
         value.as_object().ok_or_else(wrong)?.iter().map(header).collect()
     }
 
-    /// A text that only the person's own file gives.
+    /// Returns a text that only the user's own file may set.
     fn own_text(&self, key: &str) -> Result<Option<(String, &Origin)>, Error> {
         self.refuse_of_workspace(key)?;
         match self.own(key) {
@@ -238,7 +240,7 @@ impl Found<'_> {
         Ok(keys)
     }
 
-    /// The key that the person gave to `login`.
+    /// Returns the key that the user gave to `login`.
     pub(super) fn stored_key(&self, schemes: &Schemes) -> Result<Option<Key>, Error> {
         let Some((keys, provider)) = self.stored else { return Ok(None) };
         let place = format!("`jaato provider login {provider}`");
@@ -264,7 +266,7 @@ impl Found<'_> {
         self.settings?.own(key)
     }
 
-    /// A value of the files that is the workspace's.
+    /// Returns a value that the workspace's file sets.
     fn in_workspace(&self, key: &str) -> Option<(&Value, &Origin)> {
         let settings = self.settings?;
         let origin = settings.origin(&format!("/{key}"))?;
@@ -283,7 +285,7 @@ impl Found<'_> {
             Some(url) => Ok(BaseUrl { text: text.to_owned(), url, place: place.to_owned() }),
             None => {
                 let shown = MaskedUrl::unreadable(text);
-                let text = format!("`{shown}` is no base url ({place})");
+                let text = format!("`{shown}` is not a base url ({place})");
                 Err(Error::new(ErrorKind::Configuration, text)
                     .with_hint("a base url looks like `http://localhost:11434/v1`"))
             }
@@ -291,14 +293,14 @@ impl Found<'_> {
     }
 }
 
-/// How secrets are added, by whose they are.
+/// How secrets are added, by owner.
 pub(super) struct Schemes {
     persons: Scheme,
     workspaces: Scheme,
 }
 
 impl Schemes {
-    /// One for all.
+    /// Uses the same scheme for both.
     pub(super) fn all(scheme: Scheme) -> Self {
         Self { persons: scheme.clone(), workspaces: scheme }
     }
@@ -311,12 +313,12 @@ impl Schemes {
     }
 }
 
-/// Tells whether a text names a header in which a secret may go.
+/// Returns true if a secret may be sent in a header with this name.
 fn is_header(name: &str) -> bool {
     HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| !HOST_HEADERS.contains(&name.as_str()))
 }
 
-/// Reads a declaration: scheme, vendor, and the header that names who pays.
+/// Parses a declaration: scheme, vendor, and the header for the project to bill.
 pub(super) fn declared(
     plugin: &PluginName,
     spec: &CredentialSpec,
@@ -335,7 +337,7 @@ pub(super) fn declared(
     let header = header.filter(|name| !name.is_empty());
     let project_header = match header {
         Some(name) if is_header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),
-        Some(name) => return Err(wrong(&format!("header `{name}`, which is none"))),
+        Some(name) => return Err(wrong(&format!("header `{name}`, which is not a valid header"))),
         None => None,
     };
     if spec.origin.is_empty() {
@@ -343,6 +345,6 @@ pub(super) fn declared(
     }
     match Url::parse(&spec.origin) {
         Ok(url) => Ok((scheme, Some(url), project_header)),
-        Err(_) => Err(wrong(&format!("origin `{}`, which is no url", spec.origin))),
+        Err(_) => Err(wrong(&format!("origin `{}`, which is not a url", spec.origin))),
     }
 }

@@ -1,4 +1,4 @@
-//! Which key goes where, from real files and variables.
+//! Tests which key goes where, with real files and variables.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ const VENDOR: &str = "https://api.openai.com";
 const GROQ: &str = "https://api.groq.com/openai/v1";
 const LOCAL: &str = "http://localhost:11434/v1";
 
-/// What a person and a workspace say.
+/// The configuration of a user and a workspace.
 #[derive(Clone, Copy, Default)]
 struct Case<'a> {
-    /// Lines of `[plugins.provider-openai]` of the user's file.
+    /// Lines of `[plugins.provider-openai]` in the user's file.
     own: &'a str,
-    /// The same of the workspace's file.
+    /// The same in the workspace's file.
     workspace: &'a str,
     /// The workspace's `.env`.
     env: &'a str,
@@ -27,9 +27,9 @@ struct Case<'a> {
     env_file: Option<&'a str>,
     /// Variables of the process.
     variables: &'a [(&'a str, &'a str)],
-    /// Whether all of it is of `[providers.work]` instead.
+    /// Whether all of it is in `[providers.work]` instead.
     is_provider: bool,
-    /// The variable of the server that the plugin knows as `work`; empty where it needs no key.
+    /// The variable of the server that the plugin knows as `work`, empty if that needs no key.
     preset: Option<&'a str>,
 }
 
@@ -111,7 +111,7 @@ fn clean(error: Error, root: &Path) -> Error {
     Error { message, ..error }
 }
 
-/// The key that a request for this URL gets, `none`, or the kind and the beginning of the error.
+/// Returns the key for a request to this URL, `none`, or the kind and the beginning of the error.
 fn granted(case: &Case<'_>, url: &str) -> String {
     let grant = read(case).and_then(|read| read.grant("OPENAI_API_KEY", &Url::parse(url).unwrap()));
     match grant {
@@ -156,7 +156,7 @@ fn the_vendor_gets_the_key_and_nobody_else_does() {
     }
 }
 
-/// How the key of this case goes to a local server.
+/// Returns how this case's key goes to a local server.
 fn scheme(case: &Case<'_>) -> Scheme {
     let url = Url::parse(LOCAL).unwrap();
     read(case).unwrap().grant("OPENAI_API_KEY", &url).unwrap().unwrap().scheme
@@ -174,7 +174,7 @@ fn a_person_names_the_header_of_a_key_and_a_workspace_that_of_its_own() {
         ..Case::default()
     };
     assert_eq!(scheme(&workspaces), header("x-key"));
-    // One's own key does not move because a workspace says so.
+    // The user's own key does not move because a workspace says so.
     let both = Case { workspace: "key_header = \"x-key\"", ..own };
     assert_eq!(scheme(&both), header("api-key"));
     assert_eq!(scheme(&Case { own: "", ..both }), Scheme::Bearer);
@@ -226,7 +226,7 @@ fn another_base_url_of_ones_own_takes_the_key_with_it() {
         assert_eq!(read(&case).unwrap().base_url(), Some(LOCAL));
         check(&case, LOCAL, "own-key");
         check(&case, "http://localhost:11435/v1", "configuration: …");
-        // What was the vendor's key is the other server's by that.
+        // The vendor's key now belongs to the other server.
         check(&case, "https://api.openai.com/v1", "configuration: …");
     }
 }
@@ -316,7 +316,7 @@ fn what_is_not_encrypted_leaves_this_machine_only_where_one_says_so_oneself() {
         far,
         "configuration: `plain_http` of `[plugins.provider-openai]` cannot be set by a workspace …",
     );
-    // A name below `localhost` is what a resolver makes of it.
+    // The resolver decides where a name below `localhost` leads.
     for far in ["http://a.localhost:1", "http://localhost.:1", "http://127.0.0.1.example:1"] {
         let own = format!("base_url = \"{far}\"");
         let case = Case { own: &own, variables: &[KEY], ..Case::default() };
@@ -333,8 +333,8 @@ fn wrong_values_are_told_with_their_place() {
     for (own, text) in [
         ("api_key = 7", "`api_key` of `[plugins.provider-openai]` wants a text"),
         ("plain_http = \"yes\"", "`plain_http` of `[plugins.provider-openai]` wants true or false"),
-        ("base_url = \"moon\"", "`moon` is no base url"),
-        ("base_url = \"ftp://h\"", "`ftp://h` is no base url"),
+        ("base_url = \"moon\"", "`moon` is not a base url"),
+        ("base_url = \"ftp://h\"", "`ftp://h` is not a base url"),
     ] {
         let error = read(&Case { own, ..Case::default() }).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration, "{own}");
@@ -356,7 +356,7 @@ fn a_server_that_a_plugin_knows_gets_the_key_of_its_own_variable() {
     assert_eq!(read(&case).unwrap().base_url(), Some(GROQ));
     let none = Case { variables: &[KEY], ..case };
     check(&none, GROQ, "not_found: there is no key for `https://api.groq.com`: `GROQ_API_KEY` is…");
-    // Elsewhere than at that server its variable holds nothing.
+    // Away from that server, its variable provides no key.
     let elsewhere = format!("base_url = {LOCAL:?}");
     check(&Case { own: &elsewhere, ..case }, LOCAL, "none");
     check(&Case { own: "api_key = \"own\"", ..none }, GROQ, "own");
@@ -447,7 +447,7 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
     };
     let off = ("NO_GCE_CHECK", "true");
     check(&[off], [Ok(true), Err(ErrorKind::NotFound), Ok(false)]).await;
-    // A provider of one's own gets nothing of the vendor's.
+    // A provider under its own name gets none of the vendor's keys.
     let own = "base_url = \"https://gate.example\"";
     let gate = read(&Case { is_provider: true, own, ..Case::default() }).unwrap();
     assert!(gate.access().keys.iter().all(|key| key.found.is_none()));
@@ -502,7 +502,7 @@ fn nothing_shows_a_key() {
     }
 }
 
-/// What a provider with a name of its own is given.
+/// Returns the case of a provider under its own name.
 fn provider<'a>(own: &'a str, variables: &'a [(&'a str, &'a str)]) -> Case<'a> {
     Case { own, variables, is_provider: true, ..Case::default() }
 }
@@ -514,7 +514,7 @@ fn a_provider_with_a_server_of_its_own_has_a_key_of_its_own_and_not_the_vendors(
     let base = "base_url = \"https://work.example/v1\"\n";
     check(&provider(base, vendors), url, "none");
     check(&provider(&format!("{base}api_key = \"work-key\""), vendors), url, "work-key");
-    // Without a server of its own it is the vendor, and has the vendor's key.
+    // Without its own server, it is the vendor and has the vendor's key.
     check(&provider("", vendors), "https://api.openai.com/v1/models", "own-key");
     check(&provider("", vendors), "https://other.example/v1", "configuration: the credential…");
 }
@@ -528,7 +528,7 @@ fn a_key_is_in_the_variable_that_the_person_names() {
     check(&case, url, "not_found: `WORK_KEY`, which `api_key_env` names (…");
     let of_plugin = Case { is_provider: false, ..provider(own, &[("WORK_KEY", "k")]) };
     check(&of_plugin, url, "k");
-    // It would reach for what is the person's.
+    // These would access the user's secrets.
     for line in ["api_key_env = \"AWS_SECRET\"", "api_key_command = \"cat /etc/passwd\""] {
         let case = Case { workspace: line, ..provider("", &[KEY]) };
         let key = line.split(' ').next().unwrap();

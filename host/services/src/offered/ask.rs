@@ -13,7 +13,7 @@ fn ask(call: &Call, form: Form) -> Result<Later<FormAnswer>, Error> {
     let session = call.shared.sessions.find(&call.site.session)?;
     let (plugin, hold) = (call.plugin.clone(), call.site.hold.clone());
     Ok(Box::pin(Detached::start(|cancel| async move {
-        // The user may take their time: the call's deadline stands still meanwhile.
+        // The call's deadline pauses while the user fills in the form.
         let _held = hold.hold();
         session.ask(&plugin, &form, &cancel).await
     })))

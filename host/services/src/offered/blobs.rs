@@ -17,7 +17,7 @@ use crate::call::Call;
 /// Bytes that one `next` gives at most.
 const PIECE_BYTES_MAX: u64 = 1024 * 1024;
 
-// By hand, so that the engine's checks of blobs need no call.
+// Handwritten, so that the engine can check blobs without a call.
 pub(super) fn body(operation: &str) -> Option<Body> {
     matches!(operation, BLOB_PUT | BLOB_GET).then_some(of_call)
 }

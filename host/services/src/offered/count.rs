@@ -27,7 +27,7 @@ fn count(call: &Call, asked: Option<Count>) -> Result<Later<Counted>, Error> {
         return Ok(Box::pin(std::future::ready(Ok(estimate))));
     };
     let (shared, session) = (Arc::clone(&call.shared), call.site.session.clone());
-    // The provider is asked where the session runs, not on the asking plugin's thread.
+    // Call the provider on the session's runtime and not on the thread of the calling plugin.
     let counting = |_| async move { count_for(&shared, asked, model, session).await };
     Ok(Box::pin(Detached::start(counting)))
 }

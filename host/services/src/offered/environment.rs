@@ -1,7 +1,7 @@
-//! The services of the session's execution environment: files, programs, terminals.
+//! The services of the session's execution environment: files, programs and terminals.
 //!
-//! They are passed on as they come, with names that this host does not know: the environment may be
-//! newer.
+//! The host forwards their frames unchanged, including operations that it does not know, because
+//! the environment may be newer.
 
 use jaato_environments::is_operation;
 use jaato_types::{Error, ErrorKind};
@@ -14,7 +14,7 @@ pub(super) fn body(operation: &str) -> Option<Body> {
 }
 
 fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-    // Plugins that are environments have programs of this machine, and nothing else.
+    // Environment plugins can only run programs on this machine.
     if let Some(processes) = &call.processes {
         let answer = processes.call(operation, &request);
         return answer.unwrap_or_else(|| ready(Err(unknown(operation))));

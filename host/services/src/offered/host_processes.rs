@@ -1,6 +1,6 @@
-//! The services `host_process.*`: programs of this machine, for plugins that were granted that.
+//! The services `host_process.*`: programs on this machine, for plugins with the grant.
 //!
-//! They are passed on as the operations of `process.*` that they stand for.
+//! The host forwards them as the corresponding `process.*` operations.
 
 use jaato_types::host_process::process_operation;
 

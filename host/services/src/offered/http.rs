@@ -20,7 +20,7 @@ struct Piece {
     blob: Option<BlobPart>,
 }
 
-// By hand, because the request's body stays in its frame.
+// Handwritten, because the request's body stays in its frame.
 pub(super) fn body(operation: &str) -> Option<Body> {
     match operation {
         HTTP_REQUEST => Some(request),

@@ -1,12 +1,13 @@
 //! The bodies of the services, and the list of their groups.
 //!
 //! A group is a module with a function `body`, which finds the body of an operation. For most
-//! groups the macro `bodies` makes it of the rows in `jaato-types`, and the module has one function
-//! for each row. It gets the call and the request (with `+ bytes` also the raw bytes) and returns
-//! the answer, at once or later. Other modules write `body` by hand, and say why.
+//! groups, the macro `bodies` generates it from the rows in `jaato-types`, and the module has one
+//! function for each row. The function takes the call and the request (with `+ bytes`, also the raw
+//! bytes) and returns the answer or a future of it. In other modules `body` is handwritten, and a
+//! comment explains why.
 
-/// Makes the function `body` of a group from its rows: it decodes the request, calls the function
-/// of the row's name, and encodes the answer.
+/// Generates a group's function `body` from its rows. It decodes the request, calls the function
+/// with the row's name, and encodes the answer.
 macro_rules! bodies {
     ($(
         $(#[doc = $doc:literal])+
@@ -27,7 +28,7 @@ macro_rules! bodies {
     };
 }
 
-/// Calls a body with its request.
+/// Calls a body with its decoded request.
 macro_rules! call_body {
     ($call:ident $frame:ident $body:ident ()) => {{
         drop($frame);
@@ -42,7 +43,7 @@ macro_rules! call_body {
     };
 }
 
-/// Names the function that encodes an answer. An answer with a stream is encoded by its body.
+/// Selects the function that encodes an answer. The body encodes an answer with a stream itself.
 macro_rules! encoding {
     ($answer:tt) => {
         super::frame::<$answer>
@@ -92,13 +93,13 @@ use serde::de::DeserializeOwned;
 
 use crate::call::Call;
 
-/// An answer that comes later. It must not wait on the thread that polls it.
+/// A future answer. It must not block the thread that polls it.
 pub type Later<T> = BoxFuture<'static, Result<T, Error>>;
 
 /// An encoded answer.
 pub type Answer = Later<Served>;
 
-/// Answers an operation. It is called on the thread that serves plugins, so it must not block.
+/// Answers an operation. Runs on the thread that serves plugins, so it must not block.
 type Body = fn(&Call, &str, Vec<u8>) -> Answer;
 
 macro_rules! groups {
@@ -112,8 +113,8 @@ const GROUPS: &[fn(&str) -> Option<Body>] = groups! {
     workspace_file environment
 };
 
-/// Answers an operation of a call. The grant that it needs is looked up each time, so that one
-/// which is taken back ends with the request that runs.
+/// Answers an operation of a call. It looks up the grant each time, so that a revoked grant applies
+/// from the next request.
 pub fn call(call: &Call, caller: &Caller, operation: &str, request: Vec<u8>) -> Answer {
     // Instances have no output.
     let is_offered = operation != OUTPUT || caller.kind == CallerKind::Call;
@@ -125,7 +126,7 @@ pub fn call(call: &Call, caller: &Caller, operation: &str, request: Vec<u8>) -> 
     }
 }
 
-/// Checks that an operation only reads if the call may do no more.
+/// Checks that the operation only reads if the call may only read.
 fn check_access(call: &Call, operation: &str) -> Result<(), Error> {
     match call.site.access {
         Access::Full => Ok(()),
@@ -134,7 +135,7 @@ fn check_access(call: &Call, operation: &str) -> Result<(), Error> {
     }
 }
 
-/// A body's result: the answer or, with `Later`, a future of it.
+/// The result of a body, which is either the answer or, with `Later`, a future of it.
 trait Reply<T> {
     fn later(self) -> Result<Later<T>, Error>;
 }

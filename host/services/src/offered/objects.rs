@@ -1,4 +1,4 @@
-//! The services `objects.*`: what tools put in front of the model.
+//! The services `objects.*`, with which tools put objects in the model's context.
 //!
 //! `jaato-objects` answers them, for the fake host too.
 

@@ -1,4 +1,4 @@
-//! The services `resources.*`: what plugins keep open in the session's environment, which answers.
+//! The services `resources.*` for open resources of plugins. The session's environment answers.
 
 use jaato_environments::is_resource_operation;
 use jaato_types::{Error, ErrorKind};

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::secret_place::StoredIn;
 use crate::secrets::PluginSecrets;
 
-// By hand, so that the engine's checks of secrets need no call.
+// Handwritten, so that the engine can check secrets without a call.
 pub(super) fn body(operation: &str) -> Option<Body> {
     matches!(operation, GET | SET | DELETE).then_some(of_call)
 }

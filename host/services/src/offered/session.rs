@@ -1,5 +1,5 @@
-//! The services `session` and `config`: what a plugin may know of the session and the process, and
-//! its settings.
+//! The services `session` and `config`: facts about the session and the process, and the plugin's
+//! settings.
 
 use jaato_session::SharedFacts;
 use jaato_types::Error;
@@ -24,7 +24,7 @@ fn session(call: &Call) -> Result<Later<SessionFacts>, Error> {
     }))
 }
 
-/// Returns the plugin's settings, without those that are the host's.
+/// Returns the plugin's settings, without the host's own keys.
 fn config(call: &Call) -> Result<Value, Error> {
     Ok(Value::clone(&call.config))
 }

@@ -15,7 +15,7 @@ use super::{Answer, Body, bad_request, frame, frame_with_bytes, ready, unknown};
 use crate::call::Call;
 use crate::store::{Expected, StorePlace, Stores};
 
-// By hand, so that the engine's checks of the store need no call.
+// Handwritten, so that the engine can check the store without a call.
 pub(super) fn body(operation: &str) -> Option<Body> {
     matches!(operation, GET | SET | DELETE | LIST | FOLDER).then_some(of_call)
 }

@@ -1,4 +1,4 @@
-//! The service `tools.call`: a plugin calls another tool of its session, by the session's gate.
+//! The service `tools.call`, with which a plugin calls another tool through the session's gate.
 
 use jaato_loader::Served;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
@@ -8,7 +8,7 @@ use super::{Answer, Body, read, ready};
 use crate::call::Call;
 use crate::detached::Detached;
 
-// By hand, because a result that is too large has an error of its own.
+// Handwritten, because a result that is too large has its own error.
 pub(super) fn body(operation: &str) -> Option<Body> {
     (operation == TOOLS_CALL).then_some(answer)
 }

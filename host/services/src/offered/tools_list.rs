@@ -1,4 +1,4 @@
-//! The service `tools.list`: which tools the session has.
+//! The service `tools.list`, which lists the session's tools.
 
 use jaato_types::Error;
 use jaato_types::tools_list::ToolsListAnswer;

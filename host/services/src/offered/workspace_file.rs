@@ -18,8 +18,8 @@ fn set(
     content: Vec<u8>,
 ) -> Result<Later<WorkspaceFileStored>, Error> {
     let unavailable = |text: &str| Error::new(ErrorKind::Unavailable, text);
-    // A model's call must not change what the user has trusted.
-    // What a tool answers has attachments, what a command answers has none.
+    // A tool call of the model must not change files that the user trusts.
+    // Only tool calls have a place for attachments, commands do not.
     let is_command = call.site.call.is_some() && call.site.attachments.is_none();
     if !is_command {
         return Err(unavailable("files of the workspace are written in a person's command alone"));

@@ -1,12 +1,12 @@
-//! What plugins keep of their own: values under keys and a folder, for the person and for each
-//! workspace, in the data folder of the person.
+//! Plugins' own data: values under keys and a folder, for the user and for each workspace, in the
+//! user's data folder.
 //!
-//! A value is one file, the frame of its key with the value as bytes, named by the SHA-256 of the
-//! key: any text is a key, also where the system takes two cases for one. It is written beside and
-//! renamed under a lock, so that no process ever reads half of one, and what fails leaves the value
-//! that was there.
+//! A value is one file that contains the key and, as raw bytes, the value. The SHA-256 of the key
+//! is its name, so any text is a valid key, even on file systems that ignore case. It is written to
+//! a temporary file and renamed under a lock, so that no process reads half a value, and a failure
+//! leaves the previous value.
 //!
-//! Not here: who may ask. A plugin is given the place of its own name and no other.
+//! Not here: access control. A plugin gets the place of its own name and no other.
 
 mod place;
 mod used;
@@ -28,14 +28,14 @@ use used::Remembered;
 pub use place::StorePlace;
 pub use values::Expected;
 
-/// Requests that are worked on at once, of all plugins: each holds a thread that may wait for the
-/// lock of another process, and the others wait without one.
+/// Maximum number of concurrent requests of all plugins. Each holds a thread that may wait for
+/// another process's lock. Further requests wait without a thread.
 const REQUESTS_MAX: usize = 4;
 
 /// The stores of all plugins.
 #[derive(Debug)]
 pub struct Stores {
-    /// Absent where the system names no home.
+    /// `None` if the system reports no home directory.
     folder: Option<PathBuf>,
     /// The name of the process's workspace.
     workspace: String,
@@ -44,7 +44,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Keeps them in the person's data folder. Makes no folder.
+    /// Uses the user's data folder. Creates no folder.
     pub fn new(folders: &Folders, workspace: &Path) -> Self {
         let folder = folders.plugin_data().ok();
         let root = workspace.as_os_str().as_encoded_bytes();
@@ -52,10 +52,10 @@ impl Stores {
         Self { folder, workspace: hex(&Sha256::digest(root)), requests, used: Arc::default() }
     }
 
-    /// Returns where a plugin keeps what is meant.
+    /// Returns the place of a plugin's store.
     ///
     /// # Errors
-    /// `unavailable` where the system names no home.
+    /// `unavailable` if the system reports no home directory.
     pub fn place(&self, plugin: &PluginName, of: StoreOf) -> Result<StorePlace, Error> {
         let Some(folder) = &self.folder else {
             let text = "the system does not say where the user's home is, so nothing can be kept";
@@ -71,15 +71,15 @@ impl Stores {
         Ok(StorePlace::new(folder, Arc::clone(&self.used)))
     }
 
-    /// Works on a place where it may block.
+    /// Runs blocking work on a store.
     ///
     /// # Errors
-    /// What the work answers.
+    /// The work's error.
     pub async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _turn = self.requests.acquire().await;
         blocking(work).await
     }

@@ -15,20 +15,19 @@ use super::hex;
 use super::used::{Remembered, Used};
 use super::values::{Expected, check_key};
 
-/// Longest wait for another process that writes to the same store: it takes milliseconds.
+/// Longest wait for another process that writes to the same store, which takes milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// What a file begins with, at most: the length, and a key that JSON writes as escapes.
+/// Maximum bytes before the value: the length, and a key that JSON may have to escape.
 const HEAD_BYTES_MAX: u64 = 4 * 1024;
 
-/// What files that are not whole yet begin with.
+/// The prefix of incomplete files.
 const UNFINISHED: &str = "unfinished-";
 
-/// Most entries of a folder that are looked at: those of a full store and what others may have put
-/// there.
+/// Maximum number of folder entries to examine: those of a full store and foreign files.
 const ENTRIES_MAX: usize = 4 * KEYS_MAX;
 
-/// Where a plugin keeps what is its own. Everything here blocks.
+/// The place of a plugin's own data. All its methods block.
 #[derive(Debug, Clone)]
 pub struct StorePlace {
     folder: PathBuf,
@@ -49,12 +48,12 @@ impl StorePlace {
         Self { folder, remembered }
     }
 
-    /// Returns the path of the folder for files of the plugin's own, which may not exist.
+    /// Returns the path of the folder for the plugin's own files, which may not exist.
     pub fn folder_path(&self) -> PathBuf {
         self.folder.join("files")
     }
 
-    /// Makes the folder for files of the plugin's own, and returns it.
+    /// Creates the folder for the plugin's own files, and returns it.
     ///
     /// # Errors
     /// `io`.
@@ -67,7 +66,7 @@ impl StorePlace {
     /// Reads a value.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no key; `io`.
+    /// `invalid_arguments` if the key is invalid, or `io`.
     pub fn get(&self, key: &str) -> Result<Option<Value>, Error> {
         check_key(key)?;
         let path = self.file(key);
@@ -75,8 +74,7 @@ impl StorePlace {
         let Some(file) = read.map_err(|error| not_usable(&error))? else { return Ok(None) };
         let damaged = || {
             let text = format!("the value of `{key}` is damaged: `{}`", path.display());
-            Error::new(ErrorKind::Io, text)
-                .with_hint("take the file away, or write the value again")
+            Error::new(ErrorKind::Io, text).with_hint("remove the file, or write the value again")
         };
         let frame = Frame::parse(&file).map_err(|_| damaged())?;
         if !frame.json::<String>().is_ok_and(|has| has == key) {
@@ -87,12 +85,12 @@ impl StorePlace {
         Ok(Some(Value { bytes, digest }))
     }
 
-    /// Keeps a value and returns its digest.
+    /// Stores a value and returns its digest.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no key; `limit_reached` when the value or the store would be
-    /// too large; `conflict` when another value is there than expected; `io`. The value that was
-    /// there stays.
+    /// `invalid_arguments` if the key is invalid, `limit_reached` if the value or the store would
+    /// be too large, `conflict` if the current value is not the expected one, or `io`. The current
+    /// value stays.
     pub fn set(&self, key: &str, value: &[u8], expected: &Expected) -> Result<String, Error> {
         check_key(key)?;
         if value.len() > VALUE_BYTES_MAX {
@@ -100,7 +98,7 @@ impl StorePlace {
                 "a value has at most {VALUE_BYTES_MAX} bytes, this one has {}",
                 value.len()
             );
-            let hint = "keep it as a file in the folder that `store.folder` answers";
+            let hint = "keep it as a file in the folder that `store.folder` returns";
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint(hint));
         }
         let bug =
@@ -124,7 +122,7 @@ impl StorePlace {
         Ok(hex(&Sha256::digest(value)))
     }
 
-    /// Takes a value away; false where there was none.
+    /// Removes a value. Returns false if there was none.
     ///
     /// # Errors
     /// As [`StorePlace::set`].
@@ -154,7 +152,7 @@ impl StorePlace {
         };
         let mut keys = Vec::new();
         for entry in entries.take(ENTRIES_MAX) {
-            // One that is damaged, or went meanwhile, is none: who asks for it is told more.
+            // Skips damaged and removed values. Reading such a value returns a detailed error.
             let Some(found) = stored_key(&entry.map_err(|error| failed(&error))?.path()) else {
                 continue;
             };
@@ -179,7 +177,7 @@ impl StorePlace {
         let path = self.folder.join("lock");
         let held = jaato_places::lock(&path, LOCK_WAIT).map_err(|error| not_usable(&error))?;
         held.ok_or_else(|| {
-            let text = "another process writes to the plugin's store all the time";
+            let text = "another process keeps writing to the plugin's store";
             Error { retry: Retry::Temporary, ..Error::new(ErrorKind::Unavailable, text) }
         })
     }
@@ -192,7 +190,7 @@ impl StorePlace {
         expected.check(key, has.as_ref().map(|value| value.digest.as_str()))
     }
 
-    /// Tells what the other values come to. Called under the lock.
+    /// Returns the use of all other values. Called under the lock.
     fn used_beside(&self, key: &str) -> std::io::Result<Used> {
         let mut used = match self.remembered.recall(&self.values()) {
             Some(used) => used,
@@ -209,13 +207,13 @@ impl StorePlace {
         Ok(used)
     }
 
-    /// Counts all values, and removes what processes that died have left.
+    /// Counts all values, and removes incomplete files of dead processes.
     fn count(&self) -> std::io::Result<Used> {
         let mut used = Used::default();
         for entry in fs::read_dir(self.values())?.take(ENTRIES_MAX) {
             let entry = entry?;
             if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
-                // What stays takes room, and is looked at again.
+                // A file that cannot be removed is tried again next time.
                 let _ = fs::remove_file(entry.path());
                 continue;
             }
@@ -226,7 +224,7 @@ impl StorePlace {
     }
 
     fn write(&self, key: &str, content: &[u8]) -> std::io::Result<()> {
-        // Made with mode 0600, and removed where it does not come to its name.
+        // Created with mode 0600, and removed unless it gets its final name.
         let beside = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(self.values());
         let mut file = beside?;
         file.write_all(content)?;
@@ -236,7 +234,7 @@ impl StorePlace {
     }
 }
 
-/// Reads which key a file is of, and how large its value is; `None` for what is no value.
+/// Reads the key and the value's size from a file. Returns `None` if the file is not a value.
 fn stored_key(path: &Path) -> Option<StoredKey> {
     let file = jaato_places::open_plain(path).ok()?;
     let bytes = file.metadata().ok()?.len();
@@ -251,7 +249,8 @@ fn stored_key(path: &Path) -> Option<StoredKey> {
 }
 
 fn failed(doing: &str, key: &str, error: &std::io::Error) -> Error {
-    let text = format!("cannot {doing} the value of `{key}`, what was there stays: {error}");
+    let text =
+        format!("cannot {doing} the value of `{key}`, its stored value is unchanged: {error}");
     let made = Error::new(ErrorKind::Io, text);
     jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
 }

@@ -1,4 +1,4 @@
-//! What the checks of all hosts do not see: files, processes at once, damage.
+//! Tests what the checks for all hosts do not cover: files, concurrent processes, damage.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

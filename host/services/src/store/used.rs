@@ -1,4 +1,4 @@
-//! How much of a store is used, remembered so that not every write goes through all values.
+//! Remembers how much of a store is used, so that not every write counts all values.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,33 +8,33 @@ use std::path::{Path, PathBuf};
 use jaato_types::store::{BYTES_MAX, KEYS_MAX};
 use parking_lot::Mutex;
 
-/// Stores whose use is remembered; with one more, all are forgotten.
+/// Maximum number of remembered stores. One more clears them all.
 const STORES_MAX: usize = 256;
 
-/// What the values of a store come to.
+/// The size of a store's values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Used {
     pub keys: usize,
     pub bytes: u64,
 }
 
-/// What was counted last, by the folder of the values.
+/// The last counts, by the folder of the values.
 #[derive(Debug, Default)]
 pub(super) struct Remembered(Mutex<HashMap<PathBuf, (Stamp, Used)>>);
 
-/// When the folder last changed: each write of any process changes it.
+/// When the folder last changed. Each write of any process changes it.
 type Stamp = (i64, i64);
 
 impl Used {
-    /// Returns true where so much is used that it must be counted: what is remembered may be off
-    /// by what others wrote within one tick of the file system's clock.
+    /// Returns true if the store is so full that its values must be counted. The remembered size
+    /// may miss writes of other processes within one tick of the file system's clock.
     fn is_much(self) -> bool {
         self.keys > KEYS_MAX / 8 * 7 || self.bytes > BYTES_MAX / 8 * 7
     }
 }
 
 impl Remembered {
-    /// Returns what is used, where nothing was written since and there is much room.
+    /// Returns the use, if nothing was written since and plenty of space is left.
     pub(super) fn recall(&self, folder: &Path) -> Option<Used> {
         let stamp = stamp(folder)?;
         let known = self.0.lock().get(folder).copied();
@@ -42,7 +42,7 @@ impl Remembered {
         used.filter(|used| !used.is_much())
     }
 
-    /// Remembers what is used after a write.
+    /// Records the use after a write.
     pub(super) fn note(&self, folder: &Path, used: Used) {
         let Some(stamp) = stamp(folder) else { return };
         let mut known = self.0.lock();

@@ -1,24 +1,24 @@
-//! What is a key, and what a value must be before it is replaced.
+//! Validates keys, and the current value before it is replaced.
 
 use jaato_types::store::{ABSENT, KEY_BYTES_MAX};
 use jaato_types::{Error, ErrorKind};
 
-/// What must be there before a value is replaced.
+/// The condition on the current value before it is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
-    /// Whatever there is.
+    /// Any value or none.
     Anything,
-    /// Nothing.
+    /// No value.
     Absent,
     /// The value with this digest.
     Digest(String),
 }
 
 impl Expected {
-    /// Reads it from a request.
+    /// Parses the condition from a request.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is neither [`ABSENT`] nor a digest.
+    /// `invalid_arguments` if the text is neither [`ABSENT`] nor a digest.
     pub fn read(word: Option<String>) -> Result<Self, Error> {
         match word {
             None => Ok(Self::Anything),
@@ -35,7 +35,7 @@ impl Expected {
         }
     }
 
-    /// Refuses where something else is there.
+    /// Returns an error if the current value does not match.
     pub(super) fn check(&self, key: &str, has: Option<&str>) -> Result<(), Error> {
         let is_so = match self {
             Self::Anything => true,
@@ -51,7 +51,7 @@ impl Expected {
     }
 }
 
-/// Refuses what is no key.
+/// Rejects an invalid key.
 pub(super) fn check_key(key: &str) -> Result<(), Error> {
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
         let text = format!("a key has 1 to {KEY_BYTES_MAX} bytes, this one has {}", key.len());

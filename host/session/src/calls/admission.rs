@@ -1,5 +1,5 @@
-//! Takes a call to the point where it may run: the tool exists, the arguments match, and
-//! [`jaato_approval`] allows it.
+//! Decides whether a call may run: the tool exists, the arguments match, and [`jaato_approval`]
+//! allows it.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::hooks::AboutCall;
 use crate::{Agent, CallFiles, KnownTool, introspection};
 
 impl CallRunner<'_> {
-    /// Admits a call that is in no answer of the model.
+    /// Admits a call that is not part of a model's answer.
     pub(super) async fn admit_alone<'a>(&'a self, call: &'a ToolCall) -> Admitted<'a> {
         self.admit(call, std::slice::from_ref(call), &mut CallsDone::default()).await
     }
 
-    /// Admits a call, one of these, or refuses it.
+    /// Admits or refuses one of these calls.
     pub(super) async fn admit<'a>(
         &'a self,
         call: &'a ToolCall,
@@ -40,7 +40,7 @@ impl CallRunner<'_> {
             done.activated.push(call.name.clone());
         }
         let withheld = match self.initiative {
-            // A plugin may call its own tool that no one else is offered, by the rules.
+            // By the rules, a plugin may call its own tool even if no one else is offered it.
             Initiative::Plugin if self.origin.is_some_and(|by| by.plugin == tool.plugin) => None,
             Initiative::Model | Initiative::Plugin => self.toolbox.withheld_error(&call.name),
             Initiative::Person | Initiative::Tool => None,
@@ -58,7 +58,7 @@ impl CallRunner<'_> {
         admitted
     }
 
-    /// Has the call decided about.
+    /// Gets a decision about the call.
     async fn approve<'a>(
         &'a self,
         call: &'a ToolCall,
@@ -123,14 +123,14 @@ impl CallRunner<'_> {
     }
 }
 
-/// What the decision about a call of a tool needs from the session.
+/// The facts that the decision about a call needs from the session.
 struct ToolContext<'a> {
     runner: &'a CallRunner<'a>,
     tool: &'a KnownTool,
 }
 
 impl ToolContext<'_> {
-    /// Waits for an answer. After a cancel it never comes: the decision is dropped.
+    /// Waits for an answer. After a cancel this never returns, and the decision is dropped.
     async fn unless_cancelled<T>(&self, answer: impl Future<Output = T>) -> T {
         let answer = answer.await;
         match self.runner.cancel.is_cancelled() {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl CallRunner<'_> {
-    /// Gives a call its one result.
+    /// Returns the call's one result.
     pub(super) async fn settle(&self, admitted: Admitted<'_>) -> ToolResult {
         let call = admitted.call;
         let Some(begun) = self.begin(&admitted) else { return failed(call, &never_began()) };
@@ -29,7 +29,7 @@ impl CallRunner<'_> {
                 let attachments = std::mem::take(&mut output.attachments);
                 (output::content(output, fitting).await, attachments, false)
             }
-            // What a call attached before it failed goes with it.
+            // Attachments that a call made before it failed are dropped.
             Err(error) => (output::fit(error_content(&error), fitting).await, Vec::new(), true),
         };
         if ran {
@@ -55,14 +55,15 @@ impl CallRunner<'_> {
                 admitted.note(&mut output.content);
                 (output.content.clone(), false)
             }
-            // Nobody is given its content: who called is given the error itself.
+            // The content is not used here, because the caller gets the error itself.
             Err(error) => (error_content(error), true),
         };
         self.finish(call, begun, content, is_error);
         outcome
     }
 
-    /// Lets plugins change what the model is given; what they make of it must fit as well.
+    /// Lets plugins change the result before the model gets it. Their changes must fit the limit,
+    /// too.
     async fn hooked(
         &self,
         admitted: &Admitted<'_>,
@@ -80,7 +81,8 @@ impl CallRunner<'_> {
         content
     }
 
-    /// Announces the call; nothing if it was cancelled before it began: then no event tells of it.
+    /// Announces the call. Returns `None`, without an event, if the call was cancelled before it
+    /// began.
     fn begin(&self, admitted: &Admitted<'_>) -> Option<Begun> {
         if self.cancel.is_cancelled() || matches!(admitted.fate, Fate::Drop) {
             return None;
@@ -117,7 +119,7 @@ impl CallRunner<'_> {
         }
     }
 
-    /// Runs the call to its end; one that takes long goes on as a task where it may.
+    /// Runs the call to its end. A call that takes long continues as a background task if it may.
     async fn execute(
         &self,
         admitted: &Admitted<'_>,
@@ -126,7 +128,7 @@ impl CallRunner<'_> {
     ) -> Result<Output, Error> {
         let call = admitted.runs();
         let background = match self.toolbox.find(&call.name) {
-            // The host's own tools are answered here, all others by their plugins.
+            // The host answers its own tools here, and plugins answer all others.
             Ok(found) if introspection::is_own(found.tool) => {
                 return match call.name.as_str() {
                     VIEW_ENVIRONMENT => self.objects.view(call),
@@ -160,7 +162,7 @@ impl CallRunner<'_> {
         Ok(tasks::handle(number, (source, call.name.as_str()), threshold_ms))
     }
 
-    /// Starts a call that no turn waits for, once the gate has let it pass; returns its task.
+    /// Starts a call that no turn waits for, after the permission check. Returns its task.
     pub(crate) async fn run_detached(
         &self,
         call: &ToolCall,
@@ -192,16 +194,16 @@ impl CallRunner<'_> {
     ) -> Result<String, Error> {
         let call = admitted.runs();
         if self.toolbox.find(&call.name).is_ok_and(|found| introspection::is_own(found.tool)) {
-            let text = format!("`{}` is answered at once: it cannot be a task", call.name);
+            let text = format!("`{}` returns at once and cannot run as a task", call.name);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         let most = self.limits.tasks_max;
         if self.tasks.board().all_running() >= most {
-            let text = format!("{most} tasks run already in this session");
+            let text = format!("{most} tasks are already running in this session");
             let error = Error::new(ErrorKind::LimitReached, text).temporary();
             return Err(error.with_hint("wait for one, or cancel it"));
         }
-        // It goes on after the call that started it.
+        // The task continues after the call that started it.
         let deadline_ms = timeout_ms.unwrap_or(self.limits.call_deadline_ms);
         let running = self.start((call, files), source, Cancel::new(), Keeps::Output, deadline_ms);
         let number =
@@ -219,7 +221,7 @@ impl CallRunner<'_> {
         }
     }
 
-    /// A person who typed a call waits for it, as does a plugin; a model can go on.
+    /// A user or a plugin waits for its call to end. A model can continue without the result.
     fn may_go_on_as_a_task(&self, tool: &KnownTool) -> bool {
         tool.spec.auto_background
             && !matches!(self.initiative, Initiative::Person | Initiative::Plugin)
@@ -286,7 +288,7 @@ impl CallRunner<'_> {
 }
 
 impl Admitted<'_> {
-    /// Says in the result of a call that ran with other arguments which those were.
+    /// Notes in the result if the call ran with other arguments than the model gave.
     fn note(&self, content: &mut Map<String, Value>) {
         if let (Some(changed), Fate::Run(_)) = (&self.changed, &self.fate) {
             note_change(changed, content);
@@ -297,7 +299,7 @@ impl Admitted<'_> {
     }
 }
 
-/// Whether what a call shows is kept.
+/// Whether the output of a call is kept.
 enum Keeps {
     Output,
     Nothing,
@@ -314,7 +316,7 @@ fn result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
     ToolResult::new(call_id, name, content)
 }
 
-/// Makes the result of a call that did not run.
+/// Returns the result of a call that did not run.
 pub(crate) fn failed(call: &ToolCall, error: &Error) -> ToolResult {
     ToolResult { is_error: true, ..result(call, error_content(error)) }
 }

@@ -1,4 +1,4 @@
-//! Runs the tool calls of one answer: safe ones side by side, results in call order.
+//! Runs the tool calls of one answer: safe ones in parallel, results in call order.
 
 mod admission;
 mod batch;
@@ -26,7 +26,7 @@ use crate::{
     SharedRules, Toolbox,
 };
 
-/// What the calls of a step run with.
+/// The context in which the calls of a step run.
 pub(crate) struct CallRunner<'a> {
     pub(crate) session: &'a SessionId,
     pub(crate) ports: &'a Ports,
@@ -35,12 +35,12 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) tasks: &'a Tasks,
     pub(crate) rules: &'a SharedRules,
-    /// How long an answer to a question is waited for; `None` leaves it to who is asked.
+    /// How long to wait for an answer to a question. `None` leaves that to the front end.
     pub(crate) patience_ms: Option<u64>,
-    /// Who the session is, where another one opened it.
+    /// The session's identity, if another session opened it.
     pub(crate) agent: Option<&'a Agent>,
     pub(crate) initiative: Initiative,
-    /// The plugin that makes the call, where one does.
+    /// The plugin that makes the call, if a plugin makes it.
     pub(crate) origin: Option<&'a CallOrigin>,
     pub(crate) limits: &'a Limits,
     pub(crate) facts: &'a SharedFacts,
@@ -48,51 +48,51 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) cancel: &'a Cancel,
 }
 
-/// Whose act a call is.
+/// Who makes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Initiative {
-    /// The model's, which may use what it is offered.
+    /// The model, which may use the tools that it is offered.
     Model,
-    /// A person's, who typed it.
+    /// The user, who typed the call.
     Person,
-    /// A tool's that runs by itself, offered or not.
+    /// A tool that runs by itself, whether it is offered or not.
     Tool,
-    /// A plugin's, which waits for it.
+    /// A plugin, which waits for the result.
     Plugin,
 }
 
-/// What came of the calls of a step.
+/// The outcome of a step's calls.
 #[derive(Debug, Default)]
 pub(crate) struct CallsDone {
-    /// One for each call, in call order.
+    /// One result for each call, in call order.
     pub(crate) results: Vec<ToolResult>,
-    /// The first refusal for want of somebody to ask.
+    /// The first refusal because no user could be asked.
     pub(crate) without_user: Option<Error>,
-    /// Whether a call succeeded that a permission let run.
+    /// Whether a call that a permission let run succeeded.
     pub(crate) did_permitted: bool,
-    /// Tools that were called although they did not stand in the request.
+    /// Tools that were called although they were not in the request.
     pub(crate) activated: Vec<ToolName>,
-    /// The user's answers so far, for equal calls.
+    /// The user's answers so far, which also hold for equal calls.
     equal: EqualCalls,
 }
 
-/// A call on its way from admission to its result.
+/// A call between its admission and its result.
 struct Admitted<'a> {
-    /// As it was made.
+    /// The call as it was made.
     call: &'a ToolCall,
-    /// With other arguments, if plugins or the user changed them.
+    /// The call with other arguments, if plugins or the user changed them.
     changed: Option<ChangedCall>,
-    /// The tool, where there is one of that name that may be called.
+    /// The tool, if there is one of that name that may be called.
     tool: Option<&'a KnownTool>,
     fate: Fate,
-    /// Whether a permission lets it run, and not its being harmless.
+    /// Whether a permission lets it run, rather than its being harmless.
     is_permitted: bool,
-    /// What the model is told next to the result.
+    /// A note for the model next to the result.
     note: Option<String>,
 }
 
 impl<'a> Admitted<'a> {
-    /// A call that comes to nothing before any plugin sees it.
+    /// Creates an admission that ends before any plugin sees the call.
     fn without_tool(call: &'a ToolCall, fate: Fate) -> Self {
         Self { call, changed: None, tool: None, fate, is_permitted: false, note: None }
     }
@@ -103,22 +103,22 @@ impl<'a> Admitted<'a> {
     }
 }
 
-/// What is to become of a call.
+/// The decision about a call.
 enum Fate {
-    /// It runs, with these limits of its file operations.
+    /// It runs, with these limits for its file operations.
     Run(Arc<CallFiles>),
     Refuse(Error),
-    /// The turn was cancelled before the call began: no event tells of it, for it never was.
+    /// The turn was cancelled before the call began, so no event mentions it.
     Drop,
 }
 
 impl CallRunner<'_> {
-    /// Returns how many calls of plugins stand above those that it runs.
+    /// Returns how many plugin calls are above the ones that this runs.
     fn depth(&self) -> u32 {
         self.origin.map_or(0, |origin| origin.depth)
     }
 
-    /// Runs the calls; always gives one result each.
+    /// Runs the calls. Always returns one result for each.
     pub(crate) async fn run(&self, calls: &[ToolCall]) -> CallsDone {
         let calls: Vec<ToolCall> = calls.iter().map(|call| self.fitted(call)).collect();
         let mut done = CallsDone::default();
@@ -137,8 +137,8 @@ impl CallRunner<'_> {
         done
     }
 
-    /// Fits a call's arguments to the schema of its tool, before anything looks at them: guards,
-    /// rules, the user and the plugin see the same arguments.
+    /// Fits a call's arguments to the schema of its tool before anything looks at them. Guards,
+    /// rules, the user and the plugin all see the same arguments.
     fn fitted(&self, call: &ToolCall) -> ToolCall {
         let Ok(found) = self.toolbox.find(&call.name) else { return call.clone() };
         self.toolbox.fit(found.tool, call.clone())
@@ -173,13 +173,14 @@ impl CallRunner<'_> {
     }
 }
 
-/// Returns true if the call did what it was made for, as far as its result says.
+/// Returns true if the call did its job, as far as its result says.
 pub(crate) fn worked(result: &ToolResult) -> bool {
     !result.is_error && !could_not_start(result)
 }
 
 /// Returns true if the call ran and failed, or its command could not be started. A call that was
-/// refused, or that no tool could take, did not run; that something is not there is an answer.
+/// refused, or that no tool could take, did not run. A result that reports a missing thing is an
+/// answer, not a failure.
 pub(crate) fn broke(result: &ToolResult) -> bool {
     const NO_FAILURE: [ErrorKind; 6] = [
         ErrorKind::NotFound,

@@ -1,4 +1,4 @@
-//! What a call would change, as the tool's own plugin shows it to the person who is asked.
+//! Previews a call: the tool's own plugin shows the user who is asked what the call would change.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use jaato_types::{Error, ErrorKind, ToolCall};
 use super::CallRunner;
 use crate::{CallFiles, CallScope, Hold, KnownTool, OutputSink};
 
-/// Longest preview, in bytes of all that it says: an event holds it.
+/// The longest preview, in bytes of all its texts. One event holds the whole preview.
 pub const PREVIEW_BYTES_MAX: usize = 64 * 1024;
 
-/// Stands at the end of what is too long.
+/// The note at the end of a truncated text.
 const CUT: &str = "\n[… the rest is left out]";
 
 impl CallRunner<'_> {
-    /// Asks for a preview. If that fails, there is none.
+    /// Asks for a preview. Returns `None` if that fails.
     pub(super) async fn preview(
         &self,
         call: &ToolCall,
@@ -25,7 +25,7 @@ impl CallRunner<'_> {
         limits: FileLimits,
     ) -> Option<Preview> {
         let output = OutputSink::new(self.emitter.clone(), call.id.clone(), tool.source());
-        // The call has not begun, and what its plugin emits meanwhile has no place.
+        // The call has not begun, so output that its plugin emits now belongs nowhere.
         output.close();
         let stop = self.cancel.child();
         let scope = CallScope {
@@ -56,14 +56,14 @@ impl CallRunner<'_> {
             Err(_) if self.cancel.is_cancelled() => None,
             Err(error) => {
                 let name = &call.name;
-                self.emitter.notice(format!("there is no preview of `{name}`: {error}"));
+                self.emitter.notice(format!("cannot preview the call of `{name}`: {error}"));
                 None
             }
         }
     }
 }
 
-/// Cuts what is too long, the last first.
+/// Truncates a preview that is too long, starting with the least important fields.
 fn in_bounds(mut preview: Preview) -> Preview {
     let mut left = PREVIEW_BYTES_MAX;
     for text in [&mut preview.text, &mut preview.command, &mut preview.diff] {
@@ -73,7 +73,7 @@ fn in_bounds(mut preview: Preview) -> Preview {
         }
         left = left.saturating_sub(text.len());
     }
-    // The lines that differ are what is decided about: whole texts go before any of them.
+    // The user decides by the changed lines, so drop whole file contents before any of those.
     if preview.changes.iter().map(FileChange::text_bytes).sum::<usize>() > left {
         preview.changes.iter_mut().for_each(|change| (change.old, change.new) = (None, None));
     }

@@ -1,5 +1,5 @@
-//! A call that runs: to its end, its deadline or its cancellation, in front of the turn or as a
-//! task.
+//! A running call: until its end, its deadline or its cancellation, within the turn or as a
+//! background task.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::clock::sleep_unheld;
 use crate::tasks::TaskOutput;
 use crate::{Cancel, Clock, Hold, OutputSink};
 
-/// A call that runs. Dropping it ends it: its flag is set and its output refused.
+/// A running call. Dropping it ends the call: its cancel flag is set and its output refused.
 pub(crate) struct Running {
     pub(crate) call: ToolCall,
     pub(crate) source: String,
     /// When it began, on the monotonic clock.
     pub(crate) at_ms: u64,
-    /// Set when the call must stop; hears the turn's flag.
+    /// Set when the call must stop. It also follows the turn's flag.
     pub(crate) stop: Cancel,
     pub(crate) clock: Arc<dyn Clock>,
-    /// What it has shown, where it may become a task.
+    /// The output so far, if the call may become a task.
     pub(crate) kept: Arc<TaskOutput>,
     work: BoxFuture<'static, Result<Output>>,
     output: OutputSink,
@@ -27,7 +27,7 @@ pub(crate) struct Running {
     deadline_ms: u64,
 }
 
-/// What a call is started with.
+/// The parameters for starting a call.
 pub(crate) struct Start {
     pub(crate) call: ToolCall,
     pub(crate) source: String,
@@ -36,7 +36,7 @@ pub(crate) struct Start {
     pub(crate) output: OutputSink,
     pub(crate) work: BoxFuture<'static, Result<Output>>,
     pub(crate) deadline_ms: u64,
-    /// Stops the deadline.
+    /// Pauses the deadline.
     pub(crate) hold: Hold,
 }
 
@@ -49,13 +49,15 @@ impl Running {
         Self { call, source, at_ms, stop, clock, kept, work, output, deadline, deadline_ms }
     }
 
-    /// Runs on until the call is over. May be dropped and asked again as long as it was not ready.
+    /// Waits until the call is over. This future may be dropped and called again until it was
+    /// ready.
     pub(crate) async fn finish(&mut self) -> Result<Output> {
-        // A call that is done at the moment of the cancellation is done: its effects are there.
+        // A call that is done at the moment of the cancellation counts as done, because its effects
+        // exist.
         let outcome = tokio::select! {
             biased;
             outcome = &mut self.work => match outcome {
-                // A tool that hears the flag first says less than is known here.
+                // If a tool noticed the flag first, its error says less than the one made here.
                 Err(error) if error.kind == ErrorKind::Cancelled && self.stop.is_cancelled() => {
                     Err(interrupted())
                 }
@@ -68,7 +70,7 @@ impl Running {
         outcome
     }
 
-    /// Returns how long it has run by now.
+    /// Returns how long it has been running.
     pub(crate) fn duration_ms(&self) -> u64 {
         self.clock.monotonic_ms().saturating_sub(self.at_ms)
     }
@@ -79,7 +81,7 @@ impl Running {
         Error::new(ErrorKind::Timeout, text).with_hint("some of its effects may be there")
     }
 
-    /// Closes its output before its flag is set: what it still says then is not seen.
+    /// Closes its output before setting its flag, so that no output after that is shown.
     fn end(&self) {
         self.output.close();
         self.stop.cancel();

@@ -1,4 +1,4 @@
-//! Asks the gc, checks its plan and applies it: whole or not at all.
+//! Asks the gc for a plan, checks it, and applies all of it or nothing.
 
 use jaato_types::{
     Error, ErrorKind, Event, GcPlan, GcReason, GcRequest, Message, Part, Result, Role,
@@ -10,21 +10,21 @@ use crate::clock::sleep_while_running;
 use crate::events::HOST;
 use crate::{Cancel, Mark, Session};
 
-/// Longest note of a gc that is passed on, in characters: it is one line for a person.
+/// The longest gc note that is passed on, in characters. The user sees it as one line.
 const NOTE_CHARS_MAX: usize = 400;
 
-/// What the model is told in the place of turns that a gc left out. The same words each time: what
-/// is sent stays as it is until the next cut.
+/// The note to the model in place of turns that a gc removed. It never varies, because the request
+/// must stay the same until the next cut.
 const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
-    Ask the user, or use tools again, if you need what was in them.]\n\n";
+    If you need them, ask the user or use tools again.]\n\n";
 
 impl Session {
-    /// Collects because a person asked: between turns, whatever the settings say about running by
-    /// itself.
+    /// Collects because the user asked. Works between turns, even if the settings turn automatic
+    /// collection off.
     ///
     /// # Errors
-    /// When the session has no gc, or it fails or proposes what cannot be done: nothing has changed
-    /// then. An event tells of it either way.
+    /// When the session has no gc, or the gc fails or proposes an invalid plan. Nothing has changed
+    /// then. Either way, an event reports the outcome.
     pub async fn gc(&mut self, cancel: &Cancel) -> Result<GcReport> {
         match self.collect(GcReason::Manual, cancel).await {
             Ok(mut report) => {
@@ -34,7 +34,7 @@ impl Session {
                     (report.messages_removed, report.messages_cut) = self.halve_last_turn().await;
                     report.tokens_after = self.tokens_in_use();
                 }
-                // What was done to the last turn has told of itself.
+                // Changes to the last turn were already reported.
                 if !is_empty || report.messages_removed + report.messages_cut == 0 {
                     self.emit_collected(GcReason::Manual, &report);
                 }
@@ -47,7 +47,7 @@ impl Session {
         }
     }
 
-    /// Tells whether a person who asks for room is better served by a shorter last turn than by
+    /// Returns true if shortening the last turn serves a user who asks for room better than doing
     /// nothing: the context is rather full, or the last request failed.
     fn wants_less(&self) -> bool {
         let last = self.history.entries().last();
@@ -55,7 +55,7 @@ impl Session {
             || last.is_some_and(|entry| entry.mark == Some(Mark::Unsent))
     }
 
-    /// Collects because the context is too full; tells whether anything went.
+    /// Collects because the context is too full. Returns true if anything was removed.
     pub(super) async fn collect_by_itself(&mut self, reason: GcReason, cancel: &Cancel) -> bool {
         match self.collect(reason, cancel).await {
             Ok(report) => {
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Tells whether there is a gc, and anything that it could leave out.
+    /// Returns true if there is a gc, and anything that it could remove.
     pub(super) fn has_old_turns(&self) -> bool {
         self.shared.ports.gc.is_some() && self.history.sent_turn_numbers().len() > 1
     }
@@ -127,9 +127,9 @@ impl Session {
         Ok(report)
     }
 
-    /// Tells the model where turns are missing, in front of the prompt that follows: without a word
-    /// it would look for what it was told there. Notes that are longer than the `gone` bytes would
-    /// take room instead of making it.
+    /// Adds a note for the model where turns are missing, in front of the prompt that follows.
+    /// Without it, the model would look for what it read there. Notes longer than the removed
+    /// `gone` bytes are left out, because they would take room instead of making it.
     fn note_removed_turns(&mut self, gone: u64) {
         let entries = self.history.entries();
         let is_collected = |at: usize| entries[at].mark == Some(Mark::Collected);
@@ -147,7 +147,7 @@ impl Session {
         }
     }
 
-    /// Puts a note in front of a prompt, in place of an older one like it.
+    /// Puts a note in front of a prompt, and removes an older one of its kind.
     pub(super) fn put_in_front(&mut self, at: usize, note: Part, is_old: impl Fn(&str) -> bool) {
         let Some(entry) = self.history.entries().get(at) else { return };
         // A turn that has lost its prompt has no place for a note.
@@ -162,7 +162,7 @@ impl Session {
         let message = Message { role: Role::User, parts, ..Message::default() };
         if let Err(error) = self.history.send_instead(at, message) {
             let emitter = &self.shared.emitter;
-            emitter.notice(format!("the model is not told what is left out: {error}"));
+            emitter.notice(format!("cannot tell the model what is left out: {error}"));
         }
     }
 
@@ -179,7 +179,7 @@ impl Session {
         planned
     }
 
-    /// Finds the pinned turns among those that are sent.
+    /// Finds the positions of the pinned turns among the turns that are sent.
     pub(super) fn pinned_places(&self) -> Vec<usize> {
         let pinned = &self.gc.settings.pinned_turn_indices;
         let numbers = self.history.sent_turn_numbers();
@@ -227,7 +227,7 @@ fn no_gc() -> Error {
 }
 
 fn refused(error: PlanError) -> Error {
-    Error::new(ErrorKind::PluginMisbehaved, format!("the gc's plan is refused: {error}"))
+    Error::new(ErrorKind::PluginMisbehaved, format!("the gc's plan is not valid: {error}"))
 }
 
 fn too_slow(deadline_ms: u64) -> Error {

@@ -1,4 +1,4 @@
-//! How many tokens are in use: what the provider told last, and a quarter of the bytes since.
+//! Counts the tokens in use: the provider's last count, plus a quarter of the bytes added since.
 
 use std::io;
 
@@ -7,29 +7,30 @@ use serde::Serialize;
 
 use crate::Session;
 
-/// Bytes that count as one token where nobody knows better.
+/// How many bytes count as one token if there is no better estimate.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
 
-/// Most tokens that a server adds to a request: its own system prompt, the form of its tools.
+/// The most tokens that a server adds to a request: its own system prompt, and the format of its
+/// tools.
 const SERVERS_OWN_TOKENS: u64 = 16_384;
 
-/// Most tokens of one image or file beside its bytes.
+/// The most tokens of one image or file in addition to its bytes.
 const IMAGE_TOKENS_MAX: u64 = 65_536;
 
-/// What was counted, and how far it reaches.
+/// A token count, and which messages it covers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     tokens: u64,
-    /// The messages that it covers, from the first on.
+    /// The number of messages that it covers, starting at the first.
     messages: usize,
-    /// Whether the answer that followed them is part of it.
+    /// Whether it includes the answer that followed them.
     with_answer: bool,
 }
 
 impl Session {
-    /// Takes the tokens that the provider told of the request that was sent last.
+    /// Records the provider's token count of the last request.
     pub(crate) fn counted(&mut self, usage: Usage) {
-        // Who tells no prompt has not counted it.
+        // A provider that reports no prompt tokens has not counted the prompt.
         if usage.prompt_tokens > 0 {
             self.gc.counted = Some(Counted {
                 tokens: usage.total_tokens(),
@@ -45,7 +46,7 @@ impl Session {
             return tokens_of(self.bytes_in_use());
         };
         let since = self.history.messages().skip(counted.messages);
-        // The answer stands first among what came since.
+        // The answer is the first message after the counted ones.
         let is_counted =
             |(at, role): (usize, Role)| at == 0 && counted.with_answer && role == Role::Model;
         let since = since.enumerate().filter(|(at, message)| !is_counted((*at, message.role)));
@@ -53,8 +54,8 @@ impl Session {
         counted.tokens.saturating_add(tokens_of(bytes))
     }
 
-    /// Returns the most tokens that the request can have: a token has at least one byte. A server
-    /// adds something of its own, and an image is more than its bytes.
+    /// Returns the most tokens that the request can have. A token has at least one byte, a server
+    /// adds some tokens of its own, and an image can have more tokens than bytes.
     pub(crate) fn request_tokens_max(&self) -> u64 {
         let (images, bytes) = self.shown_bytes();
         self.bytes_in_use()
@@ -63,12 +64,12 @@ impl Session {
             .saturating_add(bytes)
     }
 
-    /// Returns the bytes of all that is sent.
+    /// Returns the bytes of the whole request.
     pub(crate) fn bytes_in_use(&self) -> u64 {
         json_bytes(&self.prefix) + self.history.messages().map(json_bytes).sum::<u64>()
     }
 
-    /// Counts anew after what is sent has changed: each byte stands for as many tokens as before.
+    /// Recounts after the request has changed, at the previous ratio of tokens to bytes.
     pub(super) fn recount(&mut self, tokens_before: u64, bytes_before: u64) {
         if self.gc.counted.is_none() {
             return;
@@ -78,13 +79,13 @@ impl Session {
         self.count_as(u64::try_from(tokens).unwrap_or(u64::MAX));
     }
 
-    /// Takes a count of all that is sent.
+    /// Records a count of the whole request.
     pub(super) fn count_as(&mut self, tokens: u64) {
         let messages = self.history.messages().count();
         self.gc.counted = Some(Counted { tokens, messages, with_answer: false });
     }
 
-    /// Tells whether the count rests on what a provider told.
+    /// Returns true if the count is based on a provider's count.
     pub(super) fn is_counted(&self) -> bool {
         self.gc.counted.is_some()
     }
@@ -94,15 +95,15 @@ pub(crate) fn tokens_of(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Returns the bytes of a value as JSON, which is near to what crosses to a provider.
+/// Returns the size of a value as JSON, which is close to what a provider receives.
 pub(crate) fn json_bytes<T: Serialize>(value: &T) -> u64 {
     let mut sink = Sink(0);
-    // Our types always have a JSON; one that had none would count as what was written of it.
+    // Our types always serialize. If one failed, the bytes written so far would count.
     let _ = serde_json::to_writer(&mut sink, value);
     sink.0
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 struct Sink(u64);
 
 impl io::Write for Sink {

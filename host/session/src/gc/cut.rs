@@ -1,7 +1,7 @@
-//! Sends the largest parts of messages as head and tail; the whole of each is in a file.
+//! Truncates the largest parts of messages to head and tail. The whole of each part is in a file.
 //!
-//! The record keeps the whole, and each cut is made from it anew: counts are exact, and what is
-//! sent stays the same byte by byte until it is cut again.
+//! The record keeps the whole, and each truncation starts from it. Counts are therefore exact, and
+//! the request stays the same byte for byte until the next truncation.
 
 use std::ops::Range;
 
@@ -12,29 +12,30 @@ use super::json_bytes;
 use crate::Session;
 use crate::output::{self, Fitting, largest_share};
 
-/// No part is cut shorter than this, as JSON: less tells a model nothing but where the whole is.
+/// The smallest size to which a part is truncated, as JSON. A smaller one would tell a model
+/// nothing but where the whole is.
 pub(super) const PART_BYTES_MIN: u64 = 512;
 
-/// What became shorter.
+/// The result of a truncation.
 #[derive(Debug, Default)]
 pub(super) struct Shortened {
-    /// How many messages.
+    /// The number of messages that became shorter.
     pub(super) messages: u64,
-    /// What a person is told.
+    /// The note for the user.
     pub(super) note: String,
 }
 
-/// Where a part stands, for the names of files.
+/// The position of a part, for the names of files.
 struct Place<'a> {
-    /// The message, within its turn.
+    /// The index of the message within its turn.
     message: usize,
     part: usize,
     turn: &'a CallId,
 }
 
 impl Session {
-    /// Shortens the largest parts of the messages in these places of the record, until all of them
-    /// together have at most so many bytes, or none is left that could be shorter.
+    /// Truncates the largest parts of the messages at these positions of the record, until all of
+    /// them together have at most `bytes_max` bytes or no part can be shorter.
     pub(super) async fn send_head_and_tail(
         &mut self,
         places: Range<usize>,
@@ -54,7 +55,8 @@ impl Session {
             let Some(shorter) = self.shorter(at, message, &turn, most, &mut notes).await else {
                 continue;
             };
-            // The same calls, results and role: what is refused here is a bug, and stays as it is.
+            // The calls, results and role are the same. If the history refuses the message, that is
+            // a bug, and the message stays as it is.
             match self.history.send_instead(at, shorter) {
                 Ok(()) => {
                     messages += 1;
@@ -76,7 +78,8 @@ impl Session {
         parts.filter(|part| can_be_shorter(part)).map(json_bytes).collect()
     }
 
-    /// Makes the message that is sent in place of one; nothing where no part is larger than `most`.
+    /// Creates a truncated message to send in place of one. Returns `None` if no part is larger
+    /// than `most`.
     async fn shorter(
         &self,
         at: usize,
@@ -90,7 +93,7 @@ impl Session {
             return None;
         }
         let mut sent = entry.sent().clone();
-        // A summary stands in front of what was said.
+        // A summary comes before the message's own parts.
         let in_front = entry.in_front();
         let mut changed = false;
         for (place, (part, whole)) in entry.own_parts().enumerate() {
@@ -145,7 +148,7 @@ impl Session {
                 let fitting = Fitting { call: &call, bytes_max, store };
                 let json = Value::Object(output::fit(content.clone(), fitting).await);
                 let content = DataContent::json(json);
-                let told = "what came of a task is sent as head and tail".to_owned();
+                let told = "the outcome of a task is sent as head and tail".to_owned();
                 let mime_type = mime_type.clone();
                 (Part::Data(Data { mime_type, content, ..Data::default() }), told)
             }
@@ -173,12 +176,12 @@ pub(super) fn can_be_shorter(part: &Part) -> bool {
     }
 }
 
-/// Shows both ends of a text, and between them how much is missing and where it is.
+/// Returns both ends of a text. The note between them says how much is missing and where it is.
 fn shorter_text(text: &str, file: &str, bytes_max: usize) -> (String, String) {
     let gap = |left_out: usize| {
         format!("\n\n[… {left_out} of {} bytes are left out here; {file} …]\n\n", text.len())
     };
-    // The part's own frame, and the widest gap.
+    // The JSON around the part's text, with the widest note.
     let frame = json_bytes(&Part::text(gap(text.len())));
     let room = bytes_max.saturating_sub(usize::try_from(frame).unwrap_or(usize::MAX));
     let (head, tail) = output::head_and_tail(text, None, room);

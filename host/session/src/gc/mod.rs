@@ -1,11 +1,11 @@
-//! Context garbage collection: what a gc proposes is checked, and the session alone applies it.
+//! Context garbage collection: a gc proposes a plan, and the session checks and applies it.
 //!
-//! Besides, the session itself sends as head and tail what no gc can make room for: a message that
-//! fills the window alone, and large results of the turn that is open. Where a long turn outgrows
-//! the window even so, its oldest calls go with their results. The record keeps everything.
+//! The session itself truncates content for which no gc can make room: a message that fills the
+//! window alone, and large results of the open turn. If a long turn is still too large for the
+//! window, its oldest calls are left out with their results. The record keeps everything.
 //!
-//! Invariants: the open turn stays but for its oldest calls, and pinned turns stay; calls stay
-//! paired and roles in order, or nothing changes; what is sent changes only together with an event
+//! Invariants: the open turn stays except for its oldest calls, and pinned turns stay. Calls stay
+//! paired and roles in order, or nothing changes. The request changes only together with an event
 //! that says so.
 
 mod collect;
@@ -29,64 +29,64 @@ pub(crate) use count::{json_bytes, tokens_of};
 pub(crate) use settings::facts;
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 
-/// Most refusals of one request as too large that are answered by making room and sending it again.
-/// Each time at least two fifths go: four refusals leave an eighth.
+/// How often a session makes room and resends one request that the provider refuses as too large.
+/// Each time at least two fifths are removed, so four refusals leave an eighth.
 pub const OVERFLOWS_MAX: u32 = 4;
 
-/// Proposes what to leave out of a history. The session checks the plan and applies it.
+/// Proposes which messages to remove from a history. The session checks the plan and applies it.
 pub trait Gc: Send + Sync {
-    /// Returns the gc's name in events: its plugin's without the kind, `truncate`.
+    /// Returns the gc's name in events: its plugin's name without the kind, `truncate`.
     fn source(&self) -> &str;
 
-    /// Returns whether one can plan at all: where none can, nothing is told of the settings.
+    /// Returns true if a plugin can plan. If none can, the settings are not reported.
     fn is_there(&self) -> bool {
         true
     }
 
-    /// Plans. On cancel and at its deadline the session sets the flag and drops the future; neither
-    /// waits for the other. An error or a bad plan costs nothing but the collection.
+    /// Creates a plan. On cancel and at its deadline the session sets the flag and drops the future
+    /// without waiting. After an error or a bad plan, only this collection is skipped.
     fn plan<'a>(&'a self, request: &'a GcRequest, cancel: Cancel) -> BoxFuture<'a, Result<GcPlan>>;
 }
 
-/// What came of a collection that a person asked for.
+/// The result of a collection that the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcReport {
-    /// Messages that are sent no more.
+    /// Messages that are no longer sent.
     pub messages_removed: u64,
-    /// Messages that are sent as head and tail.
+    /// Messages that are sent truncated.
     pub messages_cut: u64,
-    /// Turns that are sent no more, not even in part.
+    /// Turns that are no longer sent, not even in part.
     pub turns_removed: u64,
-    /// Tokens in use before, estimated where no provider told them.
+    /// Tokens in use before, estimated if no provider has counted them.
     pub tokens_before: u64,
     /// Tokens in use after, estimated.
     pub tokens_after: u64,
-    /// What the gc says about it.
+    /// The gc's note about it.
     pub note: Option<String>,
 }
 
-/// What a session remembers for its gc.
+/// The session's state of its gc.
 pub(crate) struct GcState {
     pub(crate) settings: GcSettings,
-    /// The context window in tokens; 0 where there is no model.
+    /// The context window in tokens. 0 if there is no model.
     limit: u64,
     window: WindowState,
-    /// What the provider told last.
+    /// The provider's last count.
     counted: Option<Counted>,
     asked: Asked,
-    /// The failure that was told last: it is told once, not with every request.
+    /// The failure that was reported last. It is reported once, not with every request.
     told: Option<Error>,
 }
 
-/// What came of asking the gc within the turn.
+/// The result of asking the gc within the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     /// It was not asked, or it helped.
     Helpful,
-    /// It left everything as it was: until the turn is over nothing else becomes old, but the
-    /// context may become too full for what the gc keeps.
+    /// It changed nothing. Until the turn is over, no other messages become old, but the context
+    /// may become too full for the messages that the gc keeps.
     InVain,
-    /// It left everything as it was, although the context was full.
+    /// It changed nothing, although the context was full.
     InVainWhenFull,
     /// It failed.
     Failed,

@@ -1,8 +1,8 @@
-//! Leaves the oldest calls of a long turn out of what is sent, each together with its result.
+//! Leaves the oldest calls of a long turn out of the request, each together with its result.
 //!
-//! The last pair stays, for the model has not answered it yet, and so does a pair behind which the
-//! person said something. A note in front of the turn's prompt says what ran: a model that does not
-//! know would begin again. The record keeps everything.
+//! The last pair stays, because the model has not answered it yet. So does a pair after which the
+//! user said something. A note in front of the turn's prompt says which tools ran, because a model
+//! that does not know would start over. The record keeps everything.
 
 use std::fmt::Write as _;
 
@@ -13,30 +13,30 @@ use super::{PART_BYTES_MIN, json_bytes};
 use crate::events::HOST;
 use crate::{Mark, Session};
 
-/// Where a part would have to be cut shorter than this, a pair goes instead: a model learns more
-/// from a few results that can be read than from many that cannot.
+/// If parts would have to be truncated below this size, a pair is removed instead. A model learns
+/// more from a few readable results than from many unreadable ones.
 const PART_BYTES_KEPT: u64 = 2 * 1024;
 
-/// In a small window that many parts share the room before pairs go.
+/// In a small window, this many parts share the room before pairs are removed.
 const PARTS_KEPT: u64 = 4;
 
-/// Most tools that the note names.
+/// The maximum number of tools that the note names.
 const TOOLS_NAMED_MAX: usize = 8;
 
-/// How the note begins, by which it is found again.
+/// The beginning of the note, which identifies it later.
 const NOTE_BEGIN: &str = "[Left out here to save room: ";
 
-/// A call, or several of one answer, and what came of them.
+/// One or several calls of one answer, and their results.
 struct Pair {
-    /// The place of the answer among what is sent; the results follow it.
+    /// The index of the answer among the messages that are sent. The results follow it.
     at: usize,
     bytes: u64,
     may_go: bool,
 }
 
 impl Session {
-    /// Leaves out the oldest pairs of the last turn until the rest of it can be cut to so many
-    /// bytes; tells whether any went.
+    /// Leaves out the oldest pairs of the last turn until the rest of it can be truncated to this
+    /// many bytes. Returns true if any pair was removed.
     pub(super) fn leave_out_pairs(&mut self, bytes_max: u64, reason: GcReason) -> bool {
         let kept = PART_BYTES_KEPT.min(bytes_max / PARTS_KEPT).max(PART_BYTES_MIN);
         let drop = self.pairs_that_go(bytes_max, kept);
@@ -45,7 +45,8 @@ impl Session {
         }
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
         let places: Vec<usize> = drop.iter().flat_map(|at| [*at, at + 1]).collect();
-        // Whole pairs leave the roles in order: what is refused here is a bug, and changes nothing.
+        // Removing whole pairs keeps the roles in order. If the history refuses that, it is a bug,
+        // and nothing changes.
         if let Err(error) = self.history.collect(&places, None) {
             self.shared.emitter.notice(format!("the oldest calls of this turn stay: {error}"));
             return false;
@@ -64,7 +65,7 @@ impl Session {
             tokens_before,
             tokens_after: self.tokens_in_use(),
             note: Some(format!(
-                "the {} oldest {calls} of this turn and what came of them are sent no more",
+                "the {} oldest {calls} of this turn and their results are no longer sent",
                 drop.len()
             )),
             error: None,
@@ -95,7 +96,7 @@ impl Session {
         last.is_some_and(|last| self.pinned_places().contains(&last))
     }
 
-    /// Puts a note in front of the turn's prompt, in place of the one before.
+    /// Puts a note in front of the turn's prompt, and replaces the previous one.
     fn note_what_is_left_out(&mut self) {
         let turn = self.history.open_turn();
         let collected = self.history.entries()[turn.clone()].iter();
@@ -106,7 +107,7 @@ impl Session {
     }
 }
 
-/// Lists the pairs of a turn, the oldest first; the last one cannot go.
+/// Lists the pairs of a turn, oldest first. The last pair cannot be removed.
 fn pairs(messages: &[&Message], kept: u64) -> Vec<Pair> {
     let is_pair =
         |pair: &[&Message]| pair[0].tool_calls().next().is_some() && pair[1].role == Role::Tool;
@@ -124,7 +125,8 @@ fn pairs(messages: &[&Message], kept: u64) -> Vec<Pair> {
     pairs
 }
 
-/// Returns how large a message is when its parts are cut to so many bytes where they can be cut.
+/// Returns the size of a message after each part that can be truncated is truncated to this many
+/// bytes.
 fn least_bytes(message: &Message, kept: u64) -> u64 {
     let whole = json_bytes(message);
     if message.role == Role::Model {
@@ -134,7 +136,7 @@ fn least_bytes(message: &Message, kept: u64) -> u64 {
     whole.saturating_sub(cut.map(|part| json_bytes(part).saturating_sub(kept)).sum())
 }
 
-/// Says how many calls of which tools ran, in the order in which they first did.
+/// Lists how many calls of which tools ran, in the order of their first calls.
 fn note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
     let mut counts: Vec<(&ToolName, u64)> = Vec::new();
     for name in names {
@@ -148,13 +150,13 @@ fn note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
     let mut text = format!("{NOTE_BEGIN}{all} {calls} began with, and the results (");
     for (at, (name, count)) in counts.iter().take(TOOLS_NAMED_MAX).enumerate() {
         let gap = if at == 0 { "" } else { ", " };
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{gap}{name}: {count}");
     }
     if counts.len() > TOOLS_NAMED_MAX {
         text.push_str(", …");
     }
-    text.push_str("). They ran: go on from what stands below, and do not begin again.]\n\n");
+    text.push_str("). They ran: continue from here and do not start again.]\n\n");
     text
 }
 
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(
             note(names.iter()),
             "[Left out here to save room: 3 calls that this turn began with, and the results (b: 2, \
-             a: 1). They ran: go on from what stands below, and do not begin again.]\n\n"
+             a: 1). They ran: continue from here and do not start again.]\n\n"
         );
         let named = |count: usize| {
             let names: Vec<_> = (0..count).map(|n| ToolName::new(format!("tool{n}"))).collect();

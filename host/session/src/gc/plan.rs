@@ -1,7 +1,7 @@
 //! Checks a gc's plan against the history that it was made for. Pure.
 //!
-//! What is not looked at here (calls keep their results, roles stay in order) the history checks
-//! itself, when the plan is applied.
+//! The remaining checks (calls keep their results, roles stay in order) are the history's own, when
+//! it applies the plan.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,19 +27,18 @@ pub(super) enum PlanError {
     Summary,
     /// It makes nothing smaller.
     Grows { before: u64, after: u64 },
-    /// The history refuses what would stay.
+    /// The history refuses the messages that would remain.
     History(HistoryError),
 }
 
-/// A plan that can be applied, if the history takes it.
+/// A plan that can be applied, if the history accepts it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Checked {
-    /// Whole turns that go.
+    /// The number of whole turns that are removed.
     pub(super) turns_removed: u64,
 }
 
-/// Cuts messages into turns, by their places; what stands before the first prompt belongs to the
-/// first turn.
+/// Splits messages into turns, by index. Messages before the first prompt belong to the first turn.
 pub(super) fn turns(messages: &[Message]) -> Vec<Range<usize>> {
     let is_start = |at: &usize| *at == 0 || messages[*at].is_prompt();
     let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
@@ -47,7 +46,7 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Range<usize>> {
     starts.iter().zip(ends).map(|(&start, end)| start..end).collect()
 }
 
-/// Checks a plan. `pinned` are places among the turns.
+/// Checks a plan. `pinned` are indices of turns.
 pub(super) fn check(
     messages: &[Message],
     plan: &GcPlan,

@@ -14,29 +14,29 @@ use crate::exchange::{AfterSeen, Exchange, exchange};
 use crate::session::TakenOut;
 use crate::{Cancel, Session};
 
-/// How full the window must be, in percent, for a refusal that gives no usable reason to be taken
-/// for one of the size: half, for what is counted here may be half of what the model's tokens are.
+/// How full the window must be, in percent, before an unexplained refusal counts as a refusal
+/// because of the size. Half, because the count here may be half of the model's own.
 const SUSPECT_PERCENT: u64 = 50;
 
-/// From so many tokens on a refusal is suspected where the window is a guess: the smallest in use.
+/// How many tokens make a refusal suspicious if the window is a guess: the smallest window in use.
 const SUSPECT_TOKENS: u64 = 2_048;
 
-/// How the errors of providers name a status by which a server blames the request itself.
+/// How providers' errors name a status by which a server blames the request itself.
 const SUSPECT_STATUSES: [&str; 2] = [" answered 400", " answered 422"];
 
-/// How full the window may be, in percent, before results of the open turn are shortened: without
+/// How full the window may be, in percent, before results of the open turn are truncated. Without
 /// room the answer would be cut off, or the provider would silently forget the beginning.
 const FULL_PERCENT: u64 = 95;
 
 impl Session {
-    /// Sends the request that comes next, in a context that has room for it.
+    /// Sends the next request, in a context that has room for it.
     pub(crate) async fn exchange_with_room(&mut self, step: u32, cancel: &Cancel) -> Exchange {
         if step == 1 {
             self.gc.asked = Asked::Helpful;
         }
         self.leave_out_too_large().await;
         self.make_room(cancel).await;
-        // What was known of the window before a refusal was taken for one of the size.
+        // The window as it was known before a refusal counted as one because of the size.
         let (mut overflows, mut before_suspicion) = (0, None);
         let (mut taken_out, mut broken_off) = (TakenOut::default(), Vec::new());
         loop {
@@ -69,7 +69,7 @@ impl Session {
                 || overflows > OVERFLOWS_MAX
                 || !self.make_room_after_refusal(cancel).await
             {
-                // What cannot be made smaller may be too large for its images.
+                // A request that cannot be made smaller may be too large because of its images.
                 if is_overflow && !cancel.is_cancelled() && self.take_out_all(&mut taken_out) {
                     continue;
                 }
@@ -79,14 +79,14 @@ impl Session {
                 } else {
                     error
                 };
-                // Less did not help, so the size need not have been the reason.
+                // A smaller request did not help, so the size need not have been the reason.
                 before_suspicion.into_iter().for_each(|known| self.restore_window(known));
                 return Exchange::Failed { partial: None, error };
             }
         }
     }
 
-    /// Looks at the context when a turn is over, where the settings say so.
+    /// Makes room after a turn, if the settings say so.
     pub(crate) async fn make_room_after_turn(&mut self, cancel: &Cancel) {
         if !self.gc.settings.check_before_send && !cancel.is_cancelled() {
             self.collect_if_due(cancel).await;
@@ -105,7 +105,8 @@ impl Session {
         if self.gc.settings.check_before_send {
             self.collect_if_due(cancel).await;
         }
-        // Finished turns go before the open one is touched, whatever the gc said further below.
+        // Remove finished turns before truncating the open one, even if the gc did not help at a
+        // lower fill.
         while self.is_above(FULL_PERCENT) && self.may_ask_when_full() {
             self.say_limit();
             if !self.collect_by_itself(GcReason::ContextLimit, cancel).await {
@@ -138,8 +139,8 @@ impl Session {
         }
     }
 
-    /// The provider knows better than any count: what it refused fills the window at least. Tells
-    /// whether there is less to send.
+    /// Makes room after a refusal. The provider knows better than any count: the refused request at
+    /// least fills the window. Returns true if there is less to send.
     async fn make_room_after_refusal(&mut self, cancel: &Cancel) -> bool {
         if self.gc.limit == 0 || cancel.is_cancelled() {
             return false;
@@ -161,24 +162,25 @@ impl Session {
         self.bytes_in_use() < bytes
     }
 
-    /// Servers have many words for a window that is full. Where it may well be, a refusal for good
-    /// that none of them explains is answered once as if it had been explained.
+    /// Returns true if a refusal may mean that the window is full. Servers have many phrases for
+    /// that. If the size may well be the reason, a permanent refusal without a known phrase is
+    /// handled once as if it had one.
     fn may_be_overflow(&self, error: &Error) -> bool {
         let is_of_request = SUSPECT_STATUSES.iter().any(|status| error.message.contains(status));
         let is_refusal =
             is_of_request && error.kind == ErrorKind::Provider && error.retry == Retry::Permanent;
         let is_guess = self.gc.window.is_guess() && self.tokens_in_use() >= SUSPECT_TOKENS;
-        // Something must have been answered before: what never worked has another reason.
+        // A request must have succeeded before. A model that never worked has another problem.
         is_refusal && self.is_counted() && (is_guess || self.is_above(SUSPECT_PERCENT))
     }
 
-    /// Returns the bytes that the last message may have; `None` where it fits.
+    /// Returns the size to which the last message must shrink. Returns `None` if it fits.
     fn bytes_for_last_message(&self) -> Option<u64> {
         let bytes = json_bytes(self.history.messages().next_back()?);
         let threshold = self.gc.settings.threshold_percent;
         let window = threshold.of(self.gc.limit);
         let room = window.saturating_sub(tokens_of(json_bytes(&self.prefix)));
-        // The other half is for what came before it and for the answer.
+        // The other half is for the earlier messages and for the answer.
         (tokens_of(bytes) > room).then(|| (room / 2).saturating_mul(BYTES_PER_TOKEN))
     }
 
@@ -186,7 +188,7 @@ impl Session {
         self.bytes_for_last_message().is_some()
     }
 
-    /// A message beside which nothing else has room is shortened before it is sent at all.
+    /// Truncates a message that leaves no room for anything else, before it is sent at all.
     async fn shorten_last_message(&mut self) {
         let Some(bytes_max) = self.bytes_for_last_message() else { return };
         let places = self.history.open_turn();
@@ -206,8 +208,8 @@ impl Session {
         self.make_turn_smaller(bytes_max, reason).await;
     }
 
-    /// Frees half of the last turn, where a person asked and nothing older is there. Tells how many
-    /// messages went and how many became shorter.
+    /// Frees half of the last turn, for a user who asked when there was nothing older. Returns how
+    /// many messages were removed and how many became shorter.
     pub(super) async fn halve_last_turn(&mut self) -> (u64, u64) {
         let open: u64 = self.history.sent_in(self.history.open_turn()).map(json_bytes).sum();
         let before = self.history.messages().count();
@@ -215,15 +217,15 @@ impl Session {
         (before.saturating_sub(self.history.messages().count()) as u64, cut)
     }
 
-    /// Leaves out what is oldest in the last turn and shortens what is largest in it, until it has
-    /// at most so many bytes or neither helps; tells how many messages became shorter.
+    /// Removes the oldest pairs of the last turn and truncates its largest parts, until it has at
+    /// most this many bytes or neither helps. Returns how many messages became shorter.
     async fn make_turn_smaller(&mut self, bytes_max: u64, reason: GcReason) -> u64 {
         self.leave_out_pairs(bytes_max, reason);
         let places = self.history.open_turn();
         self.shorten(places, bytes_max, reason).await
     }
 
-    /// Tells how many messages became shorter.
+    /// Returns how many messages became shorter.
     async fn shorten(&mut self, places: Range<usize>, bytes_max: u64, reason: GcReason) -> u64 {
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
         let Shortened { messages, note } = self.send_head_and_tail(places, bytes_max).await;
@@ -258,8 +260,8 @@ impl Session {
         self.gc.window.guess_told = true;
         let (model, limit) = (self.shared.facts.read().model, self.gc.limit);
         self.shared.emitter.notice(format!(
-            "nobody says how large the context window of `{model}` is: {limit} tokens are assumed; \
-             `context_limit` under `[models.\"{model}\"]` sets it"
+            "unknown context window for `{model}`, assuming {limit} tokens; set `context_limit` \
+             under `[models.\"{model}\"]`"
         ));
     }
 }

@@ -1,10 +1,10 @@
-//! What others are told of the settings in `[gc]`, which the configuration declares.
+//! The `[gc]` settings as tools and the gc see them. The configuration declares them.
 
 use jaato_config::GcSettings;
 use jaato_types::service::GcFacts;
 use serde_json::{Value, json};
 
-/// Returns what tools may know of the settings.
+/// Returns the settings that tools may see.
 pub(crate) fn facts(settings: &GcSettings) -> GcFacts {
     GcFacts {
         threshold_percent: settings.threshold_percent.get(),
@@ -14,8 +14,7 @@ pub(crate) fn facts(settings: &GcSettings) -> GcFacts {
     }
 }
 
-/// Returns the settings as a gc is given them. Its pinned turns are counted among those of the
-/// request.
+/// Returns the settings that a gc gets. Its pinned turns are numbered within the request.
 pub(super) fn for_request(settings: &GcSettings, pinned: &[usize]) -> Value {
     json!({
         "threshold_percent": settings.threshold_percent.get(),

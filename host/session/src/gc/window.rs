@@ -1,9 +1,9 @@
-//! How large the context window is: what the configuration says, else what the provider says when
-//! it is asked, else what its description says, else a guess.
+//! The size of the context window: from the configuration, else from the provider's answer, else
+//! from its description, else a guess.
 //!
-//! The question is asked once, beside a request, when the window begins to matter; no turn fails
-//! for want of an answer. Only before something is left out on a guess the answer is waited for,
-//! shortly.
+//! The session asks the provider once, in parallel with a request, when the window begins to
+//! matter. No turn fails for lack of an answer. The session waits for the answer, briefly, only
+//! before it would remove something based on a guess.
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -14,44 +14,44 @@ use jaato_types::{ModelInfo, Role};
 use crate::clock::sleep_while_running;
 use crate::{Cancel, Session};
 
-/// Longest wait for what the provider says of the model: before something is left out on a guess,
-/// and before the first image.
+/// The longest wait for the provider's facts about the model: before something is removed based on
+/// a guess, and before the first image.
 pub const WINDOW_WAIT_MS: u64 = 2_000;
 
-/// From here on the window matters in a conversation that has begun: half of the smallest window
-/// that a model in use has. A single short answer costs no question.
+/// From this many tokens on, the window matters in a conversation: half of the smallest window of a
+/// model in use. A single short answer asks nothing.
 const MATTERS_TOKENS: u64 = 1_024;
 
-/// A first request matters when it fills this part of the window that is assumed.
+/// A first request matters when it fills this part of the assumed window.
 const MATTERS_PART: u64 = 8;
 
-/// Smallest window that is believed; what is less is a mistake, and nothing would ever fit.
+/// The smallest window that is believed. Anything less is a mistake, and nothing would ever fit.
 const WINDOW_TOKENS_MIN: u64 = 256;
 
-/// Where the size of the context window comes from.
+/// The source of the context window's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowOrigin {
-    /// The configuration: nobody is asked.
+    /// The configuration. The provider is not asked.
     Configured,
-    /// What the provider's description says of the model.
+    /// The provider's description of the model.
     Described,
-    /// Nobody has said it: it is a guess.
+    /// A guess, because no source has the size.
     Assumed,
 }
 
-/// What the provider says of the model, on its way.
+/// The provider's pending answer about the model.
 pub(crate) type Told = Shared<BoxFuture<'static, Option<ModelInfo>>>;
 
-/// What a session knows of its window's size.
+/// The session's knowledge of its window's size.
 pub(super) struct WindowState {
     pub(super) origin: WindowOrigin,
     /// The question, once it was asked.
     asked: Option<Told>,
-    /// What the provider said.
+    /// The size that the provider reported.
     pub(super) told: Option<u64>,
-    /// Whether the answer was waited for: once is enough.
+    /// Whether the session has waited for the answer. It waits once.
     waited: bool,
-    /// Whether the person was told that it is a guess.
+    /// Whether the user was told that the size is a guess.
     pub(super) guess_told: bool,
     /// The smallest context that the provider refused as too large.
     refused: Option<u64>,
@@ -62,12 +62,12 @@ impl WindowState {
         Self { origin, asked: None, told: None, waited: false, guess_told: false, refused: None }
     }
 
-    /// Tells whether nobody has said how large the window is.
+    /// Returns true if the size is a guess.
     pub(super) fn is_guess(&self) -> bool {
         self.origin == WindowOrigin::Assumed && self.told.is_none()
     }
 
-    /// Returns the question as long as it has no answer, to be polled beside other work.
+    /// Returns the question until it is answered, to be polled along with other work.
     pub(super) fn question(&self) -> Option<Told> {
         self.asked.clone().filter(|_| self.told.is_none())
     }
@@ -90,7 +90,7 @@ impl Session {
         asked.get_or_insert_with(|| provider.about_model().shared()).clone()
     }
 
-    /// Takes the answer when it is there.
+    /// Takes the answer if it is there.
     pub(crate) fn take_told(&mut self) {
         let answer = self.gc.window.asked.clone().and_then(FutureExt::now_or_never);
         let Some(info) = answer.flatten() else { return };
@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// Waits for the window's size, before something is left out on a guess.
+    /// Waits for the window's size, before something is removed based on a guess.
     pub(super) async fn wait_for_window(&mut self, cancel: &Cancel) {
         self.look_at_window();
         if !self.gc.window.is_guess() || self.gc.window.waited {
@@ -119,7 +119,8 @@ impl Session {
         self.look_at_window();
     }
 
-    /// Waits, shortly, for what the provider says of the model; asks it where nobody has.
+    /// Waits briefly for the provider's facts about the model, and asks for them if that was not
+    /// done.
     pub(crate) async fn wait_for_told(&mut self, cancel: &Cancel) {
         let told = self.ask_about_model();
         let clock = self.shared.ports.clock.clone();
@@ -132,18 +133,19 @@ impl Session {
         self.take_told();
     }
 
-    /// What the provider refused is larger than its window, whatever it said before.
+    /// Records that the window is smaller than a request that the provider refused, whatever size
+    /// it reported before.
     pub(super) fn window_is_smaller_than(&mut self, tokens: u64) {
         self.gc.window.refused = Some(self.gc.window.refused.map_or(tokens, |it| it.min(tokens)));
         self.set_limit(self.gc.limit.min(tokens));
     }
 
-    /// Returns what is to be restored where a refusal had another reason.
+    /// Returns the state to restore if a refusal turns out to have another reason.
     pub(super) fn known_of_window(&self) -> (u64, Option<u64>) {
         (self.gc.limit, self.gc.window.refused)
     }
 
-    /// Takes a refusal back; what the provider said meanwhile stays.
+    /// Takes a refusal back. A size that the provider has reported since then stays.
     pub(super) fn restore_window(&mut self, (limit, refused): (u64, Option<u64>)) {
         self.gc.window.refused = refused;
         let told = self.gc.window.told.map(|told| refused.map_or(told, |it| told.min(it)));
@@ -171,7 +173,7 @@ impl Session {
     }
 }
 
-/// Does some work, and polls the question for the window beside it.
+/// Does some work, and polls the question for the window along with it.
 pub(super) async fn beside<T>(work: impl Future<Output = T>, window: Option<Told>) -> T {
     let question = async {
         if let Some(window) = window {

@@ -1,4 +1,4 @@
-//! What a history refuses. Pure: looks at the record and at one entry that wants to join it.
+//! Checks whether an entry may join a history. Pure: looks at the record and at that entry.
 
 use std::collections::HashSet;
 
@@ -12,18 +12,18 @@ pub enum HistoryError {
     /// The role is not the one that must come next.
     #[error("the history needs {expected} next, not a message of role `{}`", name(*.found))]
     Role {
-        /// What may come: `a prompt`, `an answer`, `tool results`.
+        /// The roles that may come next: `a prompt`, `an answer`, `tool results`.
         expected: &'static str,
-        /// What came.
+        /// The role of the entry.
         found: Role,
     },
-    /// A role that this side does not know.
+    /// A role that this version does not know.
     #[error("a message has a role that this version of jaato does not know")]
     UnknownRole,
-    /// The message says nothing.
+    /// The message has no parts.
     #[error("a message of role `{}` has no parts", name(*.0))]
     Empty(Role),
-    /// A part that does not belong into a message of that role.
+    /// A part that does not belong in a message of that role.
     #[error("a message of role `{}` has a part that does not belong there", name(*.0))]
     Part(Role),
     /// A call's id is empty.
@@ -32,7 +32,7 @@ pub enum HistoryError {
     /// A call's id is taken.
     #[error("the id `{0}` of a tool call is taken")]
     DuplicateCallId(CallId),
-    /// The results are not those of the calls, one each and in order.
+    /// The results do not match the calls, one each and in order.
     #[error(
         "the tool results {} do not answer the tool calls {} in order",
         list(.results),
@@ -47,15 +47,15 @@ pub enum HistoryError {
     /// A mark that does not fit the role.
     #[error("a message of role `{}` cannot have that mark", name(*.0))]
     Mark(Role),
-    /// A summary has no prompt that it could stand before.
+    /// There is no prompt that the summary could precede.
     #[error("a summary has no prompt that it could stand before")]
     Summary,
-    /// What would be sent in a message's place is not of its kind.
+    /// The replacement for a message is of another kind.
     #[error("what is sent in a message's place has another role, call or result")]
     Sent,
 }
 
-/// Checks one entry against what is there.
+/// Checks one entry against the record.
 pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError> {
     let Entry { message, mark, sent, .. } = entry;
     let is_collected = *mark == Some(Mark::Collected);
@@ -77,15 +77,15 @@ pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError
             parts(message, |part| !matches!(part, Part::ToolResult(_)))?;
             calls(history, message)
         }
-        // Its calls may be collected as well, and stand anywhere before it.
+        // Its calls may have been collected as well, and may be anywhere before it.
         Role::Tool if is_collected => parts(message, |part| !matches!(part, Part::ToolCall(_))),
         Role::Tool => results(history, message),
         Role::Unknown => Err(HistoryError::UnknownRole),
     }
 }
 
-/// Checks what is sent in a message's place: the same role, and part for part the same kind, calls
-/// and results; or the same but for what goes at a cut. Texts may stand before a prompt.
+/// Checks the replacement for a message: it has the same role and, part for part, the same kind,
+/// calls and results, or the same without the parts that a cut removes. Texts may precede a prompt.
 pub(super) fn stands_for(message: &Message, sent: &Message) -> Result<(), HistoryError> {
     let holds = is_like(message, sent)
         || cut::shorn(message).is_some_and(|message| is_like(&message, sent));
@@ -126,8 +126,8 @@ fn parts(message: &Message, fits: impl Fn(&Part) -> bool) -> Result<(), HistoryE
     if message.parts.iter().all(fits) { Ok(()) } else { Err(HistoryError::Part(message.role)) }
 }
 
-/// What a user's message is made of, and what may follow results. A part that this version does not
-/// know comes from a newer one, which took it.
+/// Returns true for the parts of a user's message, which may also follow results. A part that this
+/// version does not know comes from a newer one, which accepted it.
 pub(super) fn says_something_beside_results(part: &Part) -> bool {
     matches!(part, Part::Text { .. } | Part::Data(_) | Part::ToolsChanged(_) | Part::Unknown(_))
 }
@@ -145,8 +145,8 @@ fn calls(history: &History, message: &Message) -> Result<(), HistoryError> {
     Ok(())
 }
 
-/// The results come first, one for each call and in call order. Text and data may follow: what came
-/// to pass while the calls ran.
+/// Checks results: they come first, one for each call and in call order. Text and data about events
+/// during the calls may follow.
 fn results(history: &History, message: &Message) -> Result<(), HistoryError> {
     let calls: Vec<CallId> = history.open_calls().map(|call| call.id.clone()).collect();
     let results: Vec<CallId> =

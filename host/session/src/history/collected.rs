@@ -1,4 +1,4 @@
-//! What a gc changes: messages that are sent no more, or as something shorter. The record keeps
+//! Changes by a gc: messages that are no longer sent, or sent in a shorter form. The record keeps
 //! them.
 
 use std::collections::HashSet;
@@ -9,12 +9,12 @@ use jaato_types::{Message, Part, Role};
 
 use super::{Entry, History, HistoryError, Mark};
 
-/// Most bytes of collected messages that the record keeps, as JSON. The oldest beyond it are
-/// forgotten: a session may go on for months.
+/// The most bytes of collected messages that the record keeps, as JSON. The oldest beyond that are
+/// forgotten, because a session may last for months.
 pub const COLLECTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl Entry {
-    /// Returns what the model is sent of it.
+    /// Returns the message that the model receives for it.
     pub fn sent(&self) -> &Message {
         self.sent.as_ref().unwrap_or(&self.message)
     }
@@ -25,8 +25,9 @@ impl Entry {
 }
 
 impl History {
-    /// Sends some messages no more, and a summary in front of what stays. A cut follows: `drop`
-    /// are places among what is sent. What the checks refuse changes nothing.
+    /// Stops sending some messages, and puts a summary in front of the remaining ones. A cut
+    /// follows. `drop` are indices among the messages that are sent. If a check fails, nothing
+    /// changes.
     pub(crate) fn collect(
         &mut self,
         drop: &[usize],
@@ -49,7 +50,7 @@ impl History {
                 Some(Message { role: Role::User, parts, ..Message::default() });
         }
         let mut collected = Self::restore(entries)?;
-        // Ids stay taken, whatever was forgotten.
+        // Ids stay in use even if their messages are forgotten.
         collected.call_ids.extend(self.call_ids.drain());
         collected.turns_forgotten = self.turns_forgotten;
         collected.forget(COLLECTED_BYTES_MAX);
@@ -57,8 +58,8 @@ impl History {
         Ok(())
     }
 
-    /// Sends another message in place of the one at that place of the record: the same role, the
-    /// same calls and results. What the checks refuse changes nothing.
+    /// Sends another message in place of the one at this index of the record, with the same role,
+    /// calls and results. If a check fails, nothing changes.
     pub(crate) fn send_instead(&mut self, at: usize, sent: Message) -> Result<(), HistoryError> {
         let Some(entry) = self.entries.get_mut(at) else { return Err(HistoryError::Sent) };
         super::check::stands_for(&entry.message, &sent)?;
@@ -66,7 +67,7 @@ impl History {
         Ok(())
     }
 
-    /// Returns the places of the last turn in the record.
+    /// Returns the indices of the last turn in the record.
     pub(crate) fn open_turn(&self) -> Range<usize> {
         let begins = |entry: &Arc<Entry>| entry.is_sent() && entry.message.is_prompt();
         let start = self.entries.iter().rposition(begins);
@@ -75,14 +76,14 @@ impl History {
         start.unwrap_or_else(first)..self.entries.len()
     }
 
-    /// Lists what is sent of those places of the record.
+    /// Lists the messages that are sent for these indices of the record.
     pub(crate) fn sent_in(&self, places: Range<usize>) -> impl Iterator<Item = &Message> {
         let entries = self.entries.get(places).unwrap_or_default();
         entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent())
     }
 
-    /// Lists the numbers of the turns that are sent, counted from 0 since the session began. What
-    /// is left of a turn without its prompt counts as that turn where it stands first.
+    /// Lists the numbers of the turns that are sent, counted from 0 since the session began. The
+    /// rest of a turn without its prompt counts as that turn if it comes first.
     pub(crate) fn sent_turn_numbers(&self) -> Vec<u64> {
         let (mut begun, mut numbers) = (self.turns_forgotten, Vec::new());
         for entry in self.entries.iter().filter(|entry| entry.mark != Some(Mark::Unsent)) {
@@ -95,7 +96,7 @@ impl History {
         numbers
     }
 
-    /// Forgets the oldest collected messages beyond so many bytes.
+    /// Forgets the oldest collected messages beyond this many bytes.
     pub(super) fn forget(&mut self, bytes_max: u64) {
         let is_collected = |entry: &Entry| entry.mark == Some(Mark::Collected);
         let mut bytes = 0;

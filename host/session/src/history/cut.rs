@@ -1,8 +1,9 @@
-//! Cuts: places in a conversation from which on what was sent stays byte for byte again.
+//! Cuts: the points in a conversation at which the history that was sent may change. Between them
+//! it stays the same byte for byte.
 //!
-//! Models sign what they think over all that came before it, and refuse a request in which that is
-//! other. So where something that was sent changes, every thought, signature and opaque part before
-//! it goes: no mark stands in their place, and no provider has a rule of its own.
+//! Models sign their thoughts over everything before them, and refuse a request in which that
+//! differs. So if the sent history changes, every thought, signature and opaque part before the
+//! change is removed. No marker replaces them, and no provider has a rule of its own.
 
 use std::sync::Arc;
 
@@ -10,12 +11,13 @@ use jaato_types::{Message, ModelId, Part};
 
 use super::{Entry, History};
 
-/// Stands for an answer of which nothing is left. None of a turn's is: each has text or calls.
+/// Replaces an answer of which nothing is left. That never happens to a turn's answer, because each
+/// has text or calls.
 const NOTHING_LEFT: &str = "…";
 
 impl History {
-    /// Leaves thoughts, signatures, opaque parts and changes of tools out of all that is sent. The
-    /// record keeps them.
+    /// Removes thoughts, signatures, opaque parts and changes of tools from everything that is
+    /// sent. The record keeps them.
     pub(crate) fn cut(&mut self) {
         for entry in self.entries.iter_mut().filter(|entry| entry.is_sent()) {
             if let Some(shorn) = shorn(entry.sent()) {
@@ -24,8 +26,8 @@ impl History {
         }
     }
 
-    /// Lists what a model is sent: what another one signed, thought or meant for itself is left
-    /// out.
+    /// Lists the messages for a model. Signatures, thoughts and opaque parts of other models are
+    /// left out.
     pub(crate) fn messages_for(&self, model: &ModelId) -> impl Iterator<Item = Message> {
         let sent = self.entries.iter().filter(|entry| entry.is_sent());
         sent.map(move |entry| {
@@ -38,12 +40,12 @@ impl History {
 }
 
 impl Entry {
-    /// Counts the parts that stand in front of the message's own in what is sent.
+    /// Counts the parts that are sent in front of the message's own.
     pub(crate) fn in_front(&self) -> usize {
         self.sent().parts.len().saturating_sub(self.own_parts().count())
     }
 
-    /// Lists the message's parts of which something is sent, each with its number in the message.
+    /// Lists the message's parts of which something is sent, each with its index in the message.
     pub(crate) fn own_parts(&self) -> impl Iterator<Item = (usize, &Part)> {
         let is_change = |part: &Part| matches!(part, Part::ToolsChanged(_));
         let has_changes = self.sent().parts.iter().any(is_change);
@@ -52,14 +54,15 @@ impl Entry {
     }
 }
 
-/// Returns the message without what goes at a cut; nothing where it stays as it is.
+/// Returns the message without the parts that a cut removes. Returns `None` if it has none.
 pub(super) fn shorn(message: &Message) -> Option<Message> {
     without(message, |part| {
         matches!(part, Part::Thought { .. } | Part::Opaque(_) | Part::ToolsChanged(_))
     })
 }
 
-/// Returns the message without what only its maker understands; nothing where it stays as it is.
+/// Returns the message without the parts that only their maker understands. Returns `None` if it
+/// has none.
 fn shorn_of_makers_own(message: &Message) -> Option<Message> {
     without(message, |part| matches!(part, Part::Thought { .. } | Part::Opaque(_)))
 }
@@ -80,7 +83,7 @@ fn without(message: &Message, goes: impl Fn(&Part) -> bool) -> Option<Message> {
     Some(shorn)
 }
 
-/// An empty text that is there for its signature alone.
+/// Returns true for an empty text that exists only for its signature.
 fn is_signed_nothing(part: &Part) -> bool {
     matches!(part, Part::Text { text, signature: Some(_), .. } if text.is_empty())
 }

@@ -1,10 +1,11 @@
-//! The record of a conversation, and the part of it that the model is sent.
+//! The record of a conversation, and the part of it that the model receives.
 //!
 //! Invariants, checked at every append, at restore and after every gc ([`check`]): roles alternate
-//! (user, then model, then tool results and model as often as need be, then user again); each tool
-//! call has exactly one result, in call order, in the next message; call ids are unique; no message
-//! is empty; only a prompt can be unsent. What breaks one is refused and changes nothing. What a gc
-//! collected stays in the record and is sent no more: roles and pairs hold for what is sent.
+//! (user, then model, then tool results and model as often as needed, then user again). Each tool
+//! call has exactly one result, in call order, in the next message. Call ids are unique. No message
+//! is empty. Only a prompt can be unsent. A change that breaks one of these is refused and has no
+//! effect. Messages that a gc collected stay in the record and are no longer sent. Roles and pairs
+//! hold for the messages that are sent.
 
 mod check;
 mod collected;
@@ -25,44 +26,45 @@ pub struct Entry {
     /// The message.
     #[serde(flatten)]
     pub message: Message,
-    /// What is to be said about it.
+    /// The message's special state, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
-    /// What the model is sent in its place, where that is another: head and tail of what is too
-    /// large for the context window, or a summary in front of a prompt.
+    /// A replacement that the model receives: the head and tail of a message that is too large for
+    /// the context window, or a prompt with a summary in front.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Message>,
-    /// The model that said it, of an answer: signatures and opaque parts go back to no other.
+    /// For an answer, the model that gave it. Its signatures and opaque parts go back to no other
+    /// model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<ModelId>,
 }
 
-/// What is to be said about a message.
+/// A message's special state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// A prompt whose request failed before its first delta: kept, not sent, and free to be sent
     /// again.
     Unsent,
-    /// An answer that was cut short: what the person saw of it, and a text part that says so.
+    /// An answer that broke off: the part that the user saw, and a text part that says so.
     Partial,
-    /// Collected by a gc, or an answer in place of which another was asked for: kept, and sent no
-    /// more.
+    /// A message that a gc collected, or an answer that the user asked to replace: kept, and no
+    /// longer sent.
     Collected,
 }
 
 /// The record of a conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    /// Shared with whoever reads the conversation while a turn goes on.
+    /// Shared with readers of the conversation while a turn runs.
     entries: Vec<Arc<Entry>>,
     /// The ids of all calls in the record.
     call_ids: HashSet<CallId>,
-    /// Turns whose prompts are in the record no more.
+    /// Turns whose prompts are no longer in the record.
     turns_forgotten: u64,
 }
 
-/// What may come next.
+/// The kind of message that may come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// A prompt.
@@ -74,12 +76,12 @@ pub(crate) enum Next {
 }
 
 impl History {
-    /// Makes an empty record.
+    /// Creates an empty record.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a record from outside, entry by entry, through the same checks as every append.
+    /// Restores a record entry by entry, through the same checks as every append.
     pub fn restore(
         entries: impl IntoIterator<Item = impl Into<Arc<Entry>>>,
     ) -> Result<Self, HistoryError> {
@@ -90,30 +92,30 @@ impl History {
         Ok(history)
     }
 
-    /// Returns the whole record: unsent prompts and what a gc collected, too.
+    /// Returns the whole record, including unsent prompts and collected messages.
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
 
-    /// Lists what the model is sent.
+    /// Lists the messages that the model receives.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent())
     }
 
-    /// Counts the prompts that the model was sent since the session began, those that a gc
-    /// collected included.
+    /// Counts the prompts that were sent to the model since the session began, including collected
+    /// ones.
     pub fn turns(&self) -> u64 {
         let was_sent = |entry: &&Arc<Entry>| entry.mark != Some(Mark::Unsent);
         let prompts = self.entries.iter().filter(was_sent).filter(|it| it.message.is_prompt());
         self.turns_forgotten + prompts.count() as u64
     }
 
-    /// Tells whether a call of that id is in the record.
+    /// Returns true if the record has a call with this id.
     pub fn has_call(&self, id: &CallId) -> bool {
         self.call_ids.contains(id)
     }
 
-    /// Lists the calls of the last answer; they are open while it is the last message.
+    /// Lists the calls of the last answer. They are open while it is the last message.
     pub(crate) fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.messages().next_back().into_iter().flat_map(Message::tool_calls)
     }
@@ -130,13 +132,12 @@ impl History {
         }
     }
 
-    /// Appends a person's prompt.
+    /// Appends a user's prompt.
     pub fn append_prompt(&mut self, parts: Vec<Part>) -> Result<(), HistoryError> {
         self.append(Entry { message: Message { role: Role::User, parts }, ..Entry::default() })
     }
 
-    /// Appends an answer of which nobody knows what model it is from: what is signed or thought in
-    /// it goes to none.
+    /// Appends an answer of an unknown model. Its signed and thought parts are sent to no model.
     pub fn append_answer(
         &mut self,
         parts: Vec<Part>,
@@ -156,8 +157,8 @@ impl History {
         self.append(Entry { message, mark, made_by, ..Entry::default() })
     }
 
-    /// Appends the results of the last answer's calls, in call order, and behind them what came to
-    /// pass while they ran: text and data.
+    /// Appends the results of the last answer's calls, in call order. Text and data about events
+    /// during the calls follow.
     pub fn append_results(
         &mut self,
         results: Vec<ToolResult>,
@@ -168,7 +169,7 @@ impl History {
         self.append(Entry { message, ..Entry::default() })
     }
 
-    /// Adds to the message that is sent next what came to pass since: text and data.
+    /// Adds text and data about recent events to the message that is sent next.
     pub(crate) fn add_news(&mut self, news: Vec<Part>) -> Result<(), HistoryError> {
         let is_open = self.next() == Next::Answer;
         let last = self.entries.last_mut().filter(|last| is_open && last.is_sent());
@@ -186,17 +187,17 @@ impl History {
         Ok(())
     }
 
-    /// Marks the last message as unsent, if it is a prompt; tells whether it is.
+    /// Marks the last message as unsent if it is a prompt. Returns true if it is.
     pub(crate) fn mark_unsent(&mut self) -> bool {
         self.mark_last_prompt(Some(Mark::Unsent))
     }
 
-    /// Tells whether a prompt was kept unsent, or what is sent has no answer.
+    /// Returns true if a prompt was kept unsent, or the last message that is sent has no answer.
     pub(crate) fn is_open(&self) -> bool {
         self.is_unsent() || self.next() == Next::Answer
     }
 
-    /// Tells whether the last message is an answer that was cut short.
+    /// Returns true if the last message is an answer that broke off.
     pub(crate) fn ends_cut_short(&self) -> bool {
         self.entries.last().is_some_and(|last| last.mark == Some(Mark::Partial))
     }
@@ -205,8 +206,8 @@ impl History {
         self.entries.last().is_some_and(|last| last.mark == Some(Mark::Unsent))
     }
 
-    /// Sends the last answer no more, so that what it answered can be sent again. Changes nothing
-    /// where the last message is none.
+    /// Stops sending the last answer, so that its prompt or results can be sent again. Changes
+    /// nothing if the last message is not an answer.
     pub(crate) fn take_back_answer(&mut self) -> Result<(), HistoryError> {
         let sent: Vec<&Message> = self.messages().collect();
         let is_answer = sent.last().is_some_and(|last| last.role == Role::Model);
@@ -214,7 +215,7 @@ impl History {
         if is_answer { self.collect(&[last], None) } else { Ok(()) }
     }
 
-    /// Makes the last message part of what is sent again, if it is an unsent prompt.
+    /// Sends the last message again, if it is an unsent prompt.
     pub(crate) fn mark_sent(&mut self) {
         if self.is_unsent() {
             self.mark_last_prompt(None);
@@ -231,7 +232,7 @@ impl History {
         }
     }
 
-    /// Lists what the host had to tell the model with the last message, if that was never sent.
+    /// Lists the host's data for the model in the last message, if that was never sent.
     pub(crate) fn unsent_values(&self) -> impl Iterator<Item = &Part> {
         let unsent = self.entries.last().filter(|last| last.mark == Some(Mark::Unsent));
         let parts = unsent.into_iter().flat_map(|entry| &entry.message.parts);

@@ -1,4 +1,4 @@
-//! Asks one plugin: opens it first, waits no longer than it may take, counts its failures.
+//! Asks one plugin: opens it first, enforces its deadline, and counts its failures.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,15 +15,14 @@ use super::{HookPlugin, HookScope, Hooks};
 use crate::events::Emitter;
 use crate::{Cancel, Clock, SharedFacts};
 
-/// Failures in a row after which a plugin is not asked any more in a session: it costs each call
-/// its deadline.
+/// The number of consecutive failures after which a session no longer asks a plugin, because each
+/// failure can take the whole deadline.
 pub const HOOK_FAILURES_MAX: u32 = 3;
 
-/// Longest wait for a plugin to be opened before it is asked first: its worker may have to be
-/// started.
+/// The longest wait for a plugin to open before its first question. Its worker may have to start.
 pub const HOOK_OPEN_MS_MAX: u64 = 5_000;
 
-/// Asks the plugins of a session.
+/// Asks a session's plugins.
 pub(crate) struct HookAsker {
     pub(crate) port: Arc<dyn Hooks>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -39,7 +38,7 @@ struct State {
     failures: HashMap<(PluginName, Hook), Failures>,
 }
 
-/// How often a plugin failed in a row, and how the last time.
+/// A plugin's consecutive failures, and the last error.
 struct Failures {
     count: u32,
     last: Error,
@@ -56,24 +55,24 @@ impl HookAsker {
         Self { port, clock, emitter, session, facts, state: Mutex::default() }
     }
 
-    /// Lists the plugins that are asked a hook, but for those that have failed too often.
+    /// Lists the plugins that a hook asks, except those that have failed too often.
     pub(crate) fn asked(&self, hook: Hook) -> Vec<HookPlugin> {
         let mut plugins = self.port.asked(hook);
         plugins.retain(|plugin| self.given_up(plugin, hook).is_none());
         plugins
     }
 
-    /// Returns why a plugin is not asked a hook any more.
+    /// Returns why a hook no longer asks a plugin.
     pub(crate) fn given_up(&self, plugin: &HookPlugin, hook: Hook) -> Option<Error> {
         let state = self.state.lock();
         let failures = state.failures.get(&(plugin.name.clone(), hook))?;
         (failures.count >= HOOK_FAILURES_MAX).then(|| failures.last.clone())
     }
 
-    /// Asks a plugin, and lets `take` judge the answer. A failure is counted and told.
+    /// Asks a plugin, and lets `take` judge the answer. A failure is counted and reported.
     ///
     /// # Errors
-    /// Why there is no answer that can be used; `cancelled`, which is no failure.
+    /// Why there is no usable answer, or `cancelled`, which does not count as a failure.
     pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned, T>(
         &self,
         plugin: &HookPlugin,
@@ -114,7 +113,7 @@ impl HookAsker {
         self.within(deadline_ms(hook), cancel, ask).await
     }
 
-    /// Waits for an answer, at most so long.
+    /// Waits for an answer, at most `ms` milliseconds.
     async fn within<T>(
         &self,
         ms: u64,
@@ -150,14 +149,14 @@ impl HookAsker {
         };
         let (name, operation, why) = (&plugin.name, hook.name(), &error.message);
         let is_guard = hook == Hook::BeforeTool;
-        let then = if is_guard { "denies the call, as it failed" } else { "is passed over" };
+        let then = if is_guard { "denies the call, because it failed" } else { "is skipped" };
         self.emitter.notice(format!("plugin `{name}` {then}: `{operation}`: {why}"));
         if count == HOOK_FAILURES_MAX {
             let then = if is_guard { "; every call is denied from here on" } else { "" };
             self.emitter.notice(format!(
-                "plugin `{name}` is not asked `{operation}` any more in this session: it failed \
-                 {HOOK_FAILURES_MAX} times in a row{then}; `jaato plugin disable {name}` keeps it \
-                 out of the next one"
+                "plugin `{name}` is no longer asked `{operation}` in this session, because it \
+                 failed {HOOK_FAILURES_MAX} times in a row{then}; run `jaato plugin disable \
+                 {name}` to disable it"
             ));
         }
     }

@@ -1,11 +1,11 @@
-//! What plugins are asked beside their own calls, as the turn loop asks it: within a deadline, one
-//! after the other, and no longer once a plugin has failed too often.
+//! Asks plugins questions outside of their own calls. Each question has a deadline, plugins are
+//! asked one after the other, and a plugin that fails too often is no longer asked.
 //!
-//! Not the plugins: they are a port ([`Hooks`]). What each hook may change stands in a file of its
-//! own.
+//! This module does not know the plugins: they are a port ([`Hooks`]). Each hook's limits are in a
+//! file of its own.
 //!
-//! Invariant: a plugin that fails is passed over, and the person is told; but a guard that fails
-//! denies the call.
+//! Invariant: a plugin that fails is skipped, and the user is told. A guard that fails denies the
+//! call.
 
 mod asker;
 mod prompt;
@@ -30,13 +30,14 @@ pub(crate) use tool::{AboutCall, note_change};
 
 use crate::{Cancel, SharedFacts};
 
-/// The plugins that want to be asked.
+/// The plugins that have hooks.
 pub trait Hooks: Send + Sync {
-    /// Lists the plugins that are asked a hook, in the order in which they are asked. Called often:
-    /// it is quick and opens nothing.
+    /// Lists the plugins that a hook asks, in order. Called often, so it must be quick and open
+    /// nothing.
     fn asked(&self, hook: Hook) -> Vec<HookPlugin>;
 
-    /// Sees to it that a plugin runs, so that its deadline is its own. Called once a session.
+    /// Makes sure that a plugin runs, so that starting it does not count against its deadline.
+    /// Called once a session.
     fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<()>>;
 
     /// Asks a plugin. The session drops the future at its deadline and on a cancel.
@@ -49,27 +50,27 @@ pub trait Hooks: Send + Sync {
     ) -> BoxFuture<'static, Result<Value>>;
 }
 
-/// A plugin that is asked.
+/// A plugin that has a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookPlugin {
     /// Its name.
     pub name: PluginName,
-    /// What events call it.
+    /// Its name in events.
     pub source: String,
 }
 
-/// Where a question stands.
+/// The context of a question.
 #[derive(Debug, Clone)]
 pub struct HookScope {
     /// The session.
     pub session: SessionId,
-    /// Set when no answer is wanted any more.
+    /// Set when an answer is no longer wanted.
     pub cancel: Cancel,
     /// Model and tokens.
     pub facts: SharedFacts,
 }
 
-/// No plugin wants to be asked.
+/// No plugin has a hook.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHooks;
 
@@ -94,10 +95,10 @@ impl Hooks for NoHooks {
 }
 
 fn no_hooks(plugin: &PluginName) -> Error {
-    Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` is asked nothing here"))
+    Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` has no hooks here"))
 }
 
-/// Cuts a text to so many tokens, as they are estimated; tells whether that shortened it.
+/// Truncates a text to this many estimated tokens. Returns true if that shortened it.
 fn cut_to_tokens(text: &mut String, tokens_max: u64) -> bool {
     let bytes_max = usize::try_from(tokens_max.saturating_mul(4)).unwrap_or(usize::MAX);
     if text.len() <= bytes_max {

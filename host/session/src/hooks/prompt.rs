@@ -1,8 +1,8 @@
-//! Text that plugins put before a prompt.
+//! Text that plugins add before a prompt.
 //!
-//! It is a part of the prompt's message, never of the system text: what was sent before stays as it
-//! was. It is data that names its plugin, so that neither the model nor a person takes it for what
-//! the person said.
+//! It is a part of the prompt's message, never of the system text, so earlier requests stay the
+//! same. It is data that names its plugin, so that neither the model nor the user takes it for the
+//! user's words.
 
 use futures_util::future::join_all;
 use jaato_types::hooks::{BeforePrompt, Hook, PromptAddition};
@@ -12,26 +12,27 @@ use serde_json::json;
 use super::{HookAsker, HookPlugin, cut_to_tokens};
 use crate::{Cancel, estimate_tokens};
 
-/// Most tokens that one plugin adds to a prompt, as they are estimated: a page or two.
+/// The most estimated tokens that one plugin adds to a prompt: a page or two.
 pub const ADDITION_TOKENS_MAX: u64 = 2_000;
-/// Most tokens that all plugins add to one prompt.
+/// The most tokens that all plugins add to one prompt.
 pub const ADDITIONS_TOKENS_MAX: u64 = 8_000;
-/// What they may have of the model's window, where that is known: a quarter.
+/// All additions together may fill this fraction of the model's window, if its size is known: a
+/// quarter.
 const WINDOW_SHARE: u64 = 4;
 
-/// The key of such a part that names its plugin.
+/// The key that names the plugin in such a part.
 const ADDED_BY: &str = "added_by_plugin";
 
-/// What a plugin adds to a prompt.
+/// A plugin's addition to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addition {
     /// The plugin.
     pub plugin: HookPlugin,
     /// The text.
     pub text: String,
-    /// How long it is, estimated.
+    /// Its estimated length.
     pub tokens: u64,
-    /// Whether it was longer.
+    /// Whether it was truncated.
     pub is_cut: bool,
 }
 
@@ -51,7 +52,7 @@ impl Addition {
     }
 }
 
-/// Returns true for the part of a plugin: it belongs to its prompt, and goes with no other.
+/// Returns true for a plugin's addition. It belongs to its prompt, and is not moved to another one.
 pub(crate) fn is_addition(part: &Part) -> bool {
     let Part::Data(Data { content: DataContent::Json { json, .. }, .. }) = part else {
         return false;
@@ -60,7 +61,7 @@ pub(crate) fn is_addition(part: &Part) -> bool {
 }
 
 impl HookAsker {
-    /// Asks all plugins at once, as the person waits, and gives what they add in their order.
+    /// Asks all plugins at once, because the user waits. Returns their additions in plugin order.
     pub(crate) async fn before_prompt(&self, prompt: &str, cancel: &Cancel) -> Vec<Addition> {
         let plugins = self.asked(Hook::BeforePrompt);
         if plugins.is_empty() || prompt.trim().is_empty() {

@@ -1,5 +1,5 @@
-//! What plugins change of a request: options that the provider honours, and text behind its newest
-//! message. Nothing else: what the model has seen stays as it was.
+//! Changes by plugins to a request: options that the provider honours, and text after its newest
+//! message. Nothing else, because messages that the model has seen must stay the same.
 
 use jaato_types::hooks::{BeforeRequest, Hook, RequestChange};
 use jaato_types::{Error, Message, Part, RequestOptions, Result};
@@ -9,12 +9,12 @@ use super::asker::misbehaved;
 use super::{HookAsker, HookPlugin, cut_to_tokens};
 use crate::{Cancel, ModelTakes, estimate_tokens};
 
-/// Most tokens that one plugin puts behind the newest message of a request, as they are estimated:
-/// each request may have as many again.
+/// The most estimated tokens that one plugin adds after the newest message of a request. Each
+/// request may have that many again.
 pub const REQUEST_TEXT_TOKENS_MAX: u64 = 500;
 
-/// The options that a plugin may change, where the provider honours them. Headers, the body and the
-/// session's key are the person's and the host's.
+/// The options that a plugin may change, if the provider honours them. Headers, the body and the
+/// session's key belong to the user and the host.
 const CHANGEABLE: [&str; 9] = [
     "effort",
     "max_output_tokens",
@@ -30,16 +30,16 @@ const CHANGEABLE: [&str; 9] = [
 /// The keys that an answer may have.
 const KNOWN_KEYS: [&str; 2] = ["options", "text"];
 
-/// A request that plugins are asked about, as it stands by then.
+/// The request as the plugins see it.
 pub(crate) struct RequestHook<'a> {
     pub(crate) options: &'a RequestOptions,
     pub(crate) takes: &'a ModelTakes,
     pub(crate) newest: Message,
 }
 
-/// What a plugin changes.
+/// A plugin's changes.
 pub(crate) struct Change {
-    /// The names of the options that are others.
+    /// The names of the changed options.
     pub(crate) changed: Vec<String>,
     /// All options of the request.
     pub(crate) options: RequestOptions,
@@ -47,7 +47,7 @@ pub(crate) struct Change {
 }
 
 impl HookAsker {
-    /// Asks one plugin; nothing where it fails.
+    /// Asks one plugin. Returns `None` if it fails.
     pub(crate) async fn before_request(
         &self,
         plugin: &HookPlugin,
@@ -63,8 +63,8 @@ impl HookAsker {
 }
 
 impl Change {
-    /// Returns the part that stands behind the newest message, and its tokens; nothing where the
-    /// plugin adds none.
+    /// Returns the part that follows the newest message, and its tokens. Returns `None` if the
+    /// plugin adds no text.
     pub(crate) fn part(&self, plugin: &HookPlugin) -> Option<(Part, u64)> {
         if self.text.trim().is_empty() {
             return None;
@@ -80,7 +80,7 @@ impl Change {
     }
 }
 
-/// Returns the options without what is the person's and the host's own.
+/// Returns the options without those that belong to the user and the host.
 fn shown(options: &RequestOptions) -> RequestOptions {
     let mut shown = options.clone();
     shown.extra_body.clear();
@@ -94,18 +94,18 @@ fn changeable(takes: &ModelTakes) -> Vec<String> {
     honoured.map(str::to_owned).collect()
 }
 
-/// Reads an answer; one that wants anything else is refused as a whole.
+/// Parses an answer. An answer with anything else is refused as a whole.
 fn change_of(answer: Value, options: &RequestOptions, may_change: &[String]) -> Result<Change> {
     let keys = answer.as_object().map(Map::keys).into_iter().flatten();
     if let Some(key) = keys.into_iter().find(|key| !KNOWN_KEYS.contains(&key.as_str())) {
-        let text = format!("its answer changes `{key}`, and may change `options` and `text` alone");
+        let text = format!("its answer changes `{key}`, but may change only `options` and `text`");
         return Err(misbehaved(&text));
     }
     let answer: RequestChange = serde_json::from_value(answer)
         .map_err(|error| misbehaved(&format!("its answer is wrong: {error}")))?;
     let host_bug = |error: serde_json::Error| Error::failed(error.to_string());
     let Value::Object(mut all) = serde_json::to_value(options).map_err(host_bug)? else {
-        return Err(Error::failed("options are no object"));
+        return Err(Error::failed("options are not an object"));
     };
     let mut changed = Vec::new();
     for (name, value) in &answer.options {
@@ -127,7 +127,7 @@ fn change_of(answer: Value, options: &RequestOptions, may_change: &[String]) -> 
     let read: RequestOptions = serde_json::from_value(Value::Object(all)).map_err(wrong)?;
     let written = serde_json::to_value(&read).map_err(host_bug)?;
     for (name, value) in answer.options.iter().filter(|(_, value)| value.is_string()) {
-        // A word that is not known reads as one that says nothing.
+        // An unknown word parses as a word without effect.
         if written.get(name) != Some(value) {
             return Err(misbehaved(&format!("the option `{name}` is not {value}")));
         }
@@ -169,7 +169,7 @@ mod tests {
     fn what_is_not_to_be_changed_makes_the_whole_answer_void() {
         check(
             json!({ "messages": [] }),
-            Err("its answer changes `messages`, and may change `options` and `text` alone"),
+            Err("its answer changes `messages`, but may change only `options` and `text`"),
         );
         let known = "known are: effort, max_output_tokens, temperature";
         for name in ["extra_headers", "session_key", "stop", "moonlight"] {

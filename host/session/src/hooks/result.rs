@@ -1,4 +1,4 @@
-//! What plugins change of a tool's result, before the model is given it.
+//! Changes by plugins to a tool's result, before the model gets it.
 
 use jaato_types::hooks::{AfterTool, Hook, ResultChange};
 use jaato_types::{Event, PluginName, ToolCall};
@@ -14,9 +14,10 @@ pub(crate) struct Changed {
 }
 
 impl HookAsker {
-    /// Asks the plugins, one after the other, each with what the one before it left. `owner` is the
-    /// plugin that the tool comes from, empty for the host's own. Not even a cancel stops it: what
-    /// a plugin takes out of a result is not to be seen then either.
+    /// Asks the plugins one after the other. Each gets the previous one's result. `owner` is the
+    /// plugin that the tool comes from, empty for the host's own tools. Not even a cancel stops
+    /// this, because content that a plugin removes from a result must not be seen after a cancel
+    /// either.
     pub(crate) async fn after_tool(
         &self,
         call: &ToolCall,

@@ -1,7 +1,7 @@
-//! Guards: plugins that see each tool call before the person's rules decide about it.
+//! Guards: plugins that see each tool call before the user's rules decide about it.
 //!
-//! Invariant: a call goes on to the gate only where each guard has answered. One that fails, lies,
-//! is too slow or is gone denies the call, and is named.
+//! Invariant: a call reaches the permission check only after each guard has answered. A guard that
+//! fails, gives an invalid answer, is too slow or is gone denies the call, and the denial names it.
 
 use jaato_approval::{ChangedCall, Guarded};
 use jaato_types::hooks::{BeforeTool, CalledBy, GuardAnswer, Hook};
@@ -12,18 +12,18 @@ use super::asker::misbehaved;
 use super::{HookAsker, HookPlugin};
 use crate::Cancel;
 
-/// Arguments that a guard changed are repeated in the result up to so many bytes of JSON.
+/// Changed arguments are repeated in the result up to this many bytes of JSON.
 pub const ARGUMENTS_SHOWN_BYTES_MAX: usize = 2 * 1024;
 
-/// Longest reason of a guard, in bytes: it is told to the model and in one line to a person.
+/// The longest reason of a guard, in bytes. The model gets it, and the user sees it in one line.
 const REASON_BYTES_MAX: usize = 1_000;
 
-/// The key of a result that names who changed the arguments.
+/// The key in a result that names the plugins that changed the arguments.
 const CHANGED_BY: &str = "arguments_changed_by";
-/// The key of a result that holds them.
+/// The key in a result that holds the changed arguments.
 const THAT_RAN: &str = "arguments_that_ran";
 
-/// Says in a result what ran: the history has the call as the model made it.
+/// Notes in a result which arguments ran, because the history has the call as the model made it.
 pub(crate) fn note_change(changed: &ChangedCall, content: &mut Map<String, Value>) {
     let names = changed.by.iter().map(|name| name.as_str().into()).collect();
     content.insert(CHANGED_BY.to_owned(), Value::Array(names));
@@ -33,19 +33,19 @@ pub(crate) fn note_change(changed: &ChangedCall, content: &mut Map<String, Value
     }
 }
 
-/// What guards are told of a call beside itself.
+/// The facts about a call that guards get besides the call itself.
 pub(crate) struct AboutCall<'a> {
-    /// The plugin that the tool comes from; empty for the host's own.
+    /// The plugin that the tool comes from. Empty for the host's own tools.
     pub(crate) owner: PluginName,
     pub(crate) annotations: Annotations,
     pub(crate) called_by: CalledBy,
-    /// The plugin whose act the call is; empty where it is none's.
+    /// The plugin that makes the call. Empty if no plugin does.
     pub(crate) caller: PluginName,
     /// Checks arguments against the tool's schema.
     pub(crate) check: &'a (dyn Fn(&Value) -> Result<()> + Sync),
 }
 
-/// What one guard says.
+/// One guard's answer.
 enum GuardSays {
     GoOn,
     Rewrite(Value),
@@ -54,7 +54,7 @@ enum GuardSays {
 }
 
 impl HookAsker {
-    /// Asks the guards, one after the other; the first that denies ends it.
+    /// Asks the guards one after the other. The first denial ends it.
     pub(crate) async fn before_tool(
         &self,
         call: &ToolCall,
@@ -63,7 +63,7 @@ impl HookAsker {
     ) -> Guarded {
         let AboutCall { owner, annotations, called_by, caller, check } = about;
         let mut guarded = Guarded::default();
-        // Not those alone that answer still: a guard that is gone opens no gate.
+        // Includes guards that no longer answer: a guard that is gone must not let calls pass.
         for plugin in self.port.asked(Hook::BeforeTool) {
             if let Some(error) = self.given_up(&plugin, Hook::BeforeTool) {
                 guarded.denied = Some((plugin.name.clone(), failed(call, &plugin, &error)));
@@ -130,13 +130,15 @@ fn said(answer: GuardAnswer, check: &dyn Fn(&Value) -> Result<()>) -> Result<Gua
         }
         GuardAnswer::Deny { reason, .. } => GuardSays::Deny(in_bounds(reason)),
         GuardAnswer::Ask { reason, .. } => GuardSays::Ask(in_bounds(reason)),
-        GuardAnswer::Unknown => return Err(misbehaved("it says a word that jaato does not know")),
+        GuardAnswer::Unknown => {
+            return Err(misbehaved("its answer has a word that jaato does not know"));
+        }
     })
 }
 
 fn in_bounds(mut reason: String) -> String {
     reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
-    if reason.trim().is_empty() { "it says no reason".to_owned() } else { reason }
+    if reason.trim().is_empty() { "it gives no reason".to_owned() } else { reason }
 }
 
 fn denied(call: &ToolCall, plugin: &HookPlugin, reason: &str) -> Error {
@@ -154,5 +156,5 @@ fn failed(call: &ToolCall, plugin: &HookPlugin, error: &Error) -> Error {
         error.message
     );
     Error::new(ErrorKind::PermissionDenied, text)
-        .with_hint(format!("`jaato plugin disable {name}` keeps the plugin out"))
+        .with_hint(format!("`jaato plugin disable {name}` disables the plugin"))
 }

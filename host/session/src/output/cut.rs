@@ -2,22 +2,22 @@
 
 use jaato_types::{Error, Result};
 
-/// A part is cut at a line's end if that keeps so much of it.
+/// A text is cut at a line's end if that keeps at least this much of it.
 const KEPT_PERCENT_MIN: usize = 50;
 
 /// A text of a result that may be too long.
 #[derive(Debug)]
 pub(super) struct LongText {
     pub(super) key: String,
-    /// All of it, or its beginning.
+    /// The whole text, or its beginning.
     pub(super) head: String,
-    /// Its end, if `head` is not all of it.
+    /// Its end, if `head` is not the whole text.
     pub(super) tail: Option<String>,
-    /// Bytes of all of it, as the tool printed them.
+    /// The bytes of the whole text, as the tool printed them.
     pub(super) bytes: u64,
-    /// Bytes that it takes as JSON.
+    /// The bytes of the text as JSON.
     pub(super) json_bytes: usize,
-    /// Where all of it is, once that is known.
+    /// Where the whole text is, once that is known.
     pub(super) whole: Option<Whole>,
 }
 
@@ -40,7 +40,7 @@ impl Whole {
         }
     }
 
-    /// Says where the whole output is.
+    /// Describes where the whole output is.
     pub(crate) fn told(&self) -> String {
         match self {
             Self::In(path) => format!("the whole output: {path}"),
@@ -59,7 +59,7 @@ impl From<Result<String>> for Whole {
 }
 
 impl LongText {
-    /// Takes a text that is all here. If it was cut before, its whole is in `file`.
+    /// Takes a complete text. If it was truncated before, the whole text is in `file`.
     pub(super) fn new(key: &str, text: String, file: Option<&str>) -> Self {
         let json_bytes = escaped_len(&text);
         if let Some((path, (head, left_out, tail))) =
@@ -74,7 +74,7 @@ impl LongText {
         Self { key: key.to_owned(), head: text, tail: None, bytes, json_bytes, whole: None }
     }
 
-    /// Returns the text to show in so many bytes of JSON.
+    /// Returns the text to show in at most this many bytes of JSON.
     pub(super) fn shown(&self, json_bytes: usize) -> String {
         let Some(whole) = &self.whole else { return self.head.clone() };
         let note = |left_out| format!("\n[… {left_out} bytes left out; {} …]\n", whole.told());
@@ -83,7 +83,7 @@ impl LongText {
                 let room = json_bytes.saturating_sub(escaped_len(&note(self.bytes)));
                 head_and_tail(&self.head, self.tail.as_deref(), room)
             }
-            // The text was cut before and fits as it is.
+            // The text was truncated before and fits as it is.
             Some(tail) => (self.head.as_str(), tail.as_str()),
             None => return self.head.clone(),
         };
@@ -92,7 +92,7 @@ impl LongText {
     }
 }
 
-/// Finds the parts of a text that was cut before: its head, how many bytes were left out, its tail.
+/// Parses a text that was truncated before: its head, how many bytes were left out, its tail.
 fn parts_of_cut<'a>(text: &'a str, path: &str) -> Option<(&'a str, u64, &'a str)> {
     let end = format!(" bytes left out; {} …]\n", Whole::In(path.to_owned()).told());
     let (before, tail) = text.split_once(&end)?;
@@ -100,9 +100,9 @@ fn parts_of_cut<'a>(text: &'a str, path: &str) -> Option<(&'a str, u64, &'a str)
     Some((head, left_out.parse().ok()?, tail))
 }
 
-/// Returns the beginning of `text` and the end of what follows it, which is `rest` if that is
-/// given, in so many bytes of JSON together. Both are cut between lines if that keeps most of them,
-/// and between characters always.
+/// Returns the beginning of `text` and the end of what follows it (`rest`, if given), together in
+/// at most this many bytes of JSON. Cuts between lines if that keeps most of the text, and always
+/// between characters.
 pub(crate) fn head_and_tail<'a>(
     text: &'a str,
     rest: Option<&'a str>,
@@ -131,7 +131,7 @@ fn keeps_most(bytes: usize, part: &str) -> bool {
     bytes > 0 && bytes * 100 >= part.len() * KEPT_PERCENT_MIN
 }
 
-/// Counts the bytes of the characters that fit, whole ones only.
+/// Counts the bytes of the whole characters that fit.
 fn fitting(chars: impl Iterator<Item = (usize, char)>, json_bytes: usize) -> usize {
     let mut left = json_bytes;
     let mut taken = 0;
@@ -142,7 +142,7 @@ fn fitting(chars: impl Iterator<Item = (usize, char)>, json_bytes: usize) -> usi
     taken
 }
 
-/// Returns the size to which the largest must shrink so that all together fit into the room.
+/// Returns the size to which the largest must shrink so that all together fit.
 pub(crate) fn largest_share(sizes: impl Iterator<Item = u64>, room: u64) -> u64 {
     let mut sizes: Vec<u64> = sizes.collect();
     sizes.sort_unstable();

@@ -1,7 +1,7 @@
-//! Keeps the two ends of a text that comes piece by piece.
+//! Keeps the two ends of a text that arrives piece by piece.
 //!
-//! If a program begins a line again with `\r`, as progress bars do, only the last state of the line
-//! is kept: a model reads what a terminal would show at the end.
+//! If a program restarts a line with `\r`, as progress bars do, only the last state of the line is
+//! kept, so that a model reads what a terminal would finally show.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Ends {
     head: String,
-    /// UTF-8; its first character may have lost its beginning.
+    /// UTF-8 whose first character may be incomplete.
     tail: VecDeque<u8>,
-    /// Bytes of all lines in their last state.
+    /// Bytes of all lines, each in its last state.
     bytes: u64,
     end_bytes: usize,
     /// Bytes of the last line so far.
     line_bytes: u64,
-    /// A `\r` came last: what comes next ends the line, or replaces it.
+    /// Whether a `\r` came last. The next character ends the line, or replaces it.
     is_at_return: bool,
 }
 
 impl Ends {
-    /// Keeps so many bytes of each end.
+    /// Keeps this many bytes of each end.
     pub(super) fn new(end_bytes: usize) -> Self {
         Self {
             head: String::new(),
@@ -33,7 +33,7 @@ impl Ends {
         }
     }
 
-    /// Takes a piece.
+    /// Adds a piece.
     pub(super) fn push(&mut self, text: &str) {
         for piece in text.split_inclusive(['\n', '\r']) {
             let body = piece.trim_end_matches(['\n', '\r']);
@@ -54,7 +54,7 @@ impl Ends {
         }
     }
 
-    /// Returns the text, and its end if the first is not all of it.
+    /// Returns the text, and its end if the first string is not the whole text.
     pub(super) fn into_texts(mut self) -> (String, Option<String>) {
         let is_all = (self.head.len() + self.tail.len()) as u64 == self.bytes;
         let tail = self.tail.make_contiguous();
@@ -67,8 +67,8 @@ impl Ends {
         }
     }
 
-    /// Takes the last line away, wherever its bytes are: at the end, among those that are not kept,
-    /// at the beginning.
+    /// Removes the last line, wherever its bytes are: in the tail, among the dropped bytes, or in
+    /// the head.
     fn forget_line(&mut self) {
         let line = std::mem::take(&mut self.line_bytes);
         let not_kept = self.bytes - (self.head.len() + self.tail.len()) as u64;
@@ -151,11 +151,11 @@ mod tests {
         }
         long.push("\ndone\n");
         assert_eq!(long.into_texts(), ("begin\n19999 of 20000\ndone\n".to_owned(), None));
-        // A line that reaches from the head over what is not kept to the tail.
+        // A line that reaches from the head over the dropped bytes to the tail.
         let wide = "x".repeat(5 * END_BYTES);
         let wide = ends(&["begin\n", &wide, "\r", "short\n"]);
         assert_eq!(wide.into_texts(), ("begin\nshort\n".to_owned(), None));
-        // One that begins after what is not kept.
+        // A line that begins after the dropped bytes.
         let late = ends(&[&"x".repeat(5 * END_BYTES), "\n10 %\r20 %\n", "yyy"]);
         assert_eq!(late.bytes, 5 * END_BYTES as u64 + 9);
         assert!(late.into_texts().1.unwrap().ends_with("xx\n20 %\nyyy"));

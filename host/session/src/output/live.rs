@@ -1,16 +1,16 @@
-//! Shows the user the output of a running call, as much as a person can read.
+//! Shows the user as much of a running call's output as a human can read.
 //!
-//! Shown text waits in the host for a slow terminal. So it is bounded: a burst, and then a rate.
+//! Shown text waits in the host for a slow terminal, so it is limited: a burst, then a rate.
 
 use std::time::Instant;
 
-/// Bytes that are shown at once.
+/// The bytes that are shown at once.
 const BURST_BYTES: u64 = 64 * 1024;
 
-/// Bytes that are shown a second after that.
+/// The bytes that are shown per second after that.
 const BYTES_PER_SECOND: u64 = 64 * 1024;
 
-/// Limits the text that the user is shown.
+/// Limits the text that the user sees.
 pub(super) struct Live {
     room: u64,
     since: Instant,
@@ -18,15 +18,15 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Begins.
+    /// Starts with room for a burst.
     pub(super) fn new() -> Self {
         Self { room: BURST_BYTES, since: Instant::now(), skipped: 0 }
     }
 
-    /// Returns the text to show for a piece at this time; counts the bytes that are not shown.
+    /// Returns the text to show for a piece at this time, and counts the bytes that are not shown.
     pub(super) fn take(&mut self, text: &str, now: Instant) -> Option<String> {
         let passed_ms = now.saturating_duration_since(self.since).as_millis();
-        // Not for less than a millisecond, or pieces that come faster would stop the clock.
+        // Not for less than a millisecond, because frequent pieces would otherwise stop the clock.
         if passed_ms > 0 {
             let passed_ms = u64::try_from(passed_ms).unwrap_or(u64::MAX);
             let refill = passed_ms.saturating_mul(BYTES_PER_SECOND) / 1000;
@@ -34,8 +34,8 @@ impl Live {
             self.since = now;
         }
         let fits = text.floor_char_boundary(usize::try_from(self.room).unwrap_or(usize::MAX));
-        // After skipped bytes, the beginning of a piece is shown only when the room is full again:
-        // otherwise the user would see a note after every few bytes.
+        // After skipped bytes, the beginning of a piece is shown only when the burst is available
+        // again. Otherwise the user would see a note after every few bytes.
         let is_shown = fits == text.len() || self.skipped == 0 || self.room == BURST_BYTES;
         let (begin, rest) = text.split_at(if is_shown { fits } else { 0 });
         let mut shown = String::new();

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::{OutputStore, OutputWriter};
 
-/// Paths that are remembered, the newest. If an older result is cut again, its text is written to
-/// another file.
+/// How many paths are remembered, the newest ones. If an older result is truncated again, its text
+/// is written to another file.
 const PATHS_MAX: usize = 4096;
 
 /// The output files of one session.
@@ -21,7 +21,7 @@ pub(crate) struct MadeOutputs {
 }
 
 impl MadeOutputs {
-    /// Makes the files in this store.
+    /// Creates the files in `store`.
     pub(crate) fn new(store: Arc<dyn OutputStore>) -> Self {
         Self { store, paths: Mutex::default() }
     }

@@ -1,9 +1,9 @@
 //! Truncates the output of tool calls for the model. No other code truncates it.
 //!
-//! A tool returns its whole output, or it streams what may be long ([`StreamedOutput`]). If the
-//! result's JSON is larger than `session.output_bytes_max`, the model gets the head and the tail of
-//! each long text. Between them a note says how much is left out and which file has all of it. A
-//! result without a long text is shown as the head and tail of its JSON.
+//! A tool returns its whole output, or it streams output that may be long ([`StreamedOutput`]). If
+//! the result's JSON is larger than `session.output_bytes_max`, the model gets the head and the
+//! tail of each long text. Between them a note says how much is left out and which file has the
+//! whole text. A result without a long text is shown as the head and tail of its JSON.
 //!
 //! Invariant: no result is larger than the limit, and texts are cut between characters.
 
@@ -24,27 +24,27 @@ pub use streamed::StreamedOutput;
 
 use cut::{LongText, Whole, escaped_len};
 
-/// The key of the file with the whole output, in a result that is cut.
+/// The key of the file with the whole output, in a truncated result.
 const OUTPUT_FILE: &str = "output_file";
 
 /// The key of a result that is shown as the head and tail of its JSON.
 const JSON_KEY: &str = "json";
 
-/// Texts shorter than this, as JSON, are never cut.
+/// Texts shorter than this, as JSON, are never truncated.
 const SHORT_BYTES: usize = 512;
 
-/// Keeps output that is too long for the model.
+/// Stores output that is too long for the model.
 pub trait OutputStore: Send + Sync {
-    /// Makes a file of the session. `label` tells two files of one call apart: `output` is the file
-    /// of streamed output.
+    /// Creates a file of the session. `label` distinguishes two files of one call: `output` is the
+    /// file of streamed output.
     fn create<'a>(
         &'a self,
         call: &'a CallId,
         label: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>>;
 
-    /// Returns whether the session made a file at this path. The session itself remembers its
-    /// paths; a store need not.
+    /// Returns true if the session made a file at this path. The session itself remembers its
+    /// paths, so a store need not.
     fn has_made(&self, _path: &str) -> bool {
         false
     }
@@ -52,20 +52,21 @@ pub trait OutputStore: Send + Sync {
 
 /// A file of a call's output, written piece by piece.
 pub trait OutputWriter: Send {
-    /// Returns the path by which the session's tools read it.
+    /// Returns the path with which the session's tools read it.
     fn path(&self) -> String;
 
     /// Returns the number of bytes in it.
     fn bytes(&self) -> u64;
 
-    /// Appends a piece, whole.
+    /// Appends a whole piece.
     ///
     /// # Errors
-    /// When the file would be too large, and then nothing is added; or when it cannot be written.
+    /// When the file would be too large, in which case nothing is added, or when it cannot be
+    /// written.
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>>;
 }
 
-/// Writes a whole file; returns its path.
+/// Writes a whole file. Returns its path.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -80,7 +81,7 @@ pub(crate) async fn keep(
     Ok(file.path())
 }
 
-/// Makes the JSON object by which the model and `jaato call` are told of an error.
+/// Returns the JSON object that describes an error to the model and in `jaato call`.
 pub fn error_content(error: &Error) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("kind".to_owned(), error.kind.name().into());
@@ -91,7 +92,7 @@ pub fn error_content(error: &Error) -> Map<String, Value> {
     Map::from_iter([("error".to_owned(), Value::Object(fields))])
 }
 
-/// The limit of a result, and where the whole goes.
+/// The limit of a result, and where the whole output goes.
 #[derive(Clone, Copy)]
 pub(crate) struct Fitting<'a> {
     pub(crate) call: &'a CallId,
@@ -99,8 +100,8 @@ pub(crate) struct Fitting<'a> {
     pub(crate) store: &'a dyn OutputStore,
 }
 
-/// Makes an output one JSON object within its limit; raw bytes go to a file. The caller places the
-/// attachments next to that object.
+/// Turns an output into one JSON object within its limit. Raw bytes go to a file. The caller places
+/// the attachments next to that object.
 pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String, Value> {
     let Output { mut content, bytes, .. } = output;
     if !bytes.is_empty() {
@@ -114,7 +115,7 @@ pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String,
 }
 
 /// Adds a note about the raw bytes next to an output: under `bytes`, or, if the tool uses that key
-/// itself, under the first of `raw_bytes`, `raw_bytes_2` … that is free.
+/// itself, under the first free key of `raw_bytes`, `raw_bytes_2` …
 pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
     let numbered = (2..).map(|number| format!("raw_bytes_{number}"));
     let mut keys = ["bytes", "raw_bytes"].map(str::to_owned).into_iter().chain(numbered);
@@ -124,7 +125,7 @@ pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
     content.insert(free, note);
 }
 
-/// Returns the content itself if it fits, else as much of it as the limit allows.
+/// Returns the content itself if it fits, or as much of it as the limit allows.
 pub(crate) async fn fit(
     mut content: Map<String, Value>,
     fitting: Fitting<'_>,
@@ -133,7 +134,7 @@ pub(crate) async fn fit(
     if json.len() <= fitting.bytes_max {
         return content;
     }
-    // A tool may name any file: then its text is not kept there.
+    // A tool may name any file. Its text is kept only in a file of this store.
     let file = content.get(OUTPUT_FILE).and_then(Value::as_str);
     let file = file.filter(|path| fitting.store.has_made(path)).map(str::to_owned);
     let mut texts = Vec::new();
@@ -159,7 +160,7 @@ fn is_long(key: &str, text: &str) -> bool {
     key != OUTPUT_FILE && escaped_len(text) > SHORT_BYTES
 }
 
-/// Puts texts into a result. Long texts get the room that short ones do not need.
+/// Adds texts to a result. Long texts get the room that short ones do not need.
 async fn cut_texts(
     mut content: Map<String, Value>,
     mut texts: Vec<LongText>,
@@ -168,7 +169,8 @@ async fn cut_texts(
     for text in &texts {
         content.insert(text.key.clone(), "".into());
     }
-    // `fit` cuts long texts that the tool returned next to streamed ones later, to their share.
+    // `fit` later truncates long texts that the tool returned next to streamed ones, to their
+    // share.
     let returned = content.iter().filter_map(|(key, value)| Some((key, value.as_str()?)));
     let returned = returned.filter(|(key, text)| is_long(key, text));
     let returned: Vec<usize> = returned.map(|(_, text)| escaped_len(text)).collect();
@@ -193,7 +195,7 @@ async fn cut_texts(
     content
 }
 
-/// Names the file of the first text that was cut.
+/// Names the file of the first truncated text.
 fn note_file(content: &mut Map<String, Value>, whole: &Whole) {
     if let (Some(path), false) = (whole.path(), content.contains_key(OUTPUT_FILE)) {
         content.insert(OUTPUT_FILE.to_owned(), path.into());
@@ -201,7 +203,7 @@ fn note_file(content: &mut Map<String, Value>, whole: &Whole) {
 }
 
 fn json_of(content: &Map<String, Value>) -> String {
-    // A map of JSON values always has a text; an empty one would only skip the cutting.
+    // A map of JSON values always serializes. An empty text would only skip the truncation.
     serde_json::to_string(content).unwrap_or_default()
 }
 

@@ -1,17 +1,17 @@
-//! Makes readable text of a program's output.
+//! Converts a program's output to readable text.
 //!
-//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`; a `\r` alone,
-//! with which progress bars begin their line again, stays. Bytes that are not valid UTF-8, and all
+//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`. A single `\r`,
+//! with which progress bars restart their line, stays. Bytes that are not valid UTF-8, and all
 //! other control characters, become U+FFFD.
 
 /// Replaces a byte that is not text.
 const NO_TEXT: char = '\u{fffd}';
 
-/// Reads bytes as they come, cut anywhere.
+/// Reads bytes as they arrive, split anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     state: State,
-    /// The beginning of a character.
+    /// The incomplete beginning of a character.
     partial: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ enum State {
     Return,
     /// After ESC.
     Escape,
-    /// In ESC [ …, which ends with a letter or such.
+    /// In ESC [ …, which ends with a letter or a similar character.
     Control,
     /// In ESC ] … and similar sequences, which end with BEL or ESC \.
     Title,
@@ -38,7 +38,7 @@ impl Plain {
         let mut rest = bytes;
         while let Some((&byte, behind)) = rest.split_first() {
             if self.state == State::Text && self.partial.is_empty() {
-                // Most output is plain: a flood must not cost a step for each byte.
+                // Most output is plain, so handle runs of it at once instead of byte by byte.
                 let plain = rest.iter().take_while(|byte| is_plain(**byte)).count();
                 text.extend(std::str::from_utf8(&rest[..plain]));
                 rest = &rest[plain..];
@@ -52,7 +52,7 @@ impl Plain {
         text
     }
 
-    /// Returns the text for a sequence that was begun and does not continue.
+    /// Returns the text for a sequence that does not continue.
     pub(super) fn finish(&mut self) -> &'static str {
         let Self { state, partial } = std::mem::take(self);
         match state {
@@ -67,7 +67,7 @@ impl Plain {
             (State::Text, _) => return self.character(byte, text),
             (State::Return, _) => {
                 self.state = State::Text;
-                // `\r\n` is read with its second half.
+                // `\r\n` is handled with its second half.
                 if byte != b'\n' {
                     text.push('\r');
                 }
@@ -79,7 +79,7 @@ impl Plain {
             (State::Escape, b' '..=b'/') => State::Escape,
             (State::Escape, _) | (State::Control, 0x40..=0x7e | 0..b' ') => State::Text,
             (State::Control, _) => State::Control,
-            // No title is that long: a line end is text again.
+            // No title is that long, so a line end ends it.
             (State::Title | State::TitleEscape, 7 | b'\n') => State::Text,
             (State::TitleEscape, b'\\') => State::Text,
             (State::Title | State::TitleEscape, 0x1b) => State::TitleEscape,
@@ -97,7 +97,7 @@ impl Plain {
                     return self.partial.clear();
                 }
                 Err(error) if error.error_len().is_none() => return,
-                // The byte does not continue the character, so it begins another one.
+                // The byte does not continue the character, so it begins a new one.
                 Err(_) => {
                     self.partial.clear();
                     text.push(NO_TEXT);
@@ -127,7 +127,7 @@ mod tests {
         let mut whole = Plain::default();
         let text = whole.text(bytes) + whole.finish();
         assert_eq!(text, expected);
-        // Cut between any two bytes it reads the same.
+        // Splitting between any two bytes gives the same text.
         let mut cut = Plain::default();
         let mut text = String::new();
         for byte in bytes {

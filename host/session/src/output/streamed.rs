@@ -14,17 +14,17 @@ use super::live::Live;
 use super::plain::Plain;
 use super::{Fitting, OutputStore, OutputWriter, cut_texts, json_of, note_file};
 
-/// The key of a text that is streamed without one.
+/// The key of a text that is streamed without a key.
 const DEFAULT_KEY: &str = "output";
 
-/// Texts that one call may stream.
+/// The maximum number of texts that one call may stream.
 const STREAMS_MAX: usize = 16;
 
-/// Longest key of a streamed text. Keys are shown whole and must leave room for the texts.
+/// The longest key of a streamed text. Keys are shown whole and must leave room for the texts.
 const KEY_BYTES_MAX: usize = 64;
 
-/// Bytes that wait before they are written to the file: a command that prints line by line must not
-/// need a write for each line.
+/// How many bytes wait before they are written to the file, so that a command that prints line by
+/// line does not cause a write for each line.
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// The output that one call streams. Clones share it.
@@ -58,7 +58,7 @@ struct Stream {
     bytes: u64,
 }
 
-/// The file with all streamed bytes, in the order in which they came. There is none as long as all
+/// The file with all streamed bytes, in the order in which they arrived. There is no file while all
 /// of them fit into a result.
 enum File {
     None,
@@ -67,7 +67,7 @@ enum File {
 }
 
 impl StreamedOutput {
-    /// Makes the output of a call whose result has so many bytes of JSON at most.
+    /// Creates the output of a call whose result has at most this many bytes of JSON.
     pub(crate) fn new(
         call: CallId,
         store: Arc<dyn OutputStore>,
@@ -84,8 +84,8 @@ impl StreamedOutput {
         Self(Arc::new(Inner { call, store, show, bytes_max, state: Mutex::new(state) }))
     }
 
-    /// Takes a piece of one text; returns how many bytes the call has streamed. Waits for the disk.
-    /// A file that cannot be written does not stop the call: the result says so.
+    /// Takes a piece of one text. Returns how many bytes the call has streamed. Waits for the disk.
+    /// A file that cannot be written does not stop the call, but the result says so.
     ///
     /// # Errors
     /// `limit_reached` for too many texts, `invalid_arguments` for a key that is too long.
@@ -99,7 +99,7 @@ impl StreamedOutput {
         if write.live
             && let Some(shown) = state.live.take(&text, Instant::now())
         {
-            // No one need look at it: the output is for the model.
+            // The user need not see it, because the output is for the model.
             (self.0.show)(shown);
         }
         state.bytes += bytes.len() as u64;
@@ -165,7 +165,8 @@ impl Inner {
         cut_texts(content, texts, fitting).await
     }
 
-    /// Writes the waiting bytes. Without a file the call continues: it may do more than print.
+    /// Writes the waiting bytes. The call continues without a file, because it may do more than
+    /// print.
     async fn write(&self, state: &mut State) {
         let bytes = std::mem::take(&mut state.waiting);
         // The tool may drop this future while it waits. Then bytes are missing from the file, so
@@ -194,7 +195,7 @@ impl Inner {
     }
 }
 
-/// Says how much of the output a file has that misses the rest for this reason.
+/// Describes how much of the output is in a file that lacks the rest for this reason.
 fn incomplete(file: &dyn OutputWriter, why: String) -> Whole {
     match file.bytes() {
         0 => Whole::Nowhere(why),
@@ -234,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// A store with one file. Its first write ends, each further one never does.
+    /// A store with one file. Its first write ends. Later writes never do.
     struct Slow;
 
     struct SlowFile(u64);

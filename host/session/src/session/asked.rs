@@ -1,4 +1,4 @@
-//! Lets plugins change the request that is sent next, and nothing that was sent.
+//! Lets plugins change the next request, but nothing that was sent before.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::hooks::RequestHook;
 use crate::{Cancel, HistoryError};
 
 impl Session {
-    /// Asks the plugins, each with what the one before it left.
+    /// Asks the plugins. Each gets the previous one's result.
     pub(crate) async fn ask_before_request(&mut self, cancel: &Cancel) -> Result<(), HistoryError> {
         self.options_asked = None;
         let hooks = Arc::clone(&self.shared.hooks);
@@ -20,7 +20,7 @@ impl Session {
             let options = self.options_asked.as_ref().unwrap_or(&self.prefix.options);
             let asked = RequestHook { options, takes: &self.takes, newest };
             let Some(change) = hooks.before_request(&plugin, asked, cancel).await else { continue };
-            // A message that the model has seen stays as it was.
+            // A message that the model has seen must stay the same.
             let part = change.part(&plugin).filter(|_| self.is_newest_unsent());
             let tokens = part.as_ref().map_or(0, |(_, tokens)| *tokens);
             if let Some((part, _)) = part {

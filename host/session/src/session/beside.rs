@@ -1,5 +1,5 @@
-//! Requests of plugins to a model, beside the conversation: no tools, nothing of them in the
-//! history, counted against the session's caps.
+//! Plugins' requests to a model, separate from the conversation: without tools, not in the history,
+//! but counted against the session's caps.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::session::Shared;
 use crate::spent::{priced, unknown_cost};
 use crate::{AnsweringModel, Cancel, EventSink, Hold};
 
-/// Takes the pieces of an answer while it comes.
+/// Receives the pieces of an answer as they arrive.
 pub type PieceSink = Arc<dyn Fn(Delta) + Send + Sync>;
 
 /// The requests of a session's plugins.
 pub(crate) struct Beside {
     at_once: Semaphore,
     waiting: AtomicUsize,
-    /// Those of the turn that runs, or ran last.
+    /// The requests of the current or the last turn.
     in_turn: AtomicU32,
     asked: AtomicU64,
 }
@@ -47,24 +47,24 @@ impl Default for Beside {
     }
 }
 
-/// Who asks a model.
+/// The plugin that asks a model.
 #[derive(Debug, Clone)]
 pub struct AskingPlugin {
     /// The plugin.
     pub plugin: PluginName,
-    /// Its call, where it asks within one.
+    /// Its call, if it asks within one.
     pub parent: Option<CallId>,
-    /// The deadline of that call: it stands still while the request waits for others.
+    /// The deadline of that call, which pauses while the request waits for others.
     pub hold: Hold,
 }
 
 impl Beside {
-    /// Begins to count for another turn.
+    /// Resets the count for a new turn.
     pub(crate) fn begin_turn(&self) {
         self.in_turn.store(0, Relaxed);
     }
 
-    /// Asks a model: the session's where no other is given.
+    /// Asks the given model, or the session's.
     pub(crate) async fn complete(
         &self,
         shared: &Shared,
@@ -107,7 +107,7 @@ impl Beside {
         Ok(ModelAnswer::new(id, completion))
     }
 
-    /// Waits for room among the requests of plugins, within what the session may use up.
+    /// Waits for its turn among the plugins' requests, within the session's caps.
     async fn wait(
         &self,
         shared: &Shared,
@@ -116,7 +116,7 @@ impl Beside {
         cancel: &Cancel,
     ) -> Result<tokio::sync::SemaphorePermit<'_>> {
         let Some(_counted) = Counted::begin(&self.waiting, COMPLETIONS_WAITING_MAX) else {
-            let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins wait already");
+            let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins are already waiting");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
         let held = asker.hold.hold();
@@ -131,7 +131,7 @@ impl Beside {
         Ok(permit)
     }
 
-    /// Counts a request; refuses it where a cap is reached, or cannot be held to.
+    /// Counts a request. Refuses it if a cap is reached, or cannot be enforced.
     fn look_at_caps(&self, shared: &Shared, model: &AnsweringModel) -> Result<()> {
         let mut spent = shared.spent.lock();
         if let Some(error) = spent.reached(&shared.caps) {
@@ -152,7 +152,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Counts what an answer used; where nobody tells it, by an estimate.
+    /// Counts an answer's usage. Estimates it if the provider reports none.
     fn account(
         &self,
         shared: &Shared,
@@ -171,7 +171,7 @@ impl Beside {
     }
 }
 
-/// Writes the request.
+/// Builds the request.
 fn request(
     asked: &ModelComplete,
     model: &AnsweringModel,
@@ -180,7 +180,7 @@ fn request(
 ) -> Result<Request> {
     let invalid = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
     if asked.messages.last().is_none_or(|last| last.role != Role::User) {
-        return invalid("the last message is the user's");
+        return invalid("the last message must be the user's");
     }
     if model.model.has_one_conversation && !is_other {
         let id = &model.model.id;
@@ -207,7 +207,7 @@ fn request(
     Ok(request)
 }
 
-/// Lays what is asked for over how the model is set up.
+/// Applies the requested options on top of the model's settings.
 fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptions> {
     let bug = |error: serde_json::Error| Error::new(ErrorKind::HostBug, error.to_string());
     let set = |options: &RequestOptions| -> Result<Map<String, Value>> {
@@ -217,7 +217,7 @@ fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptio
         }
     };
     let mut options = set(&model.model.options)?;
-    // Headers and bodies of a vendor's own are the person's to say.
+    // Headers and a vendor's own bodies are for the user to set.
     for (name, value) in set(&asked.options)? {
         let is_theirs = matches!(name.as_str(), "extra_body" | "extra_headers" | "session_key");
         if is_theirs || !model.model.takes.honours(&name) {
@@ -230,7 +230,7 @@ fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptio
     serde_json::from_value(Value::Object(options)).map_err(bug)
 }
 
-/// Shows the session's objects; nothing where there are none, or none are wanted.
+/// Returns the session's objects. Returns `None` if there are none, or none are wanted.
 fn objects(wanted: ObjectsShown, shared: &Shared) -> Option<Part> {
     let tokens_max = shared.limits.objects_tokens_max;
     let full = |shared: &Shared| shared.objects.with(|objects| objects.render(0, tokens_max));
@@ -273,7 +273,7 @@ async fn send(
     }
 }
 
-/// Gives the pieces of an answer to the plugin, and tells the session's followers the rest.
+/// Passes the pieces of an answer to the plugin, and all other events to the session's followers.
 struct Pieces {
     take: PieceSink,
     outer: Emitter,

@@ -1,12 +1,12 @@
-//! Counts what runs or waits at a time, within a bound.
+//! Counts running or waiting items, up to a limit.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// One that is counted until it is dropped.
+/// An item that is counted until it is dropped.
 pub(super) struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
-    /// Counts one more; returns nothing where there are so many already.
+    /// Counts one more. Returns `None` if there are `max` already.
     pub(super) fn begin(count: &'a AtomicUsize, max: usize) -> Option<Self> {
         let counted = Self(count);
         (count.fetch_add(1, Relaxed) < max).then_some(counted)

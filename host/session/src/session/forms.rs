@@ -1,4 +1,4 @@
-//! Forms of plugins for the person: checked, one at a time, announced and answered by events.
+//! Plugins' forms for the user: checked, one at a time, with events for each form and its answer.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,25 +11,25 @@ use crate::ask::FormQuestion;
 use crate::form_check::{check_answer, check_form};
 use crate::session::Shared;
 
-/// How often a client may answer what does not fit the form.
+/// How often a client may give an answer that does not fit the form.
 const ANSWERS_MAX: u32 = 3;
 
 /// The forms of a session.
 #[derive(Default)]
 pub(crate) struct Forms {
-    /// Held while the person has a form.
+    /// Held while the user has a form.
     shown: tokio::sync::Mutex<()>,
     waiting: watch::Sender<usize>,
     asked: AtomicU64,
-    /// Set when the session takes no more.
+    /// Set when the session takes no more forms.
     over: Cancel,
 }
 
-/// A form that is shown or waits, counted until it is dropped.
+/// A form that is shown or waits. It is counted until it is dropped.
 struct Counted<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Counted<'a> {
-    /// Counts one more; nothing where too many wait.
+    /// Counts one more. Returns `None` if too many wait.
     fn begin(waiting: &'a watch::Sender<usize>) -> Option<Self> {
         let has_room = waiting.send_if_modified(|count| {
             let has_room = *count <= FORMS_WAITING_MAX;
@@ -46,7 +46,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// A form that was announced. One that is dropped was taken back.
+/// A form that was announced. Dropping it without an answer means that it was withdrawn.
 struct Announced<'a> {
     shared: &'a Shared,
     form_id: String,
@@ -65,7 +65,7 @@ impl Drop for Announced<'_> {
 }
 
 impl Forms {
-    /// Asks the person.
+    /// Asks the user.
     pub(crate) async fn ask(
         &self,
         plugin: &PluginName,
@@ -77,7 +77,7 @@ impl Forms {
             return Ok(FormAnswer::nobody(reason));
         }
         let Some(_counted) = Counted::begin(&self.waiting) else {
-            let text = format!("{FORMS_WAITING_MAX} forms wait for the person already");
+            let text = format!("{FORMS_WAITING_MAX} forms are already waiting for the user");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
         let asking = self.ask_alone(plugin, form, shared);
@@ -88,10 +88,10 @@ impl Forms {
         }
     }
 
-    /// Takes back all forms, those that come too, and waits until they are told to be.
+    /// Withdraws all forms, including new ones, and waits until that was announced.
     pub(crate) async fn end(&self) {
         self.over.cancel();
-        // Its sender is here: it cannot fail.
+        // This cannot fail, because the sender is `self.waiting`.
         let _ = self.waiting.subscribe().wait_for(|count| *count == 0).await;
     }
 

@@ -1,7 +1,8 @@
-//! What the calls of a session share, behind one handle: its tools, its rules and its ports.
+//! The state that a session's calls share, behind one handle: its tools, its rules and its ports.
 //!
-//! The session itself is lent out while a turn runs. A handle is not: who has one calls a tool of
-//! the session meanwhile, by the same gate, the same bounds and the same events as the model does.
+//! The session itself is borrowed while a turn runs. A handle is not, so its owner can call the
+//! session's tools during a turn, through the same permission check, with the same limits and the
+//! same events as the model.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
@@ -32,11 +33,11 @@ use crate::{
     Ports, SharedFacts, SharedObjects, SharedRules, SharedSpent, Toolbox,
 };
 
-/// Most calls of plugins that run at once in a session. One more is refused, as a plugin that waits
-/// for its own calls must not wait for room.
+/// The maximum number of plugin calls that run at once in a session. One more is refused instead of
+/// waiting, because the plugin may itself be running one of these calls.
 pub const PLUGIN_CALLS_MAX: usize = 16;
 
-/// What the calls of a session share.
+/// The state that a session's calls share.
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
     pub(crate) ports: Ports,
@@ -44,59 +45,59 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
     pub(crate) emitter: Emitter,
-    /// Changed between the calls of a turn; a call keeps what it began with.
+    /// May change between the calls of a turn. A call keeps the tools that it began with.
     pub(crate) toolbox: Mutex<Arc<Toolbox>>,
     pub(crate) rules: SharedRules,
-    /// How long an answer to a question is waited for.
+    /// How long to wait for an answer to a question.
     pub(crate) patience_ms: Option<u64>,
-    /// Who it is, where another session opened it.
+    /// The session's identity, if another session opened it.
     pub(crate) agent: Option<Agent>,
     pub(crate) facts: SharedFacts,
     pub(crate) objects: SharedObjects,
     pub(crate) tasks: Tasks,
     pub(crate) inbox: Inbox,
-    /// What plugins ask the person.
+    /// The plugins' forms for the user.
     pub(crate) forms: Forms,
-    /// The model that answers at this moment.
+    /// The model that currently answers.
     pub(crate) model: Mutex<AnsweringModel>,
-    /// What it has used up, and may.
+    /// The usage so far, and its caps.
     pub(crate) spent: SharedSpent,
     pub(crate) caps: Caps,
-    /// What plugins say about tools that they have set, until the model is told.
+    /// Plugins' instructions about tools that they have set, until the model gets them.
     pub(crate) late_instructions: Mutex<BTreeMap<PluginName, String>>,
-    /// What each plugin said last of those: it is not told twice in a row.
+    /// Each plugin's last such instructions, so that they are not repeated.
     pub(crate) told_instructions: Mutex<BTreeMap<PluginName, String>>,
-    /// What plugins ask models.
+    /// The plugins' requests to models.
     pub(crate) beside: Beside,
-    /// The record as it was when it was told last.
+    /// The record as it was last published.
     pub(crate) record: Mutex<Vec<Arc<Entry>>>,
-    /// Calls of plugins that run.
+    /// The number of plugin calls that run.
     pub(crate) plugin_calls: AtomicUsize,
 }
 
-/// What a session shares with those that are opened beside it.
+/// The state that a session shares with sessions that it opens.
 pub struct Lent {
     /// The model that answers in it.
     pub model: ModelId,
-    /// Who is asked.
+    /// The front end that asks the user.
     pub asker: Arc<dyn Asker>,
-    /// What is allowed.
+    /// The rules.
     pub rules: SharedRules,
-    /// How long an answer to a question is waited for.
+    /// How long to wait for an answer to a question.
     pub patience_ms: Option<u64>,
-    /// What all of them have used up.
+    /// The usage of all of them so far.
     pub spent: SharedSpent,
-    /// What all of them may use up.
+    /// The caps for all of them together.
     pub caps: Caps,
-    /// What tools have put in front of its model.
+    /// The objects that tools have shown to its model.
     pub objects: SharedObjects,
     /// Its tools.
     pub tools: Arc<Toolbox>,
-    /// Stops the deadline of the call that opens one.
+    /// Pauses the deadline of the call that opens one.
     pub hold: Hold,
 }
 
-/// A handle on a session, for who calls its tools while a turn runs. It does not keep the session.
+/// A handle for calling a session's tools while a turn runs. It does not keep the session alive.
 #[derive(Clone)]
 pub struct SessionHandle(Weak<Shared>);
 
@@ -105,14 +106,14 @@ impl SessionHandle {
         Self(Arc::downgrade(shared))
     }
 
-    /// Calls a tool for a plugin, and waits for its whole output. The rules decide and a person is
-    /// asked as if the model had called; nothing of it joins the history, events tell of it. While
-    /// a person is asked, the deadline of the plugin's own call stands still.
+    /// Calls a tool for a plugin, and waits for its whole output. The rules and permission prompts
+    /// apply as if the model had called. The call does not join the history, but emits events.
+    /// While the user is asked, the deadline of the plugin's own call pauses.
     ///
     /// # Errors
-    /// `unavailable` when the session is over; `limit_reached` for a call below
-    /// [`CALL_DEPTH_MAX`] others, and beside [`PLUGIN_CALLS_MAX`] others; what the gate says, what
-    /// the tool comes to.
+    /// `unavailable` when the session is over. `limit_reached` for a call nested below
+    /// [`CALL_DEPTH_MAX`] others, or while [`PLUGIN_CALLS_MAX`] others run. Also the errors of the
+    /// permission check and of the tool.
     pub async fn call_tool(
         &self,
         name: &ToolName,
@@ -133,10 +134,10 @@ impl SessionHandle {
         runner.run_whole(&call).await
     }
 
-    /// Starts a call that no turn waits for; returns its task. The gate lets it pass first.
+    /// Starts a call that no turn waits for, after the permission check. Returns its task.
     ///
     /// # Errors
-    /// As [`SessionHandle::call_tool`]; `limit_reached` where too many tasks run.
+    /// As [`SessionHandle::call_tool`], and `limit_reached` if too many tasks run.
     pub async fn start_task(
         &self,
         asked: TaskStart,
@@ -161,7 +162,7 @@ impl SessionHandle {
         Ok(self.shared()?.tools().facts())
     }
 
-    /// Lists the tasks of the session, those that ended too.
+    /// Lists the tasks of the session, including ended ones.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
@@ -169,7 +170,7 @@ impl SessionHandle {
         Ok(self.shared()?.tasks.list())
     }
 
-    /// Lists the tasks that run, for a person.
+    /// Lists the running tasks, for the user.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
@@ -177,7 +178,7 @@ impl SessionHandle {
         Ok(self.shared()?.tasks.running())
     }
 
-    /// Returns what is decided about calls, with the person's answers.
+    /// Returns the rules about calls, with the user's answers.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
@@ -185,7 +186,7 @@ impl SessionHandle {
         Ok(Arc::clone(&self.shared()?.rules))
     }
 
-    /// Changes how much is asked from here on, for all sessions that share the rules.
+    /// Changes the approval mode from here on, for all sessions that share the rules.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
@@ -196,10 +197,10 @@ impl SessionHandle {
         Ok(())
     }
 
-    /// Reads what a task has shown; waits for more, or its end, as long as it is asked to.
+    /// Reads a task's output. Waits for more output or the task's end, as long as the request says.
     ///
     /// # Errors
-    /// `not_found` where there is no such task; `unavailable` when the session is over.
+    /// `not_found` if there is no such task. `unavailable` when the session is over.
     pub async fn read_task(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
         let shared = self.shared()?;
         if asked.wait_ms > 0 {
@@ -221,10 +222,10 @@ impl SessionHandle {
         self.shared()?.tasks.board().cancel_one(task_id)
     }
 
-    /// Tells the model something with the next request; wakes an idle session.
+    /// Passes a message to the model with the next request. Wakes an idle session.
     ///
     /// # Errors
-    /// `limit_reached` where too much waits for the model already.
+    /// `limit_reached` if too many messages are already waiting for the model.
     pub fn notify(&self, plugin: &PluginName, text: String) -> Result<()> {
         let shared = self.shared()?;
         let source = plugin.as_str().to_owned();
@@ -232,7 +233,7 @@ impl SessionHandle {
         shared.inbox.notify(&source, text, || shared.emitter.emit(told))
     }
 
-    /// Returns true if a model answers in the session, and it is not over.
+    /// Returns true if the session has a model and is not over.
     pub fn has_model(&self) -> bool {
         self.shared().is_ok_and(|shared| !shared.model.lock().model.id.as_str().is_empty())
     }
@@ -246,8 +247,8 @@ impl SessionHandle {
         Ok(())
     }
 
-    /// Tells the model something about tools with the next request; it wakes nobody. What the same
-    /// plugin said before and was not told yet gives way.
+    /// Passes instructions about tools to the model with the next request, without waking the
+    /// session. They replace earlier instructions of the same plugin that still wait.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
@@ -261,12 +262,12 @@ impl SessionHandle {
         Ok(())
     }
 
-    /// Asks a model something for a plugin, beside the conversation: the session's where no other
-    /// is given. It counts against the session's caps.
+    /// Asks a model for a plugin, separate from the conversation. Without a given model, the
+    /// session's answers. The request counts against the session's caps.
     ///
     /// # Errors
-    /// `limit_reached` at a cap, and where too many wait; `unavailable` where the session's model
-    /// has room for one conversation alone; what the provider answers.
+    /// `limit_reached` at a cap, or if too many requests wait. `unavailable` if the session's model
+    /// holds only one conversation. Also the provider's errors.
     pub async fn complete(
         &self,
         asker: &AskingPlugin,
@@ -279,10 +280,10 @@ impl SessionHandle {
         shared.beside.complete(&shared, asker, asked, other, take, cancel).await
     }
 
-    /// Asks the person, one form at a time.
+    /// Asks the user, one form at a time.
     ///
     /// # Errors
-    /// `invalid_arguments` for a form that cannot be shown; `limit_reached` where too many wait.
+    /// `invalid_arguments` for a form that cannot be shown. `limit_reached` if too many wait.
     pub async fn ask(
         &self,
         plugin: &PluginName,
@@ -297,8 +298,7 @@ impl SessionHandle {
         }
     }
 
-    /// Returns what a session that is opened beside this one, by a call with that deadline, shares
-    /// with it.
+    /// Returns the state to share with a session that a call with this deadline opens.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
@@ -317,7 +317,7 @@ impl SessionHandle {
         })
     }
 
-    /// Returns the record of the conversation as it was before the step that runs.
+    /// Returns the record of the conversation as it was before the current step.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
@@ -332,25 +332,26 @@ impl SessionHandle {
 }
 
 impl Shared {
-    /// Counts a call of a plugin while it runs.
+    /// Counts a plugin's call while it runs.
     fn count_plugin_call(&self) -> Result<Counted<'_>> {
         Counted::begin(&self.plugin_calls, PLUGIN_CALLS_MAX).ok_or_else(|| {
-            let text = format!("{PLUGIN_CALLS_MAX} calls of plugins run already in this session");
+            let text =
+                format!("{PLUGIN_CALLS_MAX} calls of plugins are already running in this session");
             Error::new(ErrorKind::LimitReached, text).temporary()
         })
     }
 
-    /// Returns the tools as they are at this moment.
+    /// Returns the current tools.
     pub(crate) fn tools(&self) -> Arc<Toolbox> {
         Arc::clone(&self.toolbox.lock())
     }
 
-    /// Changes the tools. Calls that run keep those that they began with.
+    /// Changes the tools. Running calls keep the tools that they began with.
     pub(crate) fn change_tools<T>(&self, change: impl FnOnce(&mut Toolbox) -> T) -> T {
         change(Arc::make_mut(&mut self.toolbox.lock()))
     }
 
-    /// Runs one call to its whole output.
+    /// Runs one call and returns its whole output.
     pub(crate) async fn call(
         &self,
         name: &ToolName,

@@ -1,8 +1,8 @@
-//! Images and files that the model is not sent, although it looks at others of their kind.
+//! Images and files that are not sent to the model, although it accepts their kind.
 //!
-//! One that is larger than the provider takes, or that no program can show, never goes out. One
-//! that the provider refuses is taken out of all requests from there on: a conversation must not
-//! fail because of one part of it. The record keeps all of them.
+//! A file that is larger than the provider allows, or that no program can show, is never sent. A
+//! file that the provider refuses is left out of all later requests, because a conversation must
+//! not fail because of one part of it. The record keeps all of them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use jaato_types::{Data, Error, ErrorKind, Message, Part, Retry, Role};
 use super::Session;
 use crate::MediaFacts;
 
-/// What providers say about an image or a file that they cannot take, in lower case.
+/// Words with which providers refuse an image or a file, in lower case.
 const MEDIA_WORDS: [&str; 14] = [
     "image",
     "picture",
@@ -29,23 +29,23 @@ const MEDIA_WORDS: [&str; 14] = [
     "vision",
 ];
 
-/// How errors of providers name a status by which a server blames the request itself.
+/// How providers' errors name a status by which a server blames the request itself.
 const REFUSALS: [&str; 4] = [" answered 400", " answered 413", " answered 415", " answered 422"];
 
-/// What a model is told of one that the provider refused.
+/// The note for the model in place of a file that the provider refused.
 const REFUSED: &str = "it was left out: the provider refused it";
 
-/// What is left out, by the ids of blobs.
+/// The images and files that are left out, by blob id.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOut {
     words: BTreeMap<String, String>,
-    /// What the provider refused. It is left out for good.
+    /// Blobs that the provider refused. They are left out permanently.
     refused: Vec<String>,
-    /// What was looked at.
+    /// The facts about blobs that were already inspected.
     facts: BTreeMap<String, Option<MediaFacts>>,
 }
 
-/// What was taken out of one request because the provider refused it.
+/// The blobs that were removed from one request because the provider refused it.
 #[derive(Debug, Default)]
 pub(crate) struct TakenOut(Vec<String>);
 
@@ -56,17 +56,17 @@ struct Shown {
     name: String,
     /// Whether the provider has answered a request with it.
     was_answered: bool,
-    /// How often the request has it.
+    /// How often it is in the request.
     times: usize,
 }
 
 impl LeftOut {
-    /// Returns what the model is told in their place.
+    /// Returns the notes for the model in their place.
     pub(crate) fn words(&self) -> &BTreeMap<String, String> {
         &self.words
     }
 
-    /// Forgets what was too large for the model before: another one has limits of its own.
+    /// Forgets which files were too large, because another model has its own limits.
     pub(crate) fn forget_limits(&mut self) {
         let Self { words, refused, .. } = self;
         words.retain(|blob, _| refused.contains(blob));
@@ -74,7 +74,7 @@ impl LeftOut {
 }
 
 impl Session {
-    /// Looks at the images and files of the next request, and leaves out those that its provider
+    /// Inspects the images and files of the next request, and leaves out those that its provider
     /// would refuse.
     pub(crate) async fn leave_out_too_large(&mut self) {
         let shown = self.shown();
@@ -103,8 +103,8 @@ impl Session {
         }
     }
 
-    /// Takes out of the request what the provider may have refused it for: first what is new in it,
-    /// then everything that it may mean. Tells whether there is anything to try without.
+    /// Removes what the provider may have refused from the request: first the new files, then all
+    /// that the error may refer to. Returns true if there is anything to try without.
     pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut TakenOut) -> bool {
         let names_media = names_media(error);
         let is_suspect = is_refusal(error) && taken.0.is_empty();
@@ -121,7 +121,8 @@ impl Session {
         self.take_out(out, taken)
     }
 
-    /// Takes out all images and files, where a request stays too large without them being named.
+    /// Removes all images and files, for a request that stays too large although the error names
+    /// none.
     pub(crate) fn take_out_all(&mut self, taken: &mut TakenOut) -> bool {
         let shown = self.shown();
         self.take_out(shown, taken)
@@ -149,7 +150,7 @@ impl Session {
         true
     }
 
-    /// Puts back what was taken out of a request that fails without it as well.
+    /// Puts back the files of a request that fails without them as well.
     pub(crate) fn put_back(&mut self, taken: TakenOut) {
         for blob in taken.0 {
             self.left_out.words.remove(&blob);
@@ -157,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Lets a model have what its provider refused once more, because the user attached it again.
+    /// Lets a model try a file that its provider refused again, because the user attached it again.
     pub(crate) fn try_again(&mut self, files: &[Part]) {
         let blobs = files.iter().flat_map(data_of).filter_map(Data::blob_id);
         let again: Vec<String> = blobs.map(str::to_owned).collect();
@@ -219,15 +220,15 @@ fn data_of(part: &Part) -> &[Data] {
     }
 }
 
-/// Tells whether a server refuses the request itself.
+/// Returns true if a server refuses the request itself.
 fn is_refusal(error: &Error) -> bool {
     REFUSALS.iter().any(|status| error.message.contains(status))
         && error.kind == ErrorKind::Provider
         && error.retry == Retry::Permanent
 }
 
-/// Tells whether an error names an image or a file. Only the server's words count: the URL before
-/// them may have any.
+/// Returns true if an error names an image or a file. Only the server's own words count, because
+/// the URL before them may contain anything.
 fn names_media(error: &Error) -> bool {
     let of_provider = matches!(error.kind, ErrorKind::Provider | ErrorKind::ContextOverflow);
     let words = ["` answered ", "` reports an error: "].iter();

@@ -1,17 +1,17 @@
-//! The tools that requests list, while the session goes on.
+//! The tools that requests list as the session continues.
 //!
-//! Invariant: between cuts a request begins with the tools that the last one began with. Tools that
-//! are new since stand in a part of the history where the provider takes that; for any other they
-//! join the list, which is a cut. A tool that went stays listed until the next cut: a call of it is
-//! answered with the reason.
+//! Invariant: between cuts, each request begins with the same tools as the previous one. If the
+//! provider supports that, later tools are in a part of the history. For any other provider they
+//! join the list, which is a cut. A removed tool stays listed until the next cut, and a call of it
+//! is answered with the reason.
 
 use jaato_types::{Part, TOOLS_CHANGED, ToolName, ToolSpec, ToolsChanged};
 
 use super::Session;
 
 impl Session {
-    /// Lets requests have the tools that are active: at once where none was sent yet, else as the
-    /// provider takes it.
+    /// Adds the active tools to requests: at once if none was sent yet, else in the way that the
+    /// provider supports.
     pub(crate) fn send_tools(&mut self) {
         if self.sent_entries == 0 {
             self.list_tools();
@@ -24,21 +24,21 @@ impl Session {
         }
     }
 
-    /// Cuts: what was sent is other from here on. Thoughts, signatures and opaque parts before it
-    /// go, and the tools are listed anew.
+    /// Makes a cut, after which the sent history may differ. Thoughts, signatures and opaque parts
+    /// before it are removed, and the tools are listed again.
     pub(crate) fn cut(&mut self) {
         self.history.cut();
         self.sent_entries = 0;
         self.list_tools();
     }
 
-    /// Notes that a request goes out with all that there is.
+    /// Records that a request with the whole record is sent.
     pub(crate) fn note_sent(&mut self) {
         self.sent_entries = self.history.entries().len();
     }
 
-    /// Returns how the tools are others than the model was told, for a provider that takes it in
-    /// the history; nothing where they are the same.
+    /// Returns the changes of the tools since the model last got them, for a provider that takes
+    /// changes in the history. Returns `None` if there are none.
     pub(crate) fn tools_news(&mut self) -> Option<Part> {
         if self.sent_entries == 0 || !self.takes.honours(TOOLS_CHANGED) {
             return None;

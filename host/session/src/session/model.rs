@@ -1,4 +1,4 @@
-//! The model of a session, and another one for a conversation that goes on.
+//! The model of a session, and switching to another one during a conversation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use crate::gc::GcState;
 use crate::session::sight::Sight;
 use crate::{ModelTakes, Provider, WindowOrigin};
 
-/// A model, and what is known of it.
+/// A model, and the known facts about it.
 #[derive(Debug, Clone)]
 pub struct ModelSetup {
     /// The model, `provider/model`.
     pub id: ModelId,
     /// Its context window in tokens.
     pub context_limit: u64,
-    /// Who says so. The provider is asked where it is not the configuration; where nobody knows,
-    /// the person is told when it matters.
+    /// The source of that size. The session asks the provider unless it is the configuration. If
+    /// the size stays unknown, the user is told when it matters.
     pub origin: WindowOrigin,
-    /// Settings of every request, as they are sent. Whoever wires the session has seen to it that
-    /// the provider honours them.
+    /// The settings of every request, as they are sent. The code that wires the session has made
+    /// sure that the provider honours them.
     pub options: RequestOptions,
-    /// What its provider takes beside text.
+    /// What the provider accepts besides text.
     pub takes: ModelTakes,
-    /// What it costs, where that is known.
+    /// Its price, if that is known.
     pub price: Option<Price>,
-    /// Whether a person says so, whom no provider contradicts.
+    /// Whether the user configured the price, which then overrides the provider's.
     pub is_price_configured: bool,
-    /// Whether its provider holds one conversation at a time: a request beside it would cost the
-    /// session its cache.
+    /// Whether its provider holds one conversation at a time, so that a separate request would cost
+    /// the session its cache.
     pub has_one_conversation: bool,
 }
 
-/// A model that answers: the session's, one for when that fails for good, one that a plugin asks.
+/// A model that answers: the session's, a fallback, or one that a plugin asks.
 #[derive(Clone)]
 pub struct AnsweringModel {
     /// The model.
@@ -53,7 +53,7 @@ impl fmt::Debug for AnsweringModel {
 }
 
 impl ModelSetup {
-    /// Makes the setup of a model of which a person says the window, and nobody anything else.
+    /// Creates the setup of a model with a configured window and no other known facts.
     pub fn new(id: ModelId, context_limit: u64) -> Self {
         Self {
             id,
@@ -68,7 +68,7 @@ impl ModelSetup {
     }
 }
 
-/// Lets requests ask for a model.
+/// Sets the model of requests.
 pub(super) fn ask_for(
     prefix: &mut Request,
     model: &ModelId,
@@ -85,9 +85,9 @@ pub(super) fn ask_for(
 }
 
 impl Session {
-    /// Lets another model answer from here on. It is sent the conversation so far, but for what
-    /// only its maker understands; what that is, an event says. The models that were to answer
-    /// where the first one fails are forgotten: a person has chosen this one.
+    /// Lets another model answer from here on. It gets the conversation so far, except for the
+    /// parts that only their maker understands. An event says which those are. The fallbacks of the
+    /// first model are dropped, because the user has chosen this one.
     pub fn change_model(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>) {
         self.fallbacks.clear();
         self.change(setup, provider, None);
@@ -98,9 +98,9 @@ impl Session {
             AnsweringModel { model: setup.clone(), provider: Arc::clone(&provider) };
         let ModelSetup { id, context_limit, origin, options, takes, price, .. } = setup;
         let is_price_configured = setup.is_price_configured;
-        // Half an answer of another model is no beginning of this one's.
+        // Another model's partial answer cannot be the beginning of this one's.
         self.paused.clear();
-        // What plugins changed they changed for what that one honours.
+        // The plugins changed the options for the previous model.
         self.options_asked = None;
         ask_for(&mut self.prefix, &id, options, &takes, &self.shared.id);
         (self.model, self.provider, self.takes) = (id.clone(), provider, takes);
@@ -119,8 +119,8 @@ impl Session {
         self.shared.emitter.emit(Event::ModelChanged { model, left_out, error });
     }
 
-    /// Goes over to the next model where this one failed for good before a person saw anything of
-    /// an answer, and says so; false where there is none, or the failure is not the model's.
+    /// Switches to the next model if this one failed permanently before the user saw any of its
+    /// answer, and says so. Returns false if there is none, or if the failure is not the model's.
     pub(crate) fn fall_back(&mut self, came: &Exchange) -> bool {
         let Exchange::Failed { partial: None, error } = came else { return false };
         let is_the_models = match error.kind {
@@ -136,14 +136,13 @@ impl Session {
         };
         self.fallbacks.pop_front();
         let (failed, next_id) = (self.model.clone(), &next.model.id);
-        let text =
-            format!("`{failed}` fails: {}; `{next_id}` is tried in its place", error.message);
+        let text = format!("`{failed}` failed: {}; trying `{next_id}` instead", error.message);
         self.shared.emitter.notice(text);
         self.change(next.model, next.provider, Some(error.clone()));
         true
     }
 
-    /// Says what of the conversation the model is not sent, or is told in words alone.
+    /// Describes the parts of the conversation that the model does not get, or gets only as words.
     fn left_out(&self) -> Vec<String> {
         let (mut thoughts, mut opaque, mut unseen) = (0, 0, 0);
         for part in self.history.messages().flat_map(|message| &message.parts) {
@@ -175,8 +174,8 @@ impl Session {
             ),
             counted(
                 unseen,
-                "file that it cannot look at: it is told of it in words",
-                "files that it cannot look at: it is told of them in words",
+                "file that it cannot look at and gets only as words",
+                "files that it cannot look at and gets only as words",
             ),
         ];
         told.into_iter().flatten().collect()

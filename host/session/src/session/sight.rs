@@ -1,24 +1,24 @@
-//! What the model looks at beside text: what its provider says of it when it is asked, else what
-//! the provider's description says.
+//! The media types that the model accepts besides text: the provider's answer, else its
+//! description.
 //!
-//! It is asked for before the first image or file is sent, and never changes afterwards: what was
-//! sent stays as it was.
+//! The session asks before it sends the first image or file. The types never change after that, so
+//! that earlier requests stay the same.
 
 use jaato_types::{Message, Part};
 
 use crate::{Cancel, Session};
 
-/// What a session knows of what its model looks at.
+/// The session's state of the accepted media types.
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
-    /// Whether the answer was waited for: once is enough.
+    /// Whether the session has waited for the answer. It waits once.
     waited: bool,
-    /// Whether the provider's answer was looked at.
+    /// Whether the provider's answer was used.
     taken: bool,
 }
 
 impl Session {
-    /// Waits, shortly and once, for what the provider says of the model.
+    /// Waits briefly, and once, for the provider's facts about the model.
     pub(crate) async fn wait_for_sight(&mut self, cancel: &Cancel) {
         if self.sight.taken || std::mem::replace(&mut self.sight.waited, true) {
             return;
@@ -26,7 +26,7 @@ impl Session {
         self.wait_for_told(cancel).await;
     }
 
-    /// Goes by what the provider says, unless something was shown to the model already.
+    /// Uses the provider's answer, unless the model was already shown something.
     pub(crate) fn take_sight(&mut self, accepts: Option<&Vec<String>>) {
         if std::mem::replace(&mut self.sight.taken, true) {
             return;
@@ -38,7 +38,7 @@ impl Session {
     }
 }
 
-/// Tells whether a message has what is no text.
+/// Returns true if a message contains a blob.
 fn shows(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Data(data) => data.blob_id().is_some(),

@@ -1,4 +1,4 @@
-//! Which tasks run and which have ended, and the outcomes that no message holds yet.
+//! The running and ended tasks, and the outcomes that are not in a message yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::{LAST_LINE_BYTES_MAX, RunningTask, TaskOutput, id_of};
 use crate::output::error_content;
 use crate::{Cancel, Clock};
 
-/// What runs and what has ended.
+/// The running and ended tasks.
 #[derive(Default)]
 pub(crate) struct Board {
     state: Mutex<State>,
-    /// Wakes who waits for the end of a task.
+    /// Wakes code that waits for the end of a task.
     ended: Notify,
 }
 
@@ -26,14 +26,14 @@ pub(crate) struct Board {
 struct State {
     started: u64,
     tasks: BTreeMap<u64, Task>,
-    /// Outcomes that no message holds yet, in the order in which they came.
+    /// Outcomes that are not in a message yet, in the order in which they arrived.
     outcomes: Vec<Outcome>,
 }
 
-/// What the model is told of a task that has ended.
+/// The model's report about an ended task.
 struct Outcome {
     told: Value,
-    /// Whether a message is due because of it. Who ended a task knows that it did.
+    /// Whether it makes a message due. Code that ended a task itself already knows.
     wakes: bool,
 }
 
@@ -42,17 +42,17 @@ pub(crate) struct Task {
     pub(crate) tool: ToolName,
     pub(crate) arguments: Value,
     pub(crate) source: String,
-    /// The plugin that started it, where one did.
+    /// The plugin that started it, if one did.
     pub(crate) by: Option<String>,
     /// Whether no turn waits for it.
     pub(crate) is_detached: bool,
     pub(crate) stop: Cancel,
-    /// Whether it was ended by its id, and not with its turn or session.
+    /// Whether it was ended by its id, rather than with its turn or session.
     pub(crate) is_taken_back: bool,
     pub(crate) output: Arc<TaskOutput>,
     pub(crate) began_ms: u64,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Nothing while it runs.
+    /// `None` while it runs.
     pub(crate) ended: Option<Ended>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Ended {
     pub(crate) status: TaskStatus,
     pub(crate) content: Map<String, Value>,
     pub(crate) duration_ms: u64,
-    /// What the model is told of it.
+    /// The report for the model.
     pub(crate) told: Value,
 }
 
@@ -93,7 +93,7 @@ impl Task {
 }
 
 impl Board {
-    /// Takes a task; returns its number.
+    /// Adds a task. Returns its number.
     pub(super) fn begin(&self, task: Task) -> u64 {
         let mut state = self.lock();
         state.started += 1;
@@ -102,12 +102,12 @@ impl Board {
         number
     }
 
-    /// Counts the tasks for which a turn waits.
+    /// Counts the tasks that a turn waits for.
     pub(crate) fn running(&self) -> usize {
         self.lock().tasks.values().filter(|task| task.runs_for_turn()).count()
     }
 
-    /// Counts all tasks that run.
+    /// Counts all running tasks.
     pub(crate) fn all_running(&self) -> usize {
         self.lock().tasks.values().filter(|task| task.ended.is_none()).count()
     }
@@ -117,7 +117,7 @@ impl Board {
         self.lock().tasks.iter().map(|(number, task)| task.facts(*number)).collect()
     }
 
-    /// Lists the tasks that run.
+    /// Lists the running tasks.
     pub(super) fn list_running(&self) -> Vec<RunningTask> {
         let state = self.lock();
         let running = state.tasks.iter().filter(|(_, task)| task.ended.is_none());
@@ -129,7 +129,7 @@ impl Board {
         running.map(look).collect()
     }
 
-    /// Lets the tasks for which a turn waits go on without it.
+    /// Lets the tasks that a turn waits for continue without it.
     pub(crate) fn let_go(&self) {
         let mut state = self.lock();
         let of_turn = state.tasks.values_mut().filter(|task| task.runs_for_turn());
@@ -149,7 +149,7 @@ impl Board {
         Ok((task.facts(number), Arc::clone(&task.output)))
     }
 
-    /// Ends one task; its outcome says so, comes within moments and waits for the next message.
+    /// Ends one task. Its outcome arrives within moments, says so, and waits for the next message.
     pub(crate) fn cancel_one(&self, task_id: &str) -> Result<TaskFacts> {
         let (facts, _) = self.find(task_id)?;
         let number = task_id.strip_prefix("task_").and_then(|it| it.parse::<u64>().ok());
@@ -165,19 +165,19 @@ impl Board {
         self.lock().tasks.get(&number).is_some_and(|task| task.is_taken_back)
     }
 
-    /// Ends those for which a turn waits.
+    /// Ends the tasks that a turn waits for.
     pub(crate) fn cancel(&self) {
         let state = self.lock();
         state.tasks.values().filter(|task| task.runs_for_turn()).for_each(|it| it.stop.cancel());
     }
 
-    /// Ends all that run.
+    /// Ends all running tasks.
     pub(crate) fn cancel_all(&self) {
         let state = self.lock();
         state.tasks.values().filter(|it| it.ended.is_none()).for_each(|it| it.stop.cancel());
     }
 
-    /// Waits until no task runs for which a turn waits.
+    /// Waits until no task runs that a turn waits for.
     pub(crate) async fn idle(&self) {
         self.wait_until(|board| board.running() == 0).await;
     }
@@ -187,7 +187,7 @@ impl Board {
         self.wait_until(|board| board.all_running() == 0).await;
     }
 
-    /// Waits until a message is due for an outcome.
+    /// Waits until an outcome makes a message due.
     pub(crate) async fn has_ended(&self) {
         self.wait_until(Self::has_outcomes).await;
     }
@@ -196,7 +196,8 @@ impl Board {
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
-            // Enlists before it looks: a task that ends in between is not missed.
+            // Registers before it checks, so that it does not miss a task that ends between the
+            // two.
             ended.as_mut().enable();
             if is_so(self) {
                 return;
@@ -205,7 +206,7 @@ impl Board {
         }
     }
 
-    /// Returns true if a message is due for an outcome.
+    /// Returns true if an outcome makes a message due.
     pub(crate) fn has_outcomes(&self) -> bool {
         self.lock().outcomes.iter().any(|outcome| outcome.wakes)
     }
@@ -227,7 +228,7 @@ impl Board {
     }
 }
 
-/// A task's place on the board. It is left with an outcome however the task ends.
+/// A task's place on the board. Dropping it always leaves an outcome.
 pub(super) struct Place {
     board: Arc<Board>,
     number: u64,
@@ -243,7 +244,7 @@ impl Place {
         id_of(self.number)
     }
 
-    /// Returns true if somebody ended it by its id.
+    /// Returns true if it was ended by its id.
     pub(super) fn is_taken_back(&self) -> bool {
         self.board.is_taken_back(self.number)
     }

@@ -1,10 +1,10 @@
-//! Calls that go on as tasks: what runs, what it shows, and what came of it for the model.
+//! Background tasks: calls that continue, their output, and their outcomes for the model.
 //!
-//! A call becomes a task because it takes long (its turn waits for it in the end), or because a
-//! plugin starts it as one: then it is *detached*, no turn waits for it, and its end wakes the
-//! session. A task runs on the tokio runtime that the turn runs on, beside turns and between them,
-//! until its end, its deadline or its cancellation. Its outcome waits here until the session joins
-//! it to a message. Dropping the tasks ends all of them.
+//! A call becomes a task because it takes long (its turn eventually waits for it), or because a
+//! plugin starts it as one. Then it is *detached*: no turn waits for it, and its end wakes the
+//! session. A task runs on the turn's tokio runtime, during turns and between them, until its end,
+//! its deadline or its cancellation. Its outcome waits here until the session joins it to a
+//! message. Dropping the tasks ends all of them.
 
 mod board;
 mod output;
@@ -29,20 +29,20 @@ use crate::events::Emitter;
 use crate::hooks::{Changed, HookAsker};
 use crate::output::{self as tool_output, Fitting, error_content};
 
-/// Bytes of output that a read gives where it does not say how many.
+/// How many bytes of output a read returns by default.
 const READ_BYTES: u64 = 64 * 1024;
 
-/// Bytes of the last line that a task has shown.
+/// The longest last line of a task's output, in bytes.
 const LAST_LINE_BYTES_MAX: usize = 400;
 
-/// A task that runs, as a person looks at it.
+/// A running task as the user sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunningTask {
-    /// What plugins know of it too.
+    /// The facts that plugins see, too.
     pub facts: TaskFacts,
-    /// What its tool was called with.
+    /// The arguments of its call.
     pub arguments: Value,
-    /// The last line that it has shown; empty where it has shown nothing.
+    /// The last line of its output. Empty if there is none.
     pub last_line: String,
 }
 
@@ -52,12 +52,12 @@ pub(crate) struct Tasks {
     board: Arc<Board>,
 }
 
-/// What tasks need of the session.
+/// The parts of a session that tasks need.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
     pub(crate) emitter: Emitter,
     pub(crate) hooks: Arc<HookAsker>,
-    /// The plugin that the tool comes from; empty for the host's own.
+    /// The plugin that the tool comes from. Empty for the host's own tools.
     pub(crate) owner: PluginName,
     pub(crate) outputs: Arc<dyn OutputStore>,
     pub(crate) output_bytes_max: usize,
@@ -68,13 +68,13 @@ impl Tasks {
         Self { set: Mutex::new(JoinSet::new()), board: Arc::default() }
     }
 
-    /// Returns what runs and what has ended.
+    /// Returns the running and ended tasks.
     pub(crate) fn board(&self) -> &Arc<Board> {
         &self.board
     }
 
-    /// Lets a running call go on as a task; returns its number. `by` is the plugin that started it
-    /// as one.
+    /// Lets a running call continue as a task. Returns its number. `by` is the plugin that started
+    /// it as a task.
     pub(crate) fn take_over(
         &self,
         running: Running,
@@ -109,17 +109,17 @@ impl Tasks {
         number
     }
 
-    /// Lists the tasks, those that ended too.
+    /// Lists the tasks, including ended ones.
     pub(crate) fn list(&self) -> Vec<TaskFacts> {
         self.board.list()
     }
 
-    /// Lists the tasks that run, for a person.
+    /// Lists the running tasks, for the user.
     pub(crate) fn running(&self) -> Vec<RunningTask> {
         self.board.list_running()
     }
 
-    /// Reads what a task has shown.
+    /// Reads a task's output.
     pub(crate) fn read(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
         let (task, output) = self.board.find(&asked.task_id)?;
         let bytes_max = if asked.bytes_max == 0 { READ_BYTES } else { asked.bytes_max };
@@ -130,7 +130,7 @@ impl Tasks {
         Ok(answer)
     }
 
-    /// Waits until a task has shown more than so many bytes, or has ended.
+    /// Waits until a task's output has more than this many bytes, or the task has ended.
     pub(crate) async fn changed(&self, task_id: &str, offset: u64) -> Result<()> {
         let (_, output) = self.board.find(task_id)?;
         output.more_than(offset).await;
@@ -138,7 +138,7 @@ impl Tasks {
     }
 }
 
-/// The name by which a model and plugins know a task.
+/// Returns the id by which a model and plugins know a task.
 pub(crate) fn id_of(number: u64) -> String {
     format!("task_{number}")
 }
@@ -178,7 +178,7 @@ async fn run(mut running: Running, around: Surroundings, mut place: Place) {
     });
 }
 
-/// Makes of an outcome what the model is given: one object, within its bound.
+/// Turns an outcome into the model's object, within its size limit.
 async fn content(
     outcome: Result<Output>,
     call: &ToolCall,
@@ -219,7 +219,7 @@ fn status(error: Option<&Error>) -> TaskStatus {
     }
 }
 
-/// What the model is given in place of the result of a call that takes long.
+/// The model's result in place of a call that takes long.
 pub(crate) fn handle(number: u64, running: (&str, &str), threshold_ms: u64) -> Output {
     let (id, threshold) = (id_of(number), seconds(threshold_ms));
     let (source, tool) = running;
@@ -230,18 +230,18 @@ pub(crate) fn handle(number: u64, running: (&str, &str), threshold_ms: u64) -> O
         "tool_name": tool,
         "threshold_seconds": threshold,
         "message": format!(
-            "Task exceeded {threshold}s threshold, continuing in background. Its outcome will be \
-             given to you in a later message under the task_id '{id}': do not make the call again."
+            "The call exceeded {threshold}s and continues in the background. A later message \
+             reports its outcome under task_id '{id}': do not repeat the call."
         ),
     }))
 }
 
-/// Seconds with three decimals; `10.0` where they are whole.
+/// Seconds with three decimals. `10.0` if they are whole.
 fn seconds(ms: u64) -> f64 {
     std::time::Duration::from_millis(ms).as_secs_f64()
 }
 
-/// Makes of the outcomes the parts of a message.
+/// Turns the outcomes into the parts of a message.
 pub(crate) fn parts(outcomes: Vec<Value>) -> Vec<Part> {
     outcomes.into_iter().map(Part::json).collect()
 }

@@ -1,4 +1,4 @@
-//! What a task has shown: the newest part of it, read by exact offsets.
+//! A task's newest output, read by exact offsets.
 
 use jaato_types::tasks::TASK_OUTPUT_BYTES_MAX;
 use parking_lot::Mutex;
@@ -8,16 +8,16 @@ use tokio::sync::Notify;
 #[derive(Default)]
 pub(crate) struct TaskOutput {
     kept: Mutex<Kept>,
-    /// Wakes who waits for more.
+    /// Wakes code that waits for more.
     more: Notify,
 }
 
 #[derive(Default)]
 struct Kept {
     text: String,
-    /// Bytes that came before the text and are not kept.
+    /// Bytes before the text that are not kept.
     before: u64,
-    /// Whether the task has ended: no more will come.
+    /// Whether the task has ended, so that no more output will come.
     is_whole: bool,
 }
 
@@ -26,14 +26,14 @@ struct Kept {
 pub struct OutputPiece {
     /// The text.
     pub text: String,
-    /// The byte behind it.
+    /// The offset of the byte after it.
     pub offset: u64,
-    /// Bytes between the asked offset and the text that are not kept.
+    /// Bytes between the requested offset and the text that are not kept.
     pub lost_bytes: u64,
 }
 
 impl TaskOutput {
-    /// Adds a piece; the oldest text gives way.
+    /// Adds a piece. The oldest text is dropped to make room.
     pub(crate) fn push(&self, text: &str) {
         let mut kept = self.kept.lock();
         kept.text.push_str(text);
@@ -53,19 +53,19 @@ impl TaskOutput {
         kept.before + kept.text.len() as u64
     }
 
-    /// Returns the last line that says something, at most so many bytes of its beginning.
+    /// Returns at most the first `bytes_max` bytes of the last line that is not blank.
     pub(crate) fn last_line(&self, bytes_max: usize) -> String {
         let kept = self.kept.lock();
         let line = kept.text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         line[..line.floor_char_boundary(bytes_max)].trim().to_owned()
     }
 
-    /// Reads from an offset on, at most so many bytes, whole characters.
+    /// Reads whole characters from an offset on, at most this many bytes.
     pub(crate) fn read(&self, offset: u64, bytes_max: u64) -> OutputPiece {
         let kept = self.kept.lock();
         let end = kept.before + kept.text.len() as u64;
         let from = offset.clamp(kept.before, end);
-        // A whole number of bytes of a text in memory.
+        // Fits into `usize`, because it is an offset into a text in memory.
         let start = kept.text.ceil_char_boundary((from - kept.before) as usize);
         let wanted = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let stop = kept.text.floor_char_boundary(start.saturating_add(wanted).min(kept.text.len()));
@@ -75,11 +75,11 @@ impl TaskOutput {
         OutputPiece { text, offset: offset_behind, lost_bytes }
     }
 
-    /// Becomes ready when there is more than so many bytes, or no more will come.
+    /// Becomes ready when there are more than this many bytes, or no more will come.
     pub(crate) async fn more_than(&self, bytes: u64) {
         let more = self.more.notified();
         tokio::pin!(more);
-        // Enlists before it looks: what comes in between is not missed.
+        // Registers before it checks, so that it does not miss output between the two.
         more.as_mut().enable();
         let is_whole = self.kept.lock().is_whole;
         if !is_whole && self.bytes() <= bytes {
@@ -87,7 +87,7 @@ impl TaskOutput {
         }
     }
 
-    /// Says that no more will come.
+    /// Marks the output as complete.
     pub(crate) fn end(&self) {
         self.kept.lock().is_whole = true;
         self.more.notify_waiters();

@@ -1,11 +1,11 @@
-//! Waits for what wakes an idle session: the end of a task, or a plugin that notifies.
+//! Waits for events that wake an idle session: the end of a task, or a plugin's notification.
 
 use std::sync::Arc;
 
 use crate::Inbox;
 use crate::tasks::Board;
 
-/// Waits for what wakes a session, while nobody has the session itself.
+/// Waits for events that wake a session, without borrowing the session.
 #[derive(Clone)]
 pub struct Wake {
     pub(crate) inbox: Inbox,
@@ -13,8 +13,8 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// Becomes ready when the session has something to tell its model:
-    /// [`Session::turn_woken`](crate::Session::turn_woken) does.
+    /// Becomes ready when the session has something to tell its model.
+    /// [`Session::turn_woken`](crate::Session::turn_woken) does so.
     pub async fn woken(&self) {
         tokio::select! {
             () = self.inbox.arrived() => {}

@@ -1,4 +1,4 @@
-//! A gc that follows a script and remembers what it was asked.
+//! A gc that follows a script and records its requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::{Cancel, Gc};
 
 type Planner = Arc<dyn Fn(&GcRequest) -> GcPlan + Send + Sync>;
 
-/// What a scripted gc does next.
+/// The next action of a scripted gc.
 #[derive(Clone)]
 pub enum GcBeat {
     /// Proposes this plan.
     Plan(GcPlan),
-    /// Proposes what the closure makes of the request.
+    /// Proposes the plan that the closure makes from the request.
     PlanOf(Planner),
     /// Fails.
     Fail(Error),
@@ -25,17 +25,17 @@ pub enum GcBeat {
 }
 
 impl GcBeat {
-    /// Makes a plan that drops these messages.
+    /// Creates a plan that drops these messages.
     pub fn dropping(drop: impl IntoIterator<Item = usize>) -> Self {
         Self::Plan(GcPlan { v: 1, drop: drop.into_iter().collect(), ..GcPlan::default() })
     }
 
-    /// Makes a plan from the request.
+    /// Creates a plan from the request.
     pub fn plan_of(planner: impl Fn(&GcRequest) -> GcPlan + Send + Sync + 'static) -> Self {
         Self::PlanOf(Arc::new(planner))
     }
 
-    /// Drops all turns but the last ones, as many as given.
+    /// Drops all turns except the last `turns`.
     pub fn keeping(turns: usize) -> Self {
         Self::plan_of(move |request| {
             let is_prompt = |at: &usize| request.messages[*at].is_prompt();
@@ -47,7 +47,7 @@ impl GcBeat {
     }
 }
 
-/// A gc with prepared plans; the last one is given again and again.
+/// A gc with prepared plans. It repeats the last one.
 #[derive(Default)]
 pub struct ScriptedGc {
     script: Mutex<Option<VecDeque<GcBeat>>>,
@@ -55,12 +55,12 @@ pub struct ScriptedGc {
 }
 
 impl ScriptedGc {
-    /// Puts a gc there that does this, one beat a request.
+    /// Adds a gc that performs one beat per request.
     pub fn does(&self, beats: impl IntoIterator<Item = GcBeat>) {
         *self.script.lock() = Some(beats.into_iter().collect());
     }
 
-    /// Returns what it was asked so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<GcRequest> {
         self.requests.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Plugins that are asked beside their own calls, and answer as a test says.
+//! Plugins with hooks whose answers a test defines.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{HookPlugin, HookScope, Hooks};
 
 type Answering = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
 
-/// Plugins that answer as a test says. Without any, nobody is asked.
+/// Plugins whose answers a test defines. Without any, no plugin is asked.
 #[derive(Default)]
 pub struct ScriptedHooks {
     plugins: Mutex<Vec<(PluginName, Hook, Answering)>>,
@@ -20,7 +20,8 @@ pub struct ScriptedHooks {
 }
 
 impl ScriptedHooks {
-    /// Adds a plugin that answers a hook so. The order is that of the calls.
+    /// Adds a plugin that answers a hook with this closure. Plugins keep the order in which they
+    /// are added.
     pub fn answers<F, B>(&self, plugin: &str, hook: Hook, answer: B) -> &Self
     where
         F: Future<Output = Result<Value>> + Send + 'static,
@@ -41,7 +42,7 @@ impl ScriptedHooks {
         self.answers(plugin, hook, |_| std::future::pending())
     }
 
-    /// Returns what was asked so far, in order.
+    /// Returns the questions so far, in order.
     pub fn asked(&self) -> Vec<(PluginName, Hook, Value)> {
         self.asked.lock().clone()
     }

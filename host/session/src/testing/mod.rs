@@ -1,7 +1,8 @@
-//! A stage for tests: scripted provider, tools and person, recorded events, simulated clock.
+//! A stage for tests: scripted provider, tools and user, recorded events, simulated clock.
 //!
-//! Behind the feature `testing`, for this crate's tests and those of crates above. Under tokio's
-//! paused clock (`start_paused = true`) nothing here waits in real time, and a run repeats exactly.
+//! Behind the feature `testing`, for the tests of this crate and of crates that depend on it. Under
+//! tokio's paused clock (`start_paused = true`) nothing here waits in real time, and a run repeats
+//! exactly.
 
 mod gc;
 mod hooks;

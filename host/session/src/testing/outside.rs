@@ -1,4 +1,4 @@
-//! Clock, ids, events and output files of a test: simulated, counted, recorded, in memory.
+//! A test's clock, ids, events and output files: simulated, counted, recorded, in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ impl SimulatedClock {
     /// Wall time at the start, in milliseconds since 1970.
     pub const START_MS: u64 = 1_700_000_000_000;
 
-    /// Makes a clock that starts at this moment.
+    /// Creates a clock that starts at this moment.
     pub fn new() -> Self {
         Self::default()
     }
@@ -37,7 +37,7 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// Ids that count: `session-1`, `fresh-1`, `fresh-2` …
+/// Sequential ids: `session-1`, `fresh-1`, `fresh-2` …
 #[derive(Debug, Default)]
 pub struct CountingIds {
     sessions: AtomicU64,
@@ -54,7 +54,7 @@ impl Ids for CountingIds {
     }
 }
 
-/// Keeps every event.
+/// Records every event.
 #[derive(Debug, Default)]
 pub struct RecordedEvents(Mutex<Vec<Envelope>>);
 
@@ -69,7 +69,7 @@ impl RecordedEvents {
         self.envelopes().into_iter().map(|envelope| envelope.event).collect()
     }
 
-    /// Joins the text that a person has seen so far.
+    /// Joins the text that the user has seen so far.
     pub fn text(&self) -> String {
         let texts = self.events().into_iter().filter_map(|event| match event {
             Event::TextDelta { text, .. } => Some(text),
@@ -78,7 +78,7 @@ impl RecordedEvents {
         texts.collect()
     }
 
-    /// Joins the notices so far, each with its source, a line each.
+    /// Joins the notices so far, each with its source, one per line.
     pub fn notices(&self) -> String {
         let lines = self.events().into_iter().filter_map(|event| match event {
             Event::Notice { source, text } => Some(format!("{source}: {text}\n")),
@@ -111,7 +111,7 @@ impl Default for KeptOutputs {
 }
 
 impl KeptOutputs {
-    /// Lets each further file have so many bytes at most.
+    /// Limits the size of each further file.
     pub fn limit(&self, bytes_max: u64) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A person who gives prepared answers, or is not there.
+//! A user who gives prepared answers, or is absent.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::{Asker, FormQuestion, NoAnswer, PermissionAsker};
 
-/// A person with prepared answers. Without any left, the question stays open for ever.
+/// A user with prepared answers. Once they are used up, a question stays open forever.
 #[derive(Debug, Default)]
 pub struct ScriptedPerson {
     answers: Mutex<Option<VecDeque<Result<PermissionAnswer, NoAnswer>>>>,
@@ -19,17 +19,17 @@ pub struct ScriptedPerson {
 }
 
 impl ScriptedPerson {
-    /// Puts a person there, with these answers.
+    /// Makes the user present, with these answers.
     pub fn answers(&self, answers: impl IntoIterator<Item = PermissionAnswer>) {
         self.replies(answers.into_iter().map(Ok));
     }
 
-    /// Puts a person there who sometimes does not answer.
+    /// Makes a user present who sometimes does not answer.
     pub fn replies(&self, replies: impl IntoIterator<Item = Result<PermissionAnswer, NoAnswer>>) {
         *self.answers.lock() = Some(replies.into_iter().collect());
     }
 
-    /// Has forms answered with these, in order.
+    /// Answers forms with these, in order.
     pub fn forms(&self, answers: impl IntoIterator<Item = FormAnswer>) {
         self.forms.lock().extend(answers);
     }
@@ -39,7 +39,7 @@ impl ScriptedPerson {
         self.prompts.lock().clone()
     }
 
-    /// Returns the prompts so far in short: tool, arguments, reason, preview.
+    /// Returns the prompts so far in short form: tool, arguments, reason, preview.
     pub fn questions(&self) -> Vec<String> {
         let text = |prompt: &PermissionPrompt| {
             let preview = prompt.preview.as_ref();

@@ -1,4 +1,4 @@
-//! A provider that follows a script and remembers what it was asked.
+//! A provider that follows a script and records its requests.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,44 +13,44 @@ use serde_json::Value;
 
 use crate::{Cancel, DeltaSink, Provider};
 
-/// What a scripted provider does next.
+/// The next action of a scripted provider.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Beat {
-    /// Streams a piece of text, which the completion holds too.
+    /// Streams a piece of text that is also in the completion.
     Text(String),
-    /// Streams a piece of reasoning, which the completion holds too.
+    /// Streams a piece of reasoning that is also in the completion.
     Thought(String),
-    /// Streams a call, which the completion holds too.
+    /// Streams a call that is also in the completion.
     Call(ToolCall),
-    /// Streams something that the completion does not hold.
+    /// Streams something that is not in the completion.
     Shown(Delta),
-    /// Puts a part into the completion that was not streamed.
+    /// Adds a part to the completion that was not streamed.
     Unseen(Part),
-    /// Sends bytes that say nothing.
+    /// Sends bytes without content.
     Alive,
-    /// Waits that many milliseconds.
+    /// Waits this many milliseconds.
     Wait(u64),
     /// Fails.
     Fail(Error),
-    /// Never says anything again.
+    /// Never sends anything again.
     Hang,
-    /// The completion has this finish reason.
+    /// Sets the completion's finish reason.
     Finish(FinishReason),
-    /// The completion has this word of the server's for its end.
+    /// Sets the server's own finish word of the completion.
     FinishWord(String),
-    /// The completion has this usage.
+    /// Sets the completion's usage.
     Usage(Usage),
-    /// The completion says that the server has room again after so many milliseconds.
+    /// Sets when the server has capacity again, in milliseconds.
     RoomAfter(u64),
 }
 
 impl Beat {
-    /// Makes a text beat.
+    /// Creates a text beat.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
-    /// Makes a call beat.
+    /// Creates a call beat.
     pub fn call(id: &str, name: &str, arguments: Value) -> Self {
         Self::Call(ToolCall::new(id, name, arguments))
     }
@@ -66,7 +66,7 @@ pub struct ScriptedProvider {
     price: Mutex<Option<Price>>,
 }
 
-/// What is told of the context window, and how often it was asked for.
+/// The context window that is reported, and how often it was asked for.
 #[derive(Debug, Clone, Copy, Default)]
 struct Window {
     tokens: Option<u64>,
@@ -82,34 +82,34 @@ impl ScriptedProvider {
         self
     }
 
-    /// Tells the context window, so many milliseconds after it was asked for.
+    /// Reports the context window, this many milliseconds after it was asked for.
     pub fn tells_window(&self, tokens: u64, after_ms: u64) {
         let mut window = self.window.lock();
         (window.tokens, window.after_ms) = (Some(tokens), after_ms);
     }
 
-    /// Tells what the model looks at, when it is asked.
+    /// Reports the accepted media types when it is asked.
     pub fn tells_sight(&self, media_types: &[&str]) {
         let told = media_types.iter().map(|it| (*it).to_owned()).collect();
         *self.accepts.lock() = Some(told);
     }
 
-    /// Tells what the model costs, when it is asked.
+    /// Reports the model's price when it is asked.
     pub fn tells_price(&self, price: Price) {
         *self.price.lock() = Some(price);
     }
 
-    /// Counts how often it was asked for its context window.
+    /// Counts how often the context window was asked for.
     pub fn window_asked(&self) -> usize {
         self.window.lock().asked
     }
 
-    /// Drops the answers that were not asked for.
+    /// Drops the answers that were not used.
     pub fn forget(&self) {
         self.script.lock().clear();
     }
 
-    /// Returns the requests so far, repeated ones too.
+    /// Returns the requests so far, including retries.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Everything that a session stands on, in one place, scripted and recorded.
+//! Everything that a session depends on, in one place, scripted and recorded.
 
 use std::sync::Arc;
 
@@ -13,30 +13,30 @@ use crate::{
     SessionSetup, SystemPrompt,
 };
 
-/// A stage; what is on it can be looked at while and after a session plays.
+/// A stage. A test can inspect it while and after a session runs.
 pub struct Stage {
     /// The model.
     pub provider: Arc<ScriptedProvider>,
     /// The tools.
     pub tools: Arc<ScriptedTools>,
-    /// The person; not there until given answers.
+    /// The user, absent until a test adds answers.
     pub person: Arc<ScriptedPerson>,
-    /// The plugins that are asked beside their calls; none until a test adds some.
+    /// The plugins with hooks. Empty until a test adds some.
     pub hooks: Arc<ScriptedHooks>,
-    /// The gc; not there until given plans.
+    /// The gc, absent until a test adds plans.
     pub gc: Arc<ScriptedGc>,
     /// The events.
     pub events: Arc<RecordedEvents>,
     /// The output files.
     pub outputs: Arc<KeptOutputs>,
-    /// What is known of images and files; nothing unless a test puts something there.
+    /// The facts about images and files. Empty unless a test adds some.
     pub media: Arc<dyn Media>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Stage {
-    /// Sets a stage with these tools. Within a tokio runtime, best with its clock paused.
+    /// Creates a stage with these tools, within a tokio runtime, preferably with a paused clock.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
         Self {
             provider: Arc::default(),
@@ -74,13 +74,13 @@ impl Stage {
         Self::setup_of(10_000)
     }
 
-    /// The same with a window of so many tokens.
+    /// As [`Self::setup`], with a window of this many tokens.
     pub fn setup_of(context_limit: u64) -> SessionSetup {
         let system = SystemPrompt::build(PromptParts::default());
         SessionSetup::new(ModelId::from("test/model"), context_limit, system)
     }
 
-    /// Starts a session as the setup says.
+    /// Starts a session with this setup.
     pub fn start(&self, setup: SessionSetup) -> Result<Session, HistoryError> {
         Session::start(setup, self.ports())
     }

@@ -1,4 +1,4 @@
-//! Tools whose behaviour a test gives, and a record of who ran beside whom.
+//! Tools whose behaviour a test defines, and a record of which calls ran at the same time.
 
 use std::sync::Arc;
 
@@ -27,30 +27,30 @@ type ConditionBehaviour = Arc<
 type PreviewBehaviour =
     Arc<dyn Fn(PreviewRequest) -> BoxFuture<'static, Result<Preview>> + Send + Sync>;
 
-/// A tool of a test.
+/// A test's tool.
 #[derive(Clone)]
 pub struct Tool {
-    /// What the session is told of it.
+    /// The session's facts about it.
     pub known: KnownTool,
     behaviour: Behaviour,
     condition: Option<ConditionBehaviour>,
     preview: Option<PreviewBehaviour>,
 }
 
-/// A call that ran, and the most others that ran at some moment of its time.
+/// A call that ran, and the most other calls that ran at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seat {
     /// The call.
     pub call: ToolCall,
-    /// Most calls beside it.
+    /// The most calls at the same time.
     pub beside: usize,
-    /// Whether it came to its own end.
+    /// Whether it ran to its own end.
     pub ended: bool,
 }
 
 impl Tool {
-    /// Makes a shipped, active, read-only tool that takes any object and does what the closure
-    /// says.
+    /// Creates a shipped, active, read-only tool that takes any object and does what the closure
+    /// does.
     pub fn new<F, B>(name: &str, behaviour: B) -> Self
     where
         F: Future<Output = Result<Output>> + Send + 'static,
@@ -85,7 +85,7 @@ impl Tool {
         Self { known, behaviour, condition: None, preview: None }
     }
 
-    /// Makes a tool that answers with its arguments, under `echo`.
+    /// Creates a tool that returns its arguments, under `echo`.
     pub fn echo(name: &str) -> Self {
         Self::new(
             name,
@@ -93,7 +93,7 @@ impl Tool {
         )
     }
 
-    /// Makes a tool that takes so long, by its argument `ms`.
+    /// Creates a tool that takes as long as its argument `ms`.
     pub fn sleeper(name: &str) -> Self {
         Self::new(name, |call, _| async move {
             let ms = call.arguments.get("ms").and_then(Value::as_u64).unwrap_or_default();
@@ -102,22 +102,22 @@ impl Tool {
         })
     }
 
-    /// Makes it one that writes: not read-only, not parallel, so that it runs alone and is asked
-    /// for.
+    /// Makes it a writing tool: neither read-only nor parallel, so that it runs alone and needs
+    /// permission.
     #[must_use]
     pub fn writing(mut self) -> Self {
         self.known.spec.annotations = Annotations::default();
         self
     }
 
-    /// Lets it go on as a task when it takes long.
+    /// Lets it continue as a task if it takes long.
     #[must_use]
     pub fn background(mut self) -> Self {
         self.known.spec.auto_background = true;
         self
     }
 
-    /// Gives it a schema.
+    /// Sets its schema.
     #[must_use]
     pub fn schema(mut self, parameters: Value) -> Self {
         let KnownTool { spec, plugin, shipped, state, .. } = self.known;
@@ -141,7 +141,7 @@ impl Tool {
         self
     }
 
-    /// Gives it what its plugin answers where a condition is asked for.
+    /// Sets its plugin's answer about a condition.
     #[must_use]
     pub fn answers<F, B>(mut self, answer: B) -> Self
     where
@@ -152,7 +152,7 @@ impl Tool {
         self
     }
 
-    /// Gives it what its plugin answers where it is asked what a call would change.
+    /// Sets its plugin's answer about what a call would change.
     #[must_use]
     pub fn previews<F, B>(mut self, preview: B) -> Self
     where
@@ -164,7 +164,7 @@ impl Tool {
         self
     }
 
-    /// Gives it a state.
+    /// Sets its state.
     #[must_use]
     pub fn state(mut self, state: ToolState) -> Self {
         self.known.state = state;
@@ -172,7 +172,7 @@ impl Tool {
     }
 }
 
-/// The tools of a test.
+/// A test's tools.
 #[derive(Default)]
 pub struct ScriptedTools {
     tools: Mutex<Vec<Tool>>,
@@ -191,32 +191,32 @@ struct Seats {
 }
 
 impl ScriptedTools {
-    /// Takes the tools, in their order.
+    /// Creates a set of these tools, in their order.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
         let tools = Mutex::new(tools.into_iter().collect());
         Self { tools, ..Self::default() }
     }
 
-    /// Has other tools from here on, and tells a person this of it.
+    /// Replaces the tools from here on, with this notice to the user.
     pub fn replace(&self, tools: impl IntoIterator<Item = Tool>, notice: &str) {
         *self.locked() = tools.into_iter().collect();
         let renewal = Renewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };
         *self.renewal.lock() = renewal;
     }
 
-    /// Has one more tool, which joins with the next step or the next wait.
+    /// Adds one more tool, which joins with the next step or the next wait.
     pub fn join(&self, tool: Tool) {
         self.locked().push(tool);
         let renewal = Renewal { tools: Some(self.tools()), notices: Vec::new() };
         *self.joining.lock() = renewal;
     }
 
-    /// Answers waits with a source that failed.
+    /// Makes waits report a source that failed.
     pub fn miss(&self, source: ToolSource) {
         *self.missing.lock() = Some(source);
     }
 
-    /// Lists what was waited for, in order.
+    /// Lists the tools that were waited for, in order.
     pub fn awaited(&self) -> Vec<WantedTools> {
         self.awaited.lock().clone()
     }
@@ -247,7 +247,7 @@ fn take_seat(seats: Arc<Mutex<Seats>>, call: &ToolCall, counts: bool) -> Leaving
     Leaving { seats, index }
 }
 
-/// Frees the seat when the call's future is dropped, at its end or before.
+/// Frees the seat when the call's future is dropped, at its end or earlier.
 struct Leaving {
     seats: Arc<Mutex<Seats>>,
     index: usize,
@@ -297,7 +297,7 @@ impl ToolSet for ScriptedTools {
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>> {
         let tool = self.locked().iter().find(|tool| tool.known.spec.name == call.name).cloned();
         let seats = Arc::clone(&self.seats);
-        // A task may run beside everything.
+        // A task may run alongside everything.
         let counts = !tool.as_ref().is_some_and(|tool| tool.known.spec.auto_background);
         async move {
             let seat = take_seat(seats, &call, counts);

@@ -1,10 +1,11 @@
-//! What the tests of the gc share: turns with prepared tokens, and what came of them in short.
+//! Shared helpers of the gc tests: turns with prepared token counts, and short summaries of the
+//! results.
 
 use jaato_session::testing::{Beat, Stage};
 use jaato_session::{Cancel, GcSettings, Session, SessionSetup, TurnReport};
 use jaato_types::{Error, ErrorKind, Event, Message, Outcome, Request, Usage};
 
-/// Tokens that a provider tells.
+/// Creates a provider's token count.
 pub fn used(prompt_tokens: u64) -> Beat {
     Beat::Usage(Usage { prompt_tokens, output_tokens: 10, ..Usage::default() })
 }
@@ -17,7 +18,7 @@ pub fn setup(settings: GcSettings) -> SessionSetup {
     SessionSetup { gc: settings, ..Stage::setup() }
 }
 
-/// Starts a session and plays so many turns, each answered with `so`.
+/// Starts a session and runs this many turns, each answered with `so`.
 pub async fn after_turns(stage: &Stage, setup: SessionSetup, turns: usize) -> Session {
     let mut session = stage.start(setup).unwrap();
     for turn in 0..turns {
@@ -32,7 +33,7 @@ pub async fn turn(session: &mut Session, prompt: &str) -> TurnReport {
     session.turn(prompt, &Cancel::new()).await
 }
 
-/// The events of the gc: reason, source, removed, cut, note or error.
+/// Lists the gc events: reason, source, removed, cut, note or error.
 pub fn gcs(stage: &Stage) -> Vec<String> {
     let lines = stage.events.events().into_iter().filter_map(|event| match event {
         Event::Gc { reason, source, messages_removed, turns_removed, messages_cut, note, error, .. } => {
@@ -46,11 +47,11 @@ pub fn gcs(stage: &Stage) -> Vec<String> {
     lines.collect()
 }
 
-/// What the model is told where turns were removed.
+/// The note to the model in place of removed turns.
 pub const REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
-                           Ask the user, or use tools again, if you need what was in them.]\n\n";
+                           If you need them, ask the user or use tools again.]\n\n";
 
-/// The texts of a request, without the note about turns that were removed.
+/// Returns the texts of a request, without the note about removed turns.
 pub fn texts(request: &Request) -> Vec<String> {
     let text = |message: &Message| message.text().replace(REMOVED, "");
     request.messages.iter().map(text).collect()

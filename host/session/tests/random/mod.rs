@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// The tool that must run alone.
 pub const WRITER: &str = "write";
 
-/// The tools: one of each kind that matters to the loop.
+/// One tool of each kind that matters to the loop.
 pub fn tools() -> Vec<Tool> {
     let schema = json!({
         "type": "object",
@@ -43,11 +43,11 @@ pub fn tools() -> Vec<Tool> {
     ]
 }
 
-/// A few answers of a user, who then falls silent. Some were not offered.
+/// Creates a few answers of a user, who is then silent. Some were not offered.
 pub fn answers(random: &SeededRandom) -> Vec<Result<PermissionAnswer, NoAnswer>> {
     const ALLOW: [Is; 4] = [Is::AllowOnce, Is::AllowInTurn, Is::AllowInSession, Is::AllowAlways];
     const DENY: [Is; 4] = [Is::Deny, Is::DenyInTurn, Is::DenyInSession, Is::DenyAlways];
-    // By turns, so that they cost the seeds nothing.
+    // In rotation, so that they use no random numbers.
     let one = |at: usize| {
         let once = PermissionAnswer::once;
         let arguments = Some(json!({ "ms": 10 * at }));
@@ -63,7 +63,7 @@ pub fn answers(random: &SeededRandom) -> Vec<Result<PermissionAnswer, NoAnswer>>
     (0..random.below(12) as usize).map(one).collect()
 }
 
-/// The beats of one answer, often good, sometimes anything.
+/// Creates the beats of one answer, often valid, sometimes arbitrary.
 pub fn beats(random: &SeededRandom) -> Vec<Beat> {
     let mut beats: Vec<Beat> = (0..random.below(7)).map(|_| beat(random)).collect();
     match random.below(24) {
@@ -76,7 +76,7 @@ pub fn beats(random: &SeededRandom) -> Vec<Beat> {
     beats
 }
 
-/// A gc that is often sensible and sometimes anything, the same for the same seed.
+/// Creates a gc that is often sensible and sometimes arbitrary, but always the same for a seed.
 pub fn gc_beats(seed: u64) -> Vec<GcBeat> {
     let random = SeededRandom::new(seed);
     let mut beats = vec![];
@@ -99,7 +99,7 @@ pub fn gc_beats(seed: u64) -> Vec<GcBeat> {
     beats
 }
 
-/// A plan for which nothing holds.
+/// Creates an arbitrary plan.
 pub fn any_plan(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     let count = request.messages.len();
     let mut drop: Vec<usize> = (0..random.below(8)).map(|_| index(random, count + 2)).collect();
@@ -115,7 +115,7 @@ pub fn any_plan(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     GcPlan { v: 1, drop, summary, note: None }
 }
 
-/// A plan that drops some of the first turns whole.
+/// Creates a plan that drops some of the first turns completely.
 fn whole_turns(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     let is_prompt = |at: &usize| request.messages[*at].is_prompt();
     let starts: Vec<usize> = (0..request.messages.len()).filter(is_prompt).collect();
@@ -125,7 +125,7 @@ fn whole_turns(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     GcPlan { v: 1, drop, summary, note: Some("cleaned".to_owned()) }
 }
 
-/// Settings of a gc.
+/// Creates random gc settings.
 pub fn gc_settings(random: &SeededRandom) -> GcSettings {
     GcSettings {
         threshold_percent: (20 + random.below(80)).into(),

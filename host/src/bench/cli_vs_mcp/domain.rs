@@ -1,22 +1,22 @@
-//! What scenarios are about: the program and the server of a domain, and its templates.
+//! The domain of scenarios: its program, its server and its templates.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::exit::{Exit, Failure};
 
-/// All scenarios of a domain.
+/// The name for all scenarios of a domain.
 pub const ALL: &str = "all";
 
-/// Largest template of a folder.
+/// The largest template in a folder.
 const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
 
-/// The two ways of working.
+/// The two ways to do a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// A program by `cli_based_tool`.
+    /// With a program, through `cli_based_tool`.
     Cli,
-    /// The tools of a server.
+    /// With the tools of a server.
     Mcp,
 }
 
@@ -24,7 +24,7 @@ impl Side {
     /// Both, in the order in which they run.
     pub const BOTH: [Self; 2] = [Self::Cli, Self::Mcp];
 
-    /// As it stands in paths and summaries.
+    /// Returns its name in paths and summaries.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cli => "cli",
@@ -39,15 +39,15 @@ pub type Scenarios = BTreeMap<String, [String; 2]>;
 /// A domain.
 #[derive(Debug)]
 pub struct Domain {
-    /// One word.
+    /// Its name, one word.
     pub name: &'static str,
     /// The program of the CLI side.
     pub program: &'static str,
-    /// The server of the MCP side, as it is mostly called.
+    /// The usual name of the server of the MCP side.
     pub server: &'static str,
-    /// How one sets that server up.
+    /// How to set that server up.
     pub hint: &'static str,
-    /// Values that templates have where nobody gives others.
+    /// Default values for templates.
     pub defaults: &'static [(&'static str, &'static str)],
     templates: &'static [(&'static str, &'static str, &'static str)],
 }
@@ -62,7 +62,7 @@ macro_rules! templates {
     };
 }
 
-/// Those that are built in; the first is taken where nothing says which.
+/// The built-in domains. The first one is the default.
 static DOMAINS: [Domain; 3] = [
     Domain {
         name: "github",
@@ -96,11 +96,11 @@ static DOMAINS: [Domain; 3] = [
 ];
 
 impl Domain {
-    /// Finds a domain and the scenarios of it that are asked for. Without a domain it is the first
-    /// one that has them.
+    /// Finds a domain and its requested scenarios. Without a domain, uses the first one that has
+    /// them.
     ///
     /// # Errors
-    /// A name that is not known, with those that are; a template that cannot be read.
+    /// An unknown name, with the known ones, or a template that cannot be read.
     pub fn find(
         name: Option<&str>,
         scenarios: &[String],
@@ -139,7 +139,7 @@ impl Domain {
         Err(Failure::new(Exit::Usage, text).hint(format!("there are: {}", known.join(", "))))
     }
 
-    /// Lists its scenarios: those of a folder, then those that are built in.
+    /// Lists its scenarios: those of a folder, then the built-in ones.
     fn scenarios(&self, folder: Option<&Path>) -> Result<Scenarios, Failure> {
         let built_in = self.templates.iter();
         let mut all: Scenarios = built_in
@@ -154,7 +154,7 @@ impl Domain {
         Ok(all)
     }
 
-    /// Returns the tool names of a side, as `--tools` takes them.
+    /// Returns the tool names of a side, in the form of `--tools`.
     pub fn tools(&self, side: Side, server: &str) -> String {
         match side {
             Side::Cli => "cli_based_tool".to_owned(),
@@ -163,7 +163,7 @@ impl Domain {
     }
 }
 
-/// Refuses a server whose name does not stand as it is in the names of its tools.
+/// Refuses a server whose name cannot be used unchanged in the names of its tools.
 pub fn check_server(name: &str) -> Result<(), Failure> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_plain = !name.contains("__") && !name.ends_with('_') && name.chars().all(is_legal);
@@ -175,7 +175,7 @@ pub fn check_server(name: &str) -> Result<(), Failure> {
         .hint("name the server with 1 to 24 letters, digits and dashes in .mcp.json"))
 }
 
-/// Lists the names of the templates in a folder; none where there is no folder.
+/// Lists the names of the templates in a folder. Empty if the folder does not exist.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let name = |entry: std::fs::DirEntry| {
@@ -229,7 +229,7 @@ mod tests {
     fn what_is_not_known_is_told() {
         let refused = found(Some("github"), &["get_page"]).unwrap_err();
         assert_eq!(refused, "no domain has the scenario `get_page`");
-        // Of two domains neither has both.
+        // Neither of the two domains has both.
         assert!(found(None, &["get_page", "get_issue"]).is_err());
         assert!(found(Some("moon"), &["all"]).unwrap_err().contains("moon"));
     }

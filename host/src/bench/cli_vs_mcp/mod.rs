@@ -1,8 +1,8 @@
-//! `jaato bench cli-vs-mcp`: the same scenarios by a command line and by an MCP server, and what
-//! each costs in tokens.
+//! `jaato bench cli-vs-mcp`: runs the same scenarios with a command line and with an MCP server,
+//! and compares their tokens.
 //!
-//! A scenario is two prompts, a template file each. Each run is a session of its own, in a runtime
-//! of its own, whose ledger is the run's: `TRACES/TIME/DOMAIN/SCENARIO/cli|mcp/runN.jsonl`.
+//! A scenario is two prompts, each in a template file. Each run has its own session in its own
+//! runtime, with its own ledger: `TRACES/TIME/DOMAIN/SCENARIO/cli|mcp/runN.jsonl`.
 
 mod domain;
 mod one_run;
@@ -28,7 +28,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::{report, start, terminal};
 
-/// Runs of a scenario that one call makes at most: each asks a model twice.
+/// The most runs of a scenario in one call. Each run asks a model twice.
 const RUNS_MAX: u64 = 1000;
 
 /// What `cli-vs-mcp` takes. The names are the original harness's.
@@ -90,7 +90,7 @@ pub struct CliVsMcpArgs {
     pub verbose: bool,
 }
 
-/// What all runs of a call share.
+/// The state that all runs of a call share.
 struct Plan {
     arguments: Arguments,
     domain: &'static Domain,
@@ -140,7 +140,7 @@ pub async fn cli_vs_mcp(global: Global, args: CliVsMcpArgs) -> Outcome {
     }
 }
 
-/// Works out what is to be run, before anything is started.
+/// Plans the runs, before anything is started.
 fn plan(global: Global, args: &CliVsMcpArgs, now: Timestamp) -> Result<Plan, Failure> {
     let mut arguments = start::arguments(global);
     if let Some(model) = &args.model_name {
@@ -173,7 +173,7 @@ fn filled(
     prompts.collect()
 }
 
-/// Says what is about to run.
+/// Prints what is about to run.
 fn banner(plan: &Plan, args: &CliVsMcpArgs, model: &str, tools: &str) -> Result<(), Failure> {
     let scenarios: Vec<&str> = plan.prompts.keys().map(String::as_str).collect();
     let rule = "=".repeat(70);
@@ -208,7 +208,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
-/// Makes a folder for this user alone: what models were told and answered lies there.
+/// Creates a folder that is private to this user, because it will contain conversations.
 fn make_folder(folder: &Path) -> Result<(), Failure> {
     make_private_folder(folder).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
 }

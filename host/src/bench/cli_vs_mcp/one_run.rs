@@ -1,4 +1,4 @@
-//! One run of a scenario on one side: a session of its own, whose ledger says what it cost.
+//! One run of a scenario on one side: its own session, whose ledger records the cost.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,23 +20,23 @@ use crate::start;
 /// The command of the plugin for servers.
 const MCP: &str = "mcp";
 
-/// What is run.
+/// A run.
 pub struct Run<'a> {
     /// The scenario.
     pub scenario: &'a str,
-    /// Counts from 1.
+    /// Its number, from 1.
     pub number: u64,
-    /// Which way.
+    /// The side.
     pub side: Side,
-    /// What the model is told.
+    /// The prompt for the model.
     pub prompt: &'a str,
 }
 
-/// Sees to it that the server of the MCP side is there and described: its tools stand in the first
-/// request of each run then. Returns the model and what the server has.
+/// Makes sure that the server of the MCP side runs and is described, so that its tools are in the
+/// first request of each run. Returns the model and the server's tools.
 ///
 /// # Errors
-/// A server that is not set up or does not start, a model that cannot be used.
+/// A server that is not set up or does not start, or a model that cannot be used.
 pub async fn prepare(plan: &Plan, cancel: &Cancel) -> Result<(String, String), Failure> {
     let runtime = start::runtime(plan.arguments.clone()).await?;
     let connected = connect(&runtime, plan, cancel).await;
@@ -65,10 +65,10 @@ async fn connect(runtime: &Runtime, plan: &Plan, cancel: &Cancel) -> Result<Stri
     Ok(tools.map_or("its tools", |(tools, _)| tools).to_owned())
 }
 
-/// Runs a scenario once. What goes wrong in the run is part of what was measured.
+/// Runs a scenario once. Failures within the run are part of the measurement.
 ///
 /// # Errors
-/// What keeps any run from being made: a setup that cannot be read, a file that cannot be written.
+/// A problem that prevents any run: a setup that cannot be read, a file that cannot be written.
 pub async fn run(
     plan: &Plan,
     run: &Run<'_>,
@@ -103,7 +103,7 @@ pub async fn run(
     Ok(measured)
 }
 
-/// Returns the answer, and what went wrong.
+/// Returns the answer, and the error if there was one.
 async fn turn(
     runtime: &Runtime,
     calls: &Arc<Calls>,
@@ -111,7 +111,7 @@ async fn turn(
     cancel: &Cancel,
 ) -> Result<(String, Option<String>), Error> {
     let mut options = SessionOptions::unattended(Arc::clone(calls) as _);
-    // Nothing but the tools of the side is there to be allowed.
+    // Only the tools of the side could be allowed.
     options.allow_all = true;
     let mut session = runtime.session(options)?;
     let report = session.turn(prompt, cancel).await;
@@ -128,7 +128,7 @@ async fn turn(
     Ok((report.text, error))
 }
 
-/// Adds up the ledger of a run; nothing where none was written.
+/// Adds up the ledger of a run. Returns zeros if there is none.
 fn totals(ledger: &Path) -> Result<Totals, Failure> {
     let unreadable = |error: std::io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", ledger.display());

@@ -1,4 +1,4 @@
-//! What stands in templates as `{{KEY}}`: values of the command line, and defaults of the domain.
+//! The values for `{{KEY}}` in templates: those of the command line, and the domain's defaults.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +10,13 @@ use super::CliVsMcpArgs;
 use super::domain::Domain;
 use crate::exit::{Exit, Failure};
 
-/// Largest file with a page's body: it stands in a prompt.
+/// The largest file with a page's body, because it becomes a part of a prompt.
 const BODY_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Returns the values of all keys. What is given wins over what is built in.
+/// Returns the values of all keys. Given values override built-in ones.
 ///
 /// # Errors
-/// Parameters that are no JSON object, a file that cannot be read.
+/// Parameters that are not a JSON object, or a file that cannot be read.
 pub fn values(
     domain: &Domain,
     args: &CliVsMcpArgs,
@@ -53,7 +53,7 @@ pub fn values(
     Ok(values)
 }
 
-/// Returns how the program of the CLI side is called.
+/// Returns the command of the CLI side's program.
 fn program(domain: &Domain, path: Option<&Path>) -> String {
     match path {
         None => domain.program.to_owned(),
@@ -71,7 +71,7 @@ fn body(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("cannot read `{shown}`: {error}"))
 }
 
-/// Fills a template. Values are put in as they are: what looks like a key in one is text.
+/// Fills a template. Values are inserted unchanged: a key inside a value is text.
 ///
 /// # Errors
 /// The keys that have no value.

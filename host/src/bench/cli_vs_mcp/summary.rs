@@ -1,4 +1,4 @@
-//! What the runs came to: averages of each scenario and side, in the original harness's fields.
+//! The results of the runs: averages for each scenario and side, in the original harness's fields.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use serde_json::{Map, Value, json};
 
 use super::domain::Side;
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Debug, Clone)]
 pub struct Measured {
     ledger: PathBuf,
     totals: Totals,
     /// Requests to the model.
     pub turns: u64,
-    /// Why the run failed, where it did.
+    /// Why the run failed, if it did.
     pub error: Option<String>,
 }
 
-/// What all runs came to.
+/// The results of all runs.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// By scenario; `cli` before `mcp`.
+    /// The runs by scenario, `cli` before `mcp`.
     pub scenarios: BTreeMap<String, [Vec<Measured>; 2]>,
 }
 
 /// Averages over the runs of a side that did not fail.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Averages {
-    /// Runs, the failed ones too.
+    /// The number of runs, including failed ones.
     pub runs: usize,
-    /// Those that failed.
+    /// The number of failed runs.
     pub errors: usize,
     /// Tokens of the requests.
     pub prompt_tokens: f64,
@@ -42,7 +42,7 @@ pub struct Averages {
 }
 
 impl Measured {
-    /// Makes one of what the ledger of a run says.
+    /// Creates a result from the totals of a run's ledger.
     pub fn new(ledger: &Path, totals: Totals, error: Option<String>) -> Self {
         Self { ledger: ledger.to_owned(), totals, turns: totals.requests, error }
     }
@@ -52,7 +52,7 @@ impl Measured {
         self.totals.prompt_tokens + self.totals.output_tokens
     }
 
-    /// Returns its sums, as a trace has them.
+    /// Returns its sums, in the form of a trace.
     pub fn summary(&self) -> Value {
         json!({
             "prompt_tokens": self.totals.prompt_tokens,
@@ -72,7 +72,7 @@ impl Measured {
 }
 
 impl Averages {
-    /// Works out the averages of a side.
+    /// Computes the averages of a side.
     pub fn of(runs: &[Measured]) -> Self {
         let good: Vec<&Measured> = runs.iter().filter(|run| run.error.is_none()).collect();
         let average = |of: fn(&Measured) -> u64| match good.len() {
@@ -106,7 +106,7 @@ impl Averages {
 }
 
 impl Summary {
-    /// Takes a run.
+    /// Adds a run.
     pub fn take(&mut self, scenario: &str, side: Side, measured: Measured) {
         self.scenarios.entry(scenario.to_owned()).or_default()[side as usize].push(measured);
     }
@@ -117,7 +117,7 @@ impl Summary {
         runs.filter(|run| run.error.is_some()).count()
     }
 
-    /// Writes it down.
+    /// Returns the summary as JSON.
     pub fn to_json(&self, meta: Value) -> Value {
         let scenario = |sides: &[Vec<Measured>; 2]| {
             let mut fields = Map::new();

@@ -1,4 +1,4 @@
-//! The averages of both sides beside each other, and a verdict.
+//! Prints the averages of both sides next to each other, and a verdict.
 
 use super::summary::{Averages, Summary};
 use crate::exit::Failure;
@@ -7,7 +7,7 @@ use crate::report;
 /// Prints a table for each scenario.
 ///
 /// # Errors
-/// An output that cannot be written.
+/// When the output cannot be written.
 pub fn print(summary: &Summary) -> Result<(), Failure> {
     for (scenario, [cli, mcp]) in &summary.scenarios {
         let (cli, mcp) = (Averages::of(cli), Averages::of(mcp));
@@ -33,7 +33,7 @@ fn rows(cli: &Averages, mcp: &Averages) -> Vec<Vec<String>> {
     metrics.map(row).to_vec()
 }
 
-/// The lower number wins.
+/// Returns the side with the lower number.
 fn winner(cli: f64, mcp: f64) -> &'static str {
     match cli.total_cmp(&mcp) {
         std::cmp::Ordering::Less => "CLI",

@@ -1,19 +1,19 @@
-//! What a model called in a run, and what came back, as the trace of the run has it.
+//! The calls of a model in a run, and their results, for the trace of the run.
 
 use jaato_runtime::session_loop::EventSink;
 use jaato_runtime::types::{Envelope, Event};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// Calls and results of one run that are kept: a run that makes more goes nowhere.
+/// How many calls and results of one run are kept. A run with more is not useful.
 const KEPT_MAX: usize = 2000;
 
-/// Takes the events of a session.
+/// Records the events of a session.
 #[derive(Default)]
 pub struct Calls(Mutex<Vec<Value>>);
 
 impl Calls {
-    /// Returns what was called so far, and forgets it.
+    /// Returns the calls so far, and forgets them.
     pub fn take(&self) -> Vec<Value> {
         std::mem::take(&mut self.0.lock())
     }

@@ -1,4 +1,4 @@
-//! Reads what the user types at a permission prompt.
+//! Parses the user's input at a permission prompt.
 
 use jaato_runtime::types::permission_prompt::{
     AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt,
@@ -24,16 +24,16 @@ const YES: [&str; 13] = [
     "allow",
 ];
 
-/// Words that deny the call and say nothing else.
+/// Words that deny the call without any comment.
 const NO: [&str; 6] = ["n", "no", "nope", "no thanks", "deny", "don't"];
 
-/// Characters of a word that is too short to tell the model anything.
+/// A word with at most this many characters tells the model nothing.
 const SHORT_WORD_CHARS_MAX: usize = 2;
 
-/// What is said if there is no room to show what an answer would allow.
+/// The message if there is no room to show what an answer would allow.
 const NO_ROOM: &str = "no room to show what that allows: make the terminal larger, or type y or n";
 
-/// What a line at the question says.
+/// The meaning of a line at the prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TypedAnswer {
     /// An answer.
@@ -42,10 +42,10 @@ pub enum TypedAnswer {
     Edit,
 }
 
-/// Reads an answer; an empty line decides nothing, because silence is not consent.
+/// Parses an answer. An empty line decides nothing, because silence is not consent.
 ///
 /// # Errors
-/// Says what can be typed.
+/// Describes the expected input.
 pub fn read_answer(
     line: &str,
     prompt: &PermissionPrompt,
@@ -98,7 +98,7 @@ fn is_shown(answer: &AllowedAnswer, form: Form) -> bool {
     form == Form::Full || (answer.pattern.is_none() && answer.mode.is_none())
 }
 
-/// Takes the answer that allows later calls, if there is only one.
+/// Returns the answer that allows later calls, if there is only one.
 fn always(prompt: &PermissionPrompt, form: Form) -> Result<TypedAnswer, String> {
     if form == Form::Short {
         return Err(NO_ROOM.to_owned());
@@ -111,7 +111,7 @@ fn always(prompt: &PermissionPrompt, form: Form) -> Result<TypedAnswer, String> 
     }
 }
 
-/// Says what can be typed.
+/// Describes the expected input.
 fn wanted(answers: usize, form: Form) -> String {
     let numbers = match form {
         Form::Full => format!("a number from 1 to {answers}, "),
@@ -120,7 +120,7 @@ fn wanted(answers: usize, form: Form) -> String {
     format!("type y, n, {numbers}or what to do instead; ? explains the answers")
 }
 
-/// Explains each answer that can be given, in a line.
+/// Explains each possible answer in a line.
 fn help(prompt: &PermissionPrompt, form: Form) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (number, answer) in (1..).zip(answers_of(prompt)) {
@@ -161,7 +161,7 @@ fn meaning(decision: PermissionDecision) -> &'static str {
     }
 }
 
-/// Returns the command of a conversation that a line gives: it is not meant for the model.
+/// Returns the conversation command in a line, because it is not meant for the model.
 fn own_command(line: &str) -> Option<&str> {
     let word = line.split_whitespace().next()?.strip_prefix('/')?;
     let is_own = slash::find(word).is_some() && word != "help";

@@ -1,4 +1,4 @@
-//! Asks for other arguments of a call.
+//! Asks for different arguments of a call.
 
 use std::io;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::terminal::{
     self, Before, CTRL_C, Dialog, Manner, NAME_COLUMNS, OpenQuestion, Reply, exact_line,
 };
 
-/// What can be typed.
+/// The expected input.
 const PROMPT: &str =
     "NAME = VALUE changes one, a JSON object all of them; an empty line leaves them as they are:";
 
-/// Asks for other arguments; none if the user leaves them as they are.
+/// Asks for different arguments. Returns `None` if the user leaves them as they are.
 ///
 /// # Errors
 /// If the terminal is gone.
@@ -36,7 +36,7 @@ pub async fn ask(open: &Arc<OpenQuestion>, arguments: &Value) -> io::Result<Repl
     terminal::ask(Arc::clone(open), question, Before::Dropped, read, fold).await
 }
 
-/// Returns the arguments as a line that can be edited.
+/// Returns the arguments as an editable line.
 fn begun(arguments: &Value) -> String {
     let mut named = arguments.as_object().into_iter().flatten();
     match (named.next(), named.next()) {
@@ -47,7 +47,7 @@ fn begun(arguments: &Value) -> String {
     }
 }
 
-/// Reads other arguments: one by its name, or all of them.
+/// Parses different arguments: one by its name, or all of them.
 fn read_edit(arguments: &Value, line: &str) -> Result<Option<Value>, String> {
     if line.ends_with(CTRL_C) || line.is_empty() {
         return Ok(None);

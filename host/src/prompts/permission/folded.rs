@@ -1,4 +1,4 @@
-//! The row that an answered permission prompt folds to.
+//! The row that replaces an answered permission prompt.
 
 use jaato_runtime::types::permission_prompt::{
     PermissionAnswer, PermissionDecision, PermissionPrompt, PromptSubject,
@@ -6,10 +6,10 @@ use jaato_runtime::types::permission_prompt::{
 
 use crate::terminal::{self, Text, exact_line};
 
-/// Columns of the call, at least: the rest of the row gives way to it.
+/// The least columns for the call. The rest of the row is shortened first.
 const CALL_COLUMNS_MIN: usize = 12;
 
-/// Makes the row.
+/// Builds the row.
 pub fn row(prompt: &PermissionPrompt, answer: &PermissionAnswer) -> Text {
     row_of(prompt, answer, terminal::size().1)
 }
@@ -34,7 +34,7 @@ fn row_of(prompt: &PermissionPrompt, answer: &PermissionAnswer, columns: usize) 
     if more.is_empty() { text } else { text.dim(&exact_line(&more, room)) }
 }
 
-/// Names the call: its command, or what is asked.
+/// Returns the call's command, or the question.
 fn call_of(prompt: &PermissionPrompt) -> &str {
     match &prompt.subject {
         PromptSubject::Command { line } => line.trim(),

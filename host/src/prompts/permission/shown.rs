@@ -12,18 +12,18 @@ use serde_json::Value;
 use crate::diff::{self, Tense};
 use crate::terminal::{self, Dialog, Look, Manner};
 
-/// The answer that denies: here the user can also type a sentence.
+/// The answer that denies. Here the user can also type a sentence.
 const NO: &str = "No (or say what to do instead)";
 
-/// What can be answered if there is no room for the answers in words.
+/// The possible input if there is no room for the answers in words.
 const SHORT_PROMPT: &str = "y yes, n no, e edit, ? help";
 
-/// How much can be answered.
+/// Which answers are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// All.
+    /// All answers.
     Full,
-    /// What is about this call alone, on a terminal without room for more.
+    /// Only answers about this call, on a terminal without room for more.
     Short,
 }
 
@@ -36,7 +36,7 @@ pub fn answers_of(prompt: &PermissionPrompt) -> Vec<Cow<'_, AllowedAnswer>> {
     answers
 }
 
-/// Makes the question.
+/// Builds the question.
 pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Dialog {
     let (mut subject, mut values) = (String::new(), Vec::new());
     match &prompt.subject {
@@ -86,16 +86,16 @@ fn notes_of(prompt: &PermissionPrompt, form: Form) -> Vec<(Look, String)> {
         notes.push((Look::Dim, format!("({})", origin.join("; "))));
     }
     if !prompt.warning.is_empty() {
-        notes.push((Look::Yellow, format!("! {}", prompt.warning)));
+        notes.push((Look::Yellow, format!("warning: {}", prompt.warning)));
     }
     if !prompt.why.is_empty() && form == Form::Full {
         let place = prompt.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
-        notes.push((Look::Dim, format!("asked because of {place}{}", prompt.why)));
+        notes.push((Look::Dim, format!("reason: {place}{}", prompt.why)));
     }
     notes
 }
 
-/// Says where the call comes from and runs, if that is not the usual.
+/// Describes the origin and place of the call, if they are unusual.
 fn origin_of(prompt: &PermissionPrompt) -> Vec<String> {
     let mut origin = Vec::new();
     match (prompt.agent_name.as_str(), prompt.agent_type.as_str()) {
@@ -124,7 +124,7 @@ fn origin_of(prompt: &PermissionPrompt) -> Vec<String> {
     origin
 }
 
-/// Returns what is shown only with all of it.
+/// Returns the details that are shown only together with everything else.
 fn details_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
     let named = |name: &str, lines: &[String]| {
         let value = || terminal::Value::new(Some(name.to_owned()), lines.join("\n"));
@@ -158,7 +158,7 @@ fn details_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
     details
 }
 
-/// Returns the changes of an edit. If they do not show all of it, so do the arguments.
+/// Returns the changes of an edit. If they do not show everything, the arguments follow.
 fn changes_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
     let Some(preview) = &prompt.preview else { return values_of(&prompt.arguments) };
     let mut values = Vec::new();
@@ -166,7 +166,7 @@ fn changes_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
         values.extend(values_of(&prompt.arguments).into_iter().map(terminal::Value::briefly));
     }
     let drawn = preview.changes.iter().map(|change| {
-        // The title names one file alone.
+        // The title names the file only if there is one.
         let heading = (preview.changes.len() > 1).then(|| diff::heading(change, Tense::ToCome));
         terminal::Value::of_lines(heading, diff::lines(change), diff::core(change))
     });
@@ -177,7 +177,8 @@ fn changes_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
     values
 }
 
-/// Returns what a plugin says that its call would change, each named after the plugin: it may lie.
+/// Returns a plugin's claims about the changes of its call, each with the plugin's name, because it
+/// may lie.
 fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
     let said = |what: &str, text: &str| {
         let name = Some(format!("{what}, says {plugin}"));
@@ -200,7 +201,7 @@ fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
     before.into_iter().flatten().chain(drawn).chain(after.into_iter().flatten()).collect()
 }
 
-/// Returns the files that change and have no diff.
+/// Returns the changed files without a diff.
 fn other_files(preview: &Preview) -> Option<String> {
     let is_of = |change: &FileChange, file: &String| {
         change.path == *file || change.moved_from.as_ref() == Some(file)
@@ -211,7 +212,7 @@ fn other_files(preview: &Preview) -> Option<String> {
     (!files.is_empty()).then_some(files)
 }
 
-/// Returns true if a preview shows each change whole: no text of the arguments says more.
+/// Returns true if a preview shows each change completely, so that the arguments add nothing.
 fn shows_all(preview: &Preview) -> bool {
     let is_whole = |change: &FileChange| {
         let has_lines = !change.hunks.is_empty() || change.kind == FileChangeKind::Moved;
@@ -220,7 +221,7 @@ fn shows_all(preview: &Preview) -> bool {
     !preview.changes.is_empty() && preview.changes.iter().all(is_whole)
 }
 
-/// Returns arguments as a user reads them: a text as it is and not as JSON has it.
+/// Returns arguments as a user reads them: texts without JSON escapes.
 pub fn values_of(arguments: &Value) -> Vec<terminal::Value> {
     let Some(arguments) = arguments.as_object() else {
         return vec![terminal::Value::new(None, arguments.to_string())];

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use jaato_store::{LedgerFile, Line, Reader, Record, Stage};
 use jaato_types::{CallId, Outcome, SessionId, ToolName};
 
-/// What makes a test program a writer: the file and how many records.
+/// Variables that turn a test program into a writer: the file and the number of records.
 const FILE: &str = "JAATO_TEST_LEDGER";
 const COUNT: &str = "JAATO_TEST_RECORDS";
 
@@ -43,7 +43,7 @@ pub fn line(index: u64) -> Vec<u8> {
     record(index).line().unwrap()
 }
 
-/// The indices of a ledger's records; fails where a line is none.
+/// Returns the indices of a ledger's records. Fails on an invalid line.
 #[track_caller]
 pub fn records_of(path: &Path) -> Vec<u64> {
     let text = fs::read(path).unwrap();
@@ -70,7 +70,7 @@ impl Writer {
         Self::of(Command::new(std::env::current_exe().unwrap()), path, count)
     }
 
-    /// The file may have 8 KiB and no more, and the signal that tells so is ignored.
+    /// Limits the file to 8 KiB, and ignores the signal for exceeding that.
     pub fn start_with_limit(path: &Path, count: usize) -> Self {
         let mut command = Command::new("bash");
         command.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""]);
@@ -89,7 +89,7 @@ impl Writer {
         assert!(self.child.wait().unwrap().success());
     }
 
-    /// Waits for its failure; gives what it said.
+    /// Waits for its failure and returns its output.
     pub fn fails(mut self) -> String {
         assert!(!self.child.wait().unwrap().success());
         let mut said = String::new();
@@ -111,7 +111,7 @@ impl Writer {
     }
 }
 
-/// No test unless a [`Writer`] starts it: then it writes.
+/// Not a real test: writes records if a [`Writer`] starts it.
 #[test]
 fn a_writer() {
     let Some(path) = std::env::var_os(FILE) else { return };

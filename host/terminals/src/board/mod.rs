@@ -1,4 +1,4 @@
-//! The board: which terminals are shown, to whom, and who is told what people do there.
+//! The board: which terminals are shown and to whom, and who learns what users do there.
 
 mod news;
 mod serve;
@@ -22,29 +22,28 @@ use news::{News, NewsStream};
 use serve::Server;
 use shown::{Picture, Shown, screen_event};
 
-/// Terminals on the board at once: more than a machine has sense for, each with one screen.
+/// Maximum number of terminals on the board, each with one screen. No machine can use more.
 const TERMINALS_MAX: usize = 1024;
 
-/// How long a program may take to read what a person typed. Longer, and they should be told that it
-/// does not.
+/// How long a program may take to read the user's input before the user sees that it does not read.
 pub(crate) const TYPE_MAX: Duration = Duration::from_secs(1);
 
-/// Streams of news that one plugin of a session may have open: one for its instance, and one that
-/// is being replaced.
+/// Maximum number of news streams for one plugin of a session: one for its instance, and one for an
+/// instance that is being replaced.
 const NEWS_MAX: usize = 4;
 
-/// Who follows a session, and who is asked.
+/// A session's event receiver and its asker.
 #[derive(Clone)]
 pub struct Audience {
     /// The session's events.
     pub emitter: Emitter,
-    /// The person.
+    /// The user.
     pub asker: Arc<dyn Asker>,
 }
 
-/// The terminals of sessions, as their execution environments have them.
+/// The terminals of sessions, provided by their execution environments.
 pub trait SessionTerminals: Send + Sync {
-    /// Types these bytes within that time; returns how many were taken.
+    /// Types these bytes within the time limit. Returns how many the terminal accepted.
     fn write(
         &self,
         session: &SessionId,
@@ -53,39 +52,39 @@ pub trait SessionTerminals: Send + Sync {
         longest: Duration,
     ) -> BoxFuture<'static, Result<usize, Error>>;
 
-    /// Asks how a terminal reads and shows what is typed.
+    /// Asks how a terminal reads and shows input.
     fn state(
         &self,
         session: &SessionId,
         terminal: u64,
     ) -> BoxFuture<'static, Result<TerminalState, Error>>;
 
-    /// Returns what is set when a terminal of this plugin has ended; `None` if the plugin has no
-    /// such terminal.
+    /// Returns a token that is cancelled when this plugin's terminal has ended, or `None` if the
+    /// plugin has no such terminal.
     fn over(&self, session: &SessionId, plugin: &PluginName, terminal: u64) -> Option<Cancel>;
 }
 
-/// The terminals that people may see.
+/// The terminals that users may see.
 pub struct Terminals {
     state: Mutex<State>,
     runtime: Handle,
     sessions: OnceLock<Arc<dyn SessionTerminals>>,
-    /// Where people come in; none where that is switched off.
+    /// Where users join, or `None` if joining is disabled.
     door: Option<Door>,
     server: Mutex<Listening>,
     log: Log,
-    /// Held by a question for a secret: a person is asked one at a time.
+    /// Held during a secret question, so that a user sees one at a time.
     pub(crate) asking: AsyncMutex<()>,
 }
 
-/// Whether people can come in.
+/// Whether users can join.
 #[derive(Default)]
 enum Listening {
-    /// Nothing was shown so far.
+    /// Nothing has been shown yet.
     #[default]
     NotYet,
     On(Server),
-    /// It cannot be done, or it is over.
+    /// Joining failed, or has ended.
     Off,
 }
 
@@ -96,14 +95,14 @@ struct State {
     news: Vec<Reader>,
 }
 
-/// A plugin that wants to know what people do.
+/// A plugin that follows what users do.
 struct Reader {
     session: SessionId,
     plugin: PluginName,
     news: Weak<News>,
 }
 
-/// Somebody who looks at a terminal. Dropping it is going away.
+/// A user who looks at a terminal. Dropping it leaves the terminal.
 pub(crate) struct Look {
     board: Arc<Terminals>,
     pub(crate) shown: Arc<Shown>,
@@ -111,7 +110,7 @@ pub(crate) struct Look {
 }
 
 impl Terminals {
-    /// Begins with nothing shown.
+    /// Creates an empty board.
     pub fn new(runtime: Handle, door: Option<Door>, log: Log) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
@@ -124,18 +123,18 @@ impl Terminals {
         })
     }
 
-    /// Says where the terminals are.
+    /// Sets the provider of the terminals.
     pub fn set_sessions(&self, sessions: Arc<dyn SessionTerminals>) {
-        // There is but one.
+        // It is set only once.
         let _ = self.sessions.set(sessions);
     }
 
-    /// Takes who follows a session.
+    /// Registers a session's event receiver and asker.
     pub fn enter(&self, session: &SessionId, audience: Audience) {
         self.lock().audiences.insert(session.clone(), audience);
     }
 
-    /// Takes down what a session has shown.
+    /// Removes a session's terminals from the board.
     pub fn leave(&self, session: &SessionId) {
         let ended: Vec<_> = {
             let mut state = self.lock();
@@ -146,16 +145,16 @@ impl Terminals {
         ended.iter().for_each(|(_, shown)| shown.end());
     }
 
-    /// Returns who follows a session.
+    /// Returns a session's event receiver and asker.
     pub(crate) fn audience(&self, session: &SessionId) -> Option<Audience> {
         self.lock().audiences.get(session).cloned()
     }
 
-    /// Puts a screen up. `over` is set once the terminal has ended: nothing is put up of it then,
-    /// and the screen is only told.
+    /// Shows a screen. `over` is cancelled once the terminal has ended. The screen is then only
+    /// reported as an event.
     ///
     /// # Errors
-    /// `limit_reached` when too many are there.
+    /// `limit_reached` if there are too many.
     pub(crate) fn show(
         self: &Arc<Self>,
         session: &SessionId,
@@ -183,7 +182,7 @@ impl Terminals {
                 shown
             }
             None if state.shown.len() >= TERMINALS_MAX => {
-                let text = format!("{TERMINALS_MAX} terminals are shown already");
+                let text = format!("{TERMINALS_MAX} terminals are already shown");
                 return Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some"));
             }
             None => {
@@ -203,7 +202,7 @@ impl Terminals {
         Ok(TerminalShown { watchers: shown.watchers() })
     }
 
-    /// Takes a terminal down: it has ended.
+    /// Removes an ended terminal.
     pub fn forget(&self, session: &SessionId, number: u64) {
         let ended = self.lock().shown.remove(&(session.clone(), number));
         if let Some(shown) = ended {
@@ -211,11 +210,11 @@ impl Terminals {
         }
     }
 
-    /// Opens a stream of what people do with a plugin's terminals. It begins with who looks at them
-    /// already.
+    /// Opens a stream of what users do with a plugin's terminals. It begins with the users who
+    /// already look at them.
     ///
     /// # Errors
-    /// `limit_reached` when the plugin has too many.
+    /// `limit_reached` if the plugin has too many.
     pub(crate) fn news(
         &self,
         session: &SessionId,
@@ -244,12 +243,12 @@ impl Terminals {
         self.lock().shown.values().map(|shown| shown.listed()).collect()
     }
 
-    /// Finds a terminal that is shown.
+    /// Finds a shown terminal.
     pub(crate) fn find(&self, session: &SessionId, number: u64) -> Option<Arc<Shown>> {
         self.lock().shown.get(&(session.clone(), number)).cloned()
     }
 
-    /// Lets somebody look at a terminal, and type there.
+    /// Lets a user look at a terminal, and type there if `types` is set.
     pub(crate) fn look(self: &Arc<Self>, shown: Arc<Shown>, types: bool) -> Look {
         let watchers = shown.enter(types);
         let look = Look { board: Arc::clone(self), shown, types };
@@ -257,12 +256,12 @@ impl Terminals {
         look
     }
 
-    /// Types what a person typed, and tells the plugin and the session that somebody did, and how
-    /// much of it the terminal showed: what it hides may be a password, of which not even the
-    /// length is told.
+    /// Types the user's input, and tells the plugin and the session that it happened, and how much
+    /// of it the terminal showed. Hidden input may be a password, so not even its length is
+    /// reported.
     ///
     /// # Errors
-    /// `unavailable` when the program does not read it in that time; the rest is never typed.
+    /// `unavailable` if the program does not read it in time. The rest is never typed.
     pub(crate) async fn type_into(
         &self,
         shown: &Arc<Shown>,
@@ -270,13 +269,13 @@ impl Terminals {
         longest: Duration,
     ) -> Result<(), Error> {
         let sessions = self.sessions()?;
-        // Before, not after: it is the terminal as it was when they typed. What is not known
-        // counts as hidden.
+        // Ask before typing, because the state at that time matters. An unknown state counts as
+        // hidden.
         let state = sessions.state(&shown.session, shown.number).await;
         let is_shown = state.is_ok_and(|state| state.echoes == Some(true));
         let length = bytes.len();
-        // The plugin learns of it before the program can answer: what that shows may come sooner
-        // than the word of how much was taken.
+        // The plugin learns of the input before the program can react, because the reaction may be
+        // visible before the number of accepted bytes is known.
         for news in self.readers(shown) {
             news.typed(shown.number, 0);
         }
@@ -291,10 +290,10 @@ impl Terminals {
         if taken < length { Err(not_read()) } else { Ok(()) }
     }
 
-    /// Types into a terminal; nobody is told.
+    /// Types into a terminal without reporting it.
     ///
     /// # Errors
-    /// `unavailable` when the program does not read it.
+    /// `unavailable` if the program does not read it.
     pub(crate) async fn write(
         &self,
         session: &SessionId,
@@ -306,18 +305,18 @@ impl Terminals {
         if taken < length { Err(not_read()) } else { Ok(()) }
     }
 
-    /// Returns where the terminals are.
+    /// Returns the provider of the terminals.
     pub(crate) fn sessions(&self) -> Result<&Arc<dyn SessionTerminals>, Error> {
         let none = || Error::new(ErrorKind::Unavailable, "this host has no terminals");
         self.sessions.get().ok_or_else(none)
     }
 
-    /// Tells whether people can join.
+    /// Returns true if users can join.
     pub(crate) fn is_joinable(&self) -> bool {
         matches!(&*self.server(), Listening::On(_))
     }
 
-    /// Lets nobody in any more; who is there is told that it is over.
+    /// Stops accepting users and tells the connected ones that it is over.
     pub async fn close(&self) {
         let before = std::mem::replace(&mut *self.server(), Listening::Off);
         if let Listening::On(server) = before {
@@ -332,7 +331,7 @@ impl Terminals {
         *server = match Server::start(door, Arc::downgrade(self), &self.runtime) {
             Ok(server) => Listening::On(server),
             Err(error) => {
-                self.log.line(1, "host", &format!("nobody can join terminals: {error}"));
+                self.log.line(1, "host", &format!("terminals cannot be joined: {error}"));
                 Listening::Off
             }
         };
@@ -354,8 +353,8 @@ impl Terminals {
 }
 
 fn not_read() -> Error {
-    Error::new(ErrorKind::Unavailable, "the program does not read what is typed")
-        .with_hint("Ctrl-C interrupts it, and drops what it did not read")
+    Error::new(ErrorKind::Unavailable, "the program does not read its input")
+        .with_hint("Ctrl-C interrupts it and discards its unread input")
 }
 
 impl Look {

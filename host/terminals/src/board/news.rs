@@ -1,7 +1,7 @@
-//! What people do with a plugin's terminals, as a stream for the plugin.
+//! What users do with a plugin's terminals, as a stream for the plugin.
 //!
-//! It holds no queue: of each terminal how many look at it, and how much was typed since that was
-//! told.
+//! The stream has no queue. It keeps only the number of watchers per terminal, and the amount of
+//! input since the last report.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use jaato_types::terminal::TerminalNews;
 use jaato_types::{Error, ErrorKind, Frame};
 use parking_lot::{Mutex, MutexGuard};
 
-/// What was not told yet.
+/// The unreported news.
 #[derive(Default)]
 pub(crate) struct News(Mutex<Untold>);
 
@@ -24,16 +24,16 @@ struct Untold {
     waker: Option<Waker>,
 }
 
-/// The stream of it, for one reader.
+/// The stream of news for one reader.
 pub(crate) struct NewsStream(pub(crate) Arc<News>);
 
 impl News {
-    /// Takes how many look at a terminal.
+    /// Sets the number of users who look at a terminal.
     pub(crate) fn watched(&self, terminal: u64, watchers: u32) {
         self.add(|untold| untold.watched.insert(terminal, watchers));
     }
 
-    /// Takes how much was typed.
+    /// Adds to the amount of input.
     pub(crate) fn typed(&self, terminal: u64, bytes: u64) {
         self.add(|untold| *untold.typed.entry(terminal).or_default() += bytes);
     }

@@ -1,8 +1,8 @@
 //! The host's end of the socket.
 //!
-//! Nobody who is connected can hold up the session: a client is sent the newest screen when it has
-//! taken the one before, lines are bounded, clients are counted, and who says nothing or takes
-//! nothing is let go.
+//! No client can delay the session. A client gets the newest screen after it has received the
+//! previous one, lines have a maximum length, the number of clients is limited, and a client that
+//! is silent or does not read is disconnected.
 
 use std::fs;
 use std::io;
@@ -29,32 +29,31 @@ use crate::join::line::{self, Lines};
 use crate::join::place::own_user;
 use crate::join::protocol::{REQUEST_BYTES_MAX, Reply, Request, TYPED_BYTES_MAX};
 
-/// Clients at once. One more is told so.
+/// Maximum number of clients. A further one is refused.
 pub(crate) const CLIENTS_MAX: usize = 32;
 
-/// How long a client may take to say what it wants.
+/// How long a client may take to send its request.
 const WISH_MAX: Duration = Duration::from_secs(10);
 
-/// How long a client may take nothing of what it is sent: its window is stopped, or nobody is
-/// there.
+/// How long a client may read nothing, because its window is stopped or no one is there.
 const TAKES_NOTHING_MAX: Duration = Duration::from_secs(60);
 
-/// How soon after a screen the next one is sent.
+/// The minimum time between two screens.
 const SCREEN_EVERY: Duration = Duration::from_millis(33);
 
-/// Pieces of what was typed that wait for a program that does not read.
+/// Number of input pieces queued for a program that does not read.
 const TYPED_WAITING_MAX: usize = 16;
 
-/// How long a program may take to read what was typed by a client that has gone.
+/// How long a program may take to read the input of a client that has gone.
 const HAND_OVER_MAX: Duration = Duration::from_secs(1);
 
-/// How long clients have at the end to be told that it is over.
+/// How long clients have at the end to receive the final message.
 const FAREWELL_MAX: Duration = Duration::from_millis(200);
 
-/// How long is waited after a connection that could not be taken (no descriptor is left, say).
+/// The pause after a connection could not be accepted, for example because no descriptor is left.
 const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 
-/// A socket that is listened on. It goes with it.
+/// A listening socket. Dropping it removes the socket.
 pub(crate) struct Server {
     path: PathBuf,
     task: JoinHandle<()>,
@@ -65,7 +64,7 @@ impl Server {
     /// Begins to listen.
     ///
     /// # Errors
-    /// When no folder can be used, or the system makes no socket.
+    /// If no folder can be used, or the system creates no socket.
     pub(crate) fn start(door: &Door, board: Weak<Terminals>, runtime: &Handle) -> io::Result<Self> {
         let _entered = runtime.enter();
         let folder = door.make()?;
@@ -75,12 +74,12 @@ impl Server {
         let name = format!("{}-{number:08x}", std::process::id());
         let (making, path) = (folder.join(&name), folder.join(format!("{name}.sock")));
         let listener = UnixListener::bind(&making)?;
-        // It has its name once it is the user's alone and is listened on: one that refuses is a
-        // dead host's.
+        // The socket gets its name after it is private and listening, so that one that refuses
+        // connections belongs to a dead host.
         let named = fs::set_permissions(&making, fs::Permissions::from_mode(0o600))
             .and_then(|()| fs::rename(&making, &path));
         if let Err(error) = named {
-            // What cannot be made leaves nothing behind, as far as that can be done.
+            // Remove what a failed start left, if possible.
             let _ = fs::remove_file(&making);
             return Err(error);
         }
@@ -89,16 +88,16 @@ impl Server {
         Ok(Self { path, task, stop })
     }
 
-    /// Lets nobody in any more, and gives those who are there a moment to be told.
+    /// Stops accepting clients and gives the connected ones a moment to receive the final message.
     pub(crate) async fn close(mut self) {
         self.remove();
         self.stop.close();
-        // Who takes longer finds a closed socket.
+        // Slower clients find a closed socket.
         let _ = timeout(FAREWELL_MAX, &mut self.task).await;
     }
 
     fn remove(&self) {
-        // One that is gone was taken for a dead host's, or its folder was cleared.
+        // If the file is gone, it was mistaken for a dead host's, or its folder was cleared.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -116,7 +115,7 @@ async fn accept(listener: UnixListener, board: Weak<Terminals>, stop: Arc<Semaph
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // The semaphore has no permits: this ends when it is closed.
+            // The semaphore has no permits, so this ends when it is closed.
             _ = stop.acquire() => break,
             Some(_) = clients.join_next() => continue,
         };
@@ -125,7 +124,7 @@ async fn accept(listener: UnixListener, board: Weak<Terminals>, stop: Arc<Semaph
             continue;
         };
         if !is_the_users(&stream) {
-            // Not a word: whoever it is finds a closed socket.
+            // Send nothing, so that the peer only finds a closed socket.
             continue;
         }
         let place = Arc::clone(&places).try_acquire_owned();
@@ -134,10 +133,10 @@ async fn accept(listener: UnixListener, board: Weak<Terminals>, stop: Arc<Semaph
             let (from, mut to) = stream.into_split();
             let served = match &place {
                 Ok(_) => serve(from, &mut to, &board).await,
-                Err(_) => Err(format!("{CLIENTS_MAX} clients are connected already")),
+                Err(_) => Err(format!("{CLIENTS_MAX} clients are already connected")),
             };
             if let Err(message) = served {
-                // Whoever does not take it learns it from the closed socket.
+                // A client that does not read the reply finds a closed socket.
                 let refused = Reply::Refused { message };
                 let _ = timeout(WISH_MAX, line::write(&mut to, &refused)).await;
             }
@@ -147,7 +146,7 @@ async fn accept(listener: UnixListener, board: Weak<Terminals>, stop: Arc<Semaph
     while clients.join_next().await.is_some() {}
 }
 
-/// Tells whether the other side is the same user's, and no program that a session runs.
+/// Returns true if the peer is the same user and not a program of a session.
 fn is_the_users(stream: &UnixStream) -> bool {
     let Ok(peer) = stream.peer_cred() else { return false };
     let is_of_session =
@@ -155,10 +154,10 @@ fn is_the_users(stream: &UnixStream) -> bool {
     peer.uid() == own_user() && !is_of_session
 }
 
-/// Serves a client to its end.
+/// Serves a client until it ends.
 ///
 /// # Errors
-/// What it is told.
+/// The message for the client.
 async fn serve(
     from: OwnedReadHalf,
     to: &mut OwnedWriteHalf,
@@ -166,30 +165,30 @@ async fn serve(
 ) -> Result<(), String> {
     let mut lines = Lines::new(from, REQUEST_BYTES_MAX);
     let Ok(first) = timeout(WISH_MAX, request(&mut lines)).await else {
-        return Err(format!("nothing was asked for within {} s", WISH_MAX.as_secs()));
+        return Err(format!("no request came within {} s", WISH_MAX.as_secs()));
     };
     let Some(board) = board.upgrade() else { return Ok(()) };
     match first? {
         None => Ok(()),
         Some(Request::List) => {
             let reply = Reply::Terminals { terminals: board.list() };
-            // Whoever is gone needs no list.
+            // A client that is gone needs no list.
             let _ = timeout(TAKES_NOTHING_MAX, line::write(to, &reply)).await;
             Ok(())
         }
         Some(Request::Attach { session, terminal, types }) => {
             let found = board.find(&SessionId::from(session.as_str()), terminal);
             let Some(shown) = found else {
-                return Err(format!("session `{session}` shows no terminal {terminal} any more"));
+                return Err(format!("session `{session}` does not show terminal {terminal}"));
             };
             let look = board.look(shown, types);
             attached(&mut lines, to, &board, &look, types).await
         }
-        Some(Request::Type { .. }) => Err("nothing is typed before a terminal is shown".into()),
+        Some(Request::Type { .. }) => Err("a terminal must be shown before typing".into()),
     }
 }
 
-/// Shows a terminal to a client, and types what it types, until one of both ends.
+/// Shows a terminal to a client, and types its input, until one of them ends.
 async fn attached(
     lines: &mut Lines<OwnedReadHalf>,
     to: &mut OwnedWriteHalf,
@@ -205,14 +204,14 @@ async fn attached(
             heard = hear(lines, typed, say, types) => heard,
             () = &mut handing_over => Ok(()),
         };
-        // What was typed before the client went is typed, but for a program that does not read.
+        // Input from before the client left is still typed, unless the program does not read.
         let _ = timeout(HAND_OVER_MAX, handing_over).await;
         heard
     });
     tokio::select! {
         heard = &mut hear_and_type => heard,
         shown = show(to, look, said) => {
-            // Whoever does not take what it is sent has gone, or is not told either.
+            // A client that does not read has gone, or cannot be told anything.
             if shown.is_err() {
                 let _ = timeout(HAND_OVER_MAX, hear_and_type).await;
             }
@@ -221,7 +220,7 @@ async fn attached(
     }
 }
 
-/// Takes what a client types.
+/// Receives a client's input.
 async fn hear(
     lines: &mut Lines<OwnedReadHalf>,
     typed: mpsc::Sender<Vec<u8>>,
@@ -232,7 +231,7 @@ async fn hear(
         let bytes = match request(lines).await? {
             None => break,
             Some(Request::Type { bytes }) if types => bytes,
-            Some(Request::Type { .. }) => return Err("it was joined to look, not to type".into()),
+            Some(Request::Type { .. }) => return Err("it was joined only for viewing".into()),
             Some(Request::List | Request::Attach { .. }) => {
                 return Err("one connection shows one terminal".into());
             }
@@ -240,18 +239,18 @@ async fn hear(
         if bytes.len() > TYPED_BYTES_MAX {
             return Err(format!("more than {TYPED_BYTES_MAX} bytes were typed at once"));
         }
-        // Longer than a program is given to read it: a Ctrl-C behind much that was pasted must not
-        // get lost.
+        // Longer than a program may take to read it, so that a Ctrl-C after a large paste is not
+        // lost.
         if typed.send_timeout(bytes, TYPE_MAX * 2).await.is_err() {
-            let message = "the program does not read what is typed".to_owned();
-            // One word of that is enough.
+            let message = "the program does not read its input".to_owned();
+            // One such message is enough.
             let _ = say.try_send(Reply::NotTyped { message });
         }
     }
     Ok(())
 }
 
-/// Types what was heard, in its order, until nobody says more.
+/// Types the received input in order, until the client sends no more.
 async fn hand_over(
     board: &Arc<Terminals>,
     look: &Look,
@@ -265,14 +264,14 @@ async fn hand_over(
             Err(error) => {
                 // As above.
                 let _ = say.try_send(Reply::NotTyped { message: error.message });
-                // What was typed behind it is not waited for again: a Ctrl-C may be among it.
+                // Do not wait for the queued input again, because a Ctrl-C may be part of it.
                 Duration::ZERO
             }
         };
     }
 }
 
-/// Sends the newest screen, as fast as the client takes them, and what there is to say.
+/// Sends the newest screen as fast as the client reads, and other messages.
 async fn show(
     to: &mut OwnedWriteHalf,
     look: &Look,
@@ -305,7 +304,7 @@ async fn send(to: &mut OwnedWriteHalf, reply: &Reply) -> io::Result<()> {
     timeout(TAKES_NOTHING_MAX, line::write(to, reply)).await.map_err(late)?
 }
 
-/// Reads the next request; nothing where the client is gone.
+/// Reads the next request. Returns `None` if the client is gone.
 async fn request(lines: &mut Lines<OwnedReadHalf>) -> Result<Option<Request>, String> {
     let line = match lines.next().await {
         Ok(Some(line)) => line,
@@ -313,5 +312,5 @@ async fn request(lines: &mut Lines<OwnedReadHalf>) -> Result<Option<Request>, St
         Ok(None) | Err(_) => return Ok(None),
     };
     let request = serde_json::from_slice(&line);
-    request.map(Some).map_err(|_| "that is no request that this host knows".to_owned())
+    request.map(Some).map_err(|_| "this host does not know the request".to_owned())
 }

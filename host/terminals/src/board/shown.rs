@@ -1,4 +1,4 @@
-//! One terminal on the board: its newest screen, who looks at it, and the events that tell of it.
+//! One terminal on the board: its newest screen, its watchers, and its events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -14,20 +14,20 @@ use tokio::time::Instant;
 
 use crate::join::Listed;
 
-/// How soon after an event of a screen the next one may come: as often as an eye follows.
+/// The minimum time between two screen events, about as fast as a user can follow.
 pub(crate) const SCREEN_EVERY: Duration = Duration::from_millis(100);
 
-/// How soon after an event of typing the next one may come. Told more often, it would tell the
-/// rhythm of a password.
+/// The minimum time between two typing events. A shorter interval would reveal the rhythm of a
+/// password.
 pub(crate) const TYPED_EVERY: Duration = Duration::from_secs(1);
 
-/// What is on a screen.
+/// The content of a screen.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) screen: TerminalScreen,
     /// The same as ANSI text.
     pub(crate) ansi: String,
-    /// Whether none comes after it.
+    /// Whether it is the last one.
     pub(crate) is_last: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Shown {
     pub(crate) session: SessionId,
     pub(crate) number: u64,
     pub(crate) plugin: PluginName,
-    /// Set when its program or the terminal has ended.
+    /// Cancelled when its program or the terminal has ended.
     pub(crate) over: Cancel,
     began: Instant,
     newest: watch::Sender<Arc<Picture>>,
@@ -47,21 +47,20 @@ pub(crate) struct Shown {
     told: Mutex<Told>,
 }
 
-/// What the session's events have told.
+/// The state of the session's events.
 #[derive(Default)]
 struct Told {
     screen: Option<Arc<Picture>>,
     screen_at: Option<Instant>,
     screen_waits: bool,
-    /// Bytes that were typed where the terminal showed them, since that was told; none where
-    /// nothing was typed.
+    /// Bytes of shown input since the last event, or `None` if nothing was typed.
     typed: Option<u64>,
     typed_at: Option<Instant>,
     typed_waits: bool,
 }
 
 impl Shown {
-    /// Makes a terminal with its first screen, which nobody is told yet.
+    /// Creates a terminal with its first screen, without emitting an event.
     pub(crate) fn new(
         (session, number, plugin): (SessionId, u64, PluginName),
         picture: Arc<Picture>,
@@ -84,9 +83,9 @@ impl Shown {
         })
     }
 
-    /// Takes the next screen.
+    /// Sets the next screen.
     pub(crate) fn put(self: &Arc<Self>, picture: Arc<Picture>) {
-        // One that comes after the end is late.
+        // Ignore a screen that arrives after the end.
         self.newest.send_if_modified(|newest| {
             let is_live = !newest.is_last;
             if is_live {
@@ -97,7 +96,7 @@ impl Shown {
         self.tell_screen();
     }
 
-    /// Takes the terminal down: its last screen is told, as one that does not live.
+    /// Takes the terminal down and reports its last screen as no longer alive.
     pub(crate) fn end(&self) {
         let newest = self.newest();
         let screen = TerminalScreen { is_alive: false, ..newest.screen.clone() };
@@ -113,18 +112,18 @@ impl Shown {
         Arc::clone(&self.newest.borrow())
     }
 
-    /// Lets somebody wait for screens.
+    /// Returns a receiver for screens.
     pub(crate) fn follow(&self) -> watch::Receiver<Arc<Picture>> {
         self.newest.subscribe()
     }
 
-    /// Counts who comes to look, and to type; returns how many look.
+    /// Adds a watcher, who may also type. Returns the number of watchers.
     pub(crate) fn enter(&self, types: bool) -> u32 {
         self.typers.fetch_add(u32::from(types), Relaxed);
         self.watchers.fetch_add(1, Relaxed) + 1
     }
 
-    /// Counts who goes; returns how many look.
+    /// Removes a watcher. Returns the number of watchers.
     pub(crate) fn go(&self, types: bool) -> u32 {
         self.typers.fetch_sub(u32::from(types), Relaxed);
         self.watchers.fetch_sub(1, Relaxed) - 1
@@ -138,7 +137,7 @@ impl Shown {
         self.typers.load(Relaxed) > 0
     }
 
-    /// Tells what people are told of it in a list.
+    /// Returns the terminal's entry in a list.
     pub(crate) fn listed(&self) -> Listed {
         let newest = self.newest();
         let TerminalScreen { name, command, rows, columns, is_alive, .. } = &newest.screen;
@@ -156,8 +155,8 @@ impl Shown {
         }
     }
 
-    /// Tells who follows the session that a person typed, and how much of it was shown: at once, or
-    /// with what else is typed soon after.
+    /// Reports to the session that a user typed, and how much of it was shown, at once or together
+    /// with further input.
     pub(crate) fn tell_typed(self: &Arc<Self>, bytes: u64) {
         let mut told = self.told();
         told.typed = Some(told.typed.unwrap_or_default() + bytes);
@@ -177,8 +176,7 @@ impl Shown {
         }
     }
 
-    /// Tells who follows the session what is on the screen: at once, or the newest when that is
-    /// due.
+    /// Reports the screen to the session, at once or when the next event is due.
     pub(crate) fn tell_screen(self: &Arc<Self>) {
         let mut told = self.told();
         match wait(told.screen_at, SCREEN_EVERY) {
@@ -197,7 +195,7 @@ impl Shown {
         }
     }
 
-    /// Emitted under the lock, so that screens keep their order.
+    /// Emits under the lock, so that screens keep their order.
     fn emit_screen(&self, told: &mut Told) {
         let newest = self.newest();
         if told.screen.as_ref().is_some_and(|screen| screen.screen == newest.screen) {
@@ -225,12 +223,12 @@ impl Shown {
     }
 }
 
-/// Returns until when the next event must wait; nothing where it need not.
+/// Returns the time until which the next event must wait, or `None` if it need not.
 fn wait(last: Option<Instant>, every: Duration) -> Option<Instant> {
     last.map(|last| last + every).filter(|until| *until > Instant::now())
 }
 
-/// Makes the event of a screen.
+/// Creates the event of a screen.
 pub(crate) fn screen_event(plugin: &PluginName, screen: &TerminalScreen) -> Event {
     Event::TerminalScreen {
         source: plugin.source().to_owned(),

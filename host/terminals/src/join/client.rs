@@ -1,4 +1,4 @@
-//! The end of those who join: finds the hosts of the same user, lists their terminals, follows one.
+//! The client's end: finds the hosts of the same user, lists their terminals, and follows one.
 
 use std::fs;
 use std::io;
@@ -18,44 +18,44 @@ use super::protocol::{Listed, REPLY_BYTES_MAX, Reply, Request, TYPED_BYTES_MAX};
 /// How long a host may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// How sockets' names end.
+/// The extension of sockets.
 const ENDING: &str = ".sock";
 
-/// Sockets that are asked at most: far more hosts than a person has.
+/// Maximum number of sockets to ask: far more than a user has hosts.
 const HOSTS_MAX: usize = 1024;
 
-/// A terminal, and where it is joined.
+/// A terminal and its socket.
 #[derive(Debug, Clone)]
 pub struct FoundTerminal {
-    /// What its host says of it.
+    /// The terminal's entry from its host.
     pub listed: Listed,
     socket: PathBuf,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct FoundTerminals {
     /// The terminals of all hosts of this user, by session and number.
     pub terminals: Vec<FoundTerminal>,
-    /// Hosts that did not answer, a line each.
+    /// Hosts that did not answer, one line each.
     pub problems: Vec<String>,
 }
 
-/// A terminal that is followed.
+/// A terminal that the client follows.
 pub struct Joined {
     from: Lines<OwnedReadHalf>,
     to: OwnedWriteHalf,
 }
 
-/// Finds the terminals of all hosts of this user. A socket whose host is dead is removed.
+/// Finds the terminals of all hosts of this user. Removes the socket of a dead host.
 pub async fn find_terminals(folders: &Folders) -> FoundTerminals {
     find_in(&Door::of(folders)).await
 }
 
-/// Joins a terminal, to look at it, or to type there too.
+/// Joins a terminal to look at it, or to type there as well.
 ///
 /// # Errors
-/// When its host does not answer.
+/// If its host does not answer.
 pub async fn join_terminal(found: &FoundTerminal, types: bool) -> io::Result<Joined> {
     let (from, mut to) = connect(&found.socket).await?.into_split();
     let Listed { session, terminal, .. } = &found.listed;
@@ -65,20 +65,19 @@ pub async fn join_terminal(found: &FoundTerminal, types: bool) -> io::Result<Joi
 }
 
 impl Joined {
-    /// Waits for what its host says next; nothing where the host is gone. Dropping the wait loses
-    /// nothing.
+    /// Waits for the host's next message. Returns `None` if the host is gone. Cancel safe.
     ///
     /// # Errors
-    /// When what it says cannot be read.
+    /// If the message cannot be parsed.
     pub async fn next(&mut self) -> io::Result<Option<Reply>> {
         let Some(line) = self.from.next().await? else { return Ok(None) };
         Ok(Some(serde_json::from_slice(&line)?))
     }
 
-    /// Types.
+    /// Types bytes.
     ///
     /// # Errors
-    /// When the host is gone, or does not listen.
+    /// If the host is gone, or does not read.
     pub async fn type_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(TYPED_BYTES_MAX) {
             let request = Request::Type { bytes: piece.to_vec() };
@@ -97,12 +96,12 @@ pub(crate) async fn find_in(door: &Door) -> FoundTerminals {
                     .into_iter()
                     .map(|listed| FoundTerminal { listed, socket: socket.clone() }),
             ),
-            // Nobody listens: its host is dead, or it would have taken the name away.
+            // No one listens, so the host is dead. A living host would have removed the socket.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                // Somebody else may have removed it meanwhile.
+                // Another process may have removed it.
                 let _ = fs::remove_file(&socket);
             }
-            // It has ended meanwhile.
+            // The host has ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => found.problems.push(format!("`{}`: {error}", socket.display())),
         }
@@ -136,11 +135,11 @@ async fn list(socket: &Path) -> io::Result<Vec<Listed>> {
         | Reply::Screen { .. }
         | Reply::NotTyped { .. }
         | Reply::Ended
-        | Reply::Unknown => Err(io::Error::other("it answers with something else")),
+        | Reply::Unknown => Err(io::Error::other("it sent an unknown answer")),
     }
 }
 
-/// Connects to a socket; only one that is this user's is spoken to.
+/// Connects to a socket, but only if it belongs to this user.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
     let stream = in_time(UnixStream::connect(socket)).await?;
     let peer = stream.peer_cred()?.uid();

@@ -1,4 +1,4 @@
-//! Lines of JSON on a socket, each of bounded length.
+//! Lines of JSON on a socket, each of limited length.
 
 use std::io;
 
@@ -13,15 +13,15 @@ pub(crate) struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Reads lines of at most so many bytes.
+    /// Creates a reader with a maximum line length.
     pub(crate) fn new(from: R, bytes_max: usize) -> Self {
         Self { from: BufReader::new(from), bytes_max, line: Vec::new() }
     }
 
-    /// Reads the next line; nothing at the end. Dropping the wait loses nothing.
+    /// Reads the next line. Returns `None` at the end. Cancel safe.
     ///
     /// # Errors
-    /// When a line is too long, or the other side is gone.
+    /// If a line is too long, or the other side is gone.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let there = self.from.fill_buf().await?;

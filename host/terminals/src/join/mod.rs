@@ -1,9 +1,9 @@
-//! The socket by which people of the same user join terminals: where it is, what is said there,
-//! and the end of those who join.
+//! The socket through which the same user joins terminals: its place, its protocol, and the
+//! client's end.
 //!
-//! One socket a host process, in a folder that is the user's alone; a folder's listing is the list
-//! of hosts. Lines of JSON both ways. Only the same user is let in, and no process that a session
-//! started.
+//! Each host process has one socket in a private folder, so the folder's listing is the list of
+//! hosts. Both sides send lines of JSON. Only the same user may connect, and no process that a
+//! session started.
 
 mod client;
 pub(crate) mod line;

@@ -1,8 +1,8 @@
-//! Where the sockets are: a folder that is the user's alone, however the machine is set up.
+//! The place of the sockets: a folder private to the user, however the machine is set up.
 //!
-//! `jaato` in the folder that the system has for running programs (`XDG_RUNTIME_DIR`), where that
-//! is the user's and nobody else's; otherwise `jaato-UID` among temporary files. Neither is used
-//! when somebody else could have made it or may look into it, and no link is followed to it.
+//! The folder is `jaato` inside the system's folder for running programs (`XDG_RUNTIME_DIR`) if
+//! that is private to the user, otherwise `jaato-UID` among temporary files. A folder is not used
+//! if another user could have created it or can look into it, and links to it are not followed.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,23 +11,23 @@ use std::path::{Path, PathBuf};
 use jaato_config::Folders;
 use jaato_places::Owners;
 
-/// Bits of a mode that let others in.
+/// Mode bits that give access to others.
 const OTHERS: u32 = 0o077;
 
-/// Bytes of the longest path of a socket. The system has 108 on Linux and 104 on macOS.
+/// Longest path of a socket, in bytes. The system allows 108 on Linux and 104 on macOS.
 const SOCKET_PATH_MAX: usize = 100;
 
-/// Bytes of the longest name of a socket.
+/// Longest name of a socket, in bytes.
 const SOCKET_NAME_MAX: usize = 32;
 
-/// The folders that sockets may be in.
+/// The possible folders for sockets.
 #[derive(Debug, Clone)]
 pub struct Door {
     folders: Vec<PathBuf>,
 }
 
 impl Door {
-    /// Takes the user's folders.
+    /// Creates the list from the user's folders.
     pub fn of(folders: &Folders) -> Self {
         Self::in_places(folders.runtime(), &std::env::temp_dir())
     }
@@ -38,10 +38,10 @@ impl Door {
         Self { folders: folders.collect() }
     }
 
-    /// Returns the folder for this host's socket; makes it where it is not there.
+    /// Returns the folder for this host's socket, creating it if needed.
     ///
     /// # Errors
-    /// What keeps each of them from being used.
+    /// Why none of the folders can be used.
     pub(crate) fn make(&self) -> io::Result<&Path> {
         let mut why = Vec::new();
         for folder in &self.folders {
@@ -53,18 +53,18 @@ impl Door {
         Err(io::Error::other(format!("no folder for its socket: {}", why.join("; "))))
     }
 
-    /// Lists the folders that are there and may be looked into.
+    /// Lists the existing folders that may be used.
     pub(crate) fn existing(&self) -> Vec<&Path> {
         self.folders.iter().map(PathBuf::as_path).filter(|folder| check(folder).is_ok()).collect()
     }
 }
 
-/// Names the folder among temporary files that is this user's alone.
+/// Returns the path of this user's private folder among temporary files.
 pub fn own_temporary_folder(temporary: &Path) -> PathBuf {
     temporary.join(format!("jaato-{}", own_user()))
 }
 
-/// The user that this process acts as.
+/// Returns the effective user of this process.
 pub(crate) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
@@ -77,19 +77,19 @@ fn make(folder: &Path) -> io::Result<()> {
     check(folder)
 }
 
-/// Checks that a folder is the user's alone, and that nobody can put another in its place. No link
-/// is followed to it: among temporary files nobody else's choice may count.
+/// Checks that a folder is private to the user and that no one can replace it. Follows no link to
+/// it, because among temporary files another user may have created the link.
 fn check(folder: &Path) -> io::Result<()> {
     let found = folder.symlink_metadata()?;
     if !found.is_dir() {
-        return Err(io::Error::other("it is no folder"));
+        return Err(io::Error::other("it is not a folder"));
     }
     if found.uid() != own_user() {
-        return Err(io::Error::other(format!("it is user {}'s", found.uid())));
+        return Err(io::Error::other(format!("it belongs to user {}", found.uid())));
     }
     if found.mode() & OTHERS != 0 {
         let mode = found.mode() & 0o7777;
-        return Err(io::Error::other(format!("others may look into it (mode {mode:o}, not 700)")));
+        return Err(io::Error::other(format!("others can access it (mode {mode:o}, not 700)")));
     }
     jaato_places::check_folder(folder, &Owners::own())?;
     Ok(())
@@ -142,11 +142,11 @@ mod tests {
         let own = root.path().join(format!("jaato-{}", own_user()));
         symlink(&elsewhere, &own).unwrap();
         let door = Door::in_places(None, root.path());
-        assert!(door.make().unwrap_err().to_string().contains("it is no folder"));
+        assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
         assert_eq!(door.existing(), Vec::<&Path>::new());
         fs::remove_file(&own).unwrap();
         fs::write(&own, "").unwrap();
-        assert!(door.make().unwrap_err().to_string().contains("it is no folder"));
+        assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         fs::create_dir(&open).unwrap();
         mode(&open, 0o777);
         let door = Door::in_places(None, &open);
-        assert!(door.make().unwrap_err().to_string().contains("/open` is not used: others"));
+        assert!(door.make().unwrap_err().to_string().contains("/open` is not used: users other"));
         mode(&open, 0o1777);
         assert!(door.make().is_ok());
     }
@@ -181,6 +181,6 @@ mod tests {
         mode(&own, 0o700);
         std::os::unix::fs::chown(&own, Some(4711), Some(4711)).unwrap();
         let door = Door::in_places(None, root.path());
-        assert!(door.make().unwrap_err().to_string().contains("it is user 4711's"));
+        assert!(door.make().unwrap_err().to_string().contains("it belongs to user 4711"));
     }
 }

@@ -1,40 +1,40 @@
-//! What is said on the socket: one JSON object a line.
+//! The protocol of the socket: one JSON object per line.
 
 use jaato_types::terminal::TerminalScreen;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a line that a client may send: far more than it needs.
+/// Longest line from a client, in bytes: far more than it needs.
 pub(crate) const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of a line that a host sends: a screen with every byte of it escaped.
+/// Longest line from a host, in bytes: a screen with every byte escaped.
 pub(crate) const REPLY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Bytes that are typed in one request at most; as numbers in JSON they fit into a line.
+/// Maximum bytes typed in one request. As JSON numbers they fit into a line.
 pub(crate) const TYPED_BYTES_MAX: usize = 4096;
 
-/// What a client says.
+/// A client's message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Which terminals are there? Answered with [`Reply::Terminals`].
+    /// Lists the terminals. Answered with [`Reply::Terminals`].
     List,
-    /// Shows a terminal from here on. Answered with [`Reply::Attached`] and screens.
+    /// Follows a terminal. Answered with [`Reply::Attached`] and screens.
     Attach {
         /// The session.
         session: String,
         /// The terminal's number in it.
         terminal: u64,
-        /// Whether something is going to be typed.
+        /// Whether the client is going to type.
         types: bool,
     },
-    /// Types into the terminal that is shown.
+    /// Types into the attached terminal.
     Type {
-        /// What was typed.
+        /// The input.
         bytes: Vec<u8>,
     },
 }
 
-/// What a host says.
+/// A host's message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
@@ -45,29 +45,29 @@ pub enum Reply {
     },
     /// Screens follow.
     Attached {
-        /// What is shown.
+        /// The attached terminal.
         terminal: Listed,
     },
     /// The newest screen.
     Screen {
-        /// As it is.
+        /// The screen.
         screen: TerminalScreen,
         /// The same as ANSI text.
         ansi: String,
     },
-    /// What was typed could not be handed over.
+    /// The input could not be delivered.
     NotTyped {
         /// Why.
         message: String,
     },
-    /// The terminal has ended; nothing comes after this.
+    /// The terminal has ended. This is the last message.
     Ended,
-    /// The request is refused; nothing comes after this.
+    /// The request is refused. This is the last message.
     Refused {
         /// Why.
         message: String,
     },
-    /// Something that this side does not know; it is passed over.
+    /// An unknown message, to be ignored.
     #[serde(other)]
     Unknown,
 }
@@ -79,11 +79,11 @@ pub struct Listed {
     pub session: String,
     /// The terminal's number in it.
     pub terminal: u64,
-    /// What the plugin calls it.
+    /// The plugin's name for it.
     pub name: String,
     /// The plugin.
     pub plugin: String,
-    /// What runs on it.
+    /// The command that runs on it.
     pub command: String,
     /// Lines of the terminal.
     pub rows: u16,
@@ -93,12 +93,12 @@ pub struct Listed {
     pub age_ms: u64,
     /// Whether the program still runs.
     pub is_alive: bool,
-    /// How many people look at it.
+    /// Number of users who look at it.
     pub watchers: u32,
 }
 
 impl Listed {
-    /// Returns what people call it: `<session>/session_0`.
+    /// Returns its full name: `<session>/session_0`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.session, self.name)
     }

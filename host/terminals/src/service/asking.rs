@@ -1,11 +1,11 @@
-//! Asks the person for what nobody but a program may see, and hands it to the program.
+//! Asks the user for a secret that only a program may see, and passes it to that program.
 //!
-//! What was typed goes from the person's side straight to the terminal: it is told to nobody, not
-//! even how long it was, and this side's copy is overwritten once it is on its way; those on the
-//! way are the environment's. It is handed over only while the terminal certainly does not show it:
-//! it reads lines and does not echo them. A program that reads keys one by one (a shell's prompt,
-//! an editor, a masked field) switches the echo off too, and may show them itself. And only while
-//! the program that asked reads still: one that ended meanwhile may have left a shell there.
+//! The input goes directly from the user to the terminal. No one else sees it or its length, and
+//! this crate overwrites its copy after sending it. Copies in transit belong to the environment.
+//! The secret is passed on only while the terminal certainly hides it, which means that it reads
+//! lines and does not echo them. A program that reads single keys (a shell's prompt, an editor, a
+//! masked field) also disables the echo, and may show the input itself. In addition, the program
+//! that asked must still be reading, because a program that has ended may have left a shell there.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use jaato_types::{Error, ErrorKind, Event, PluginName, SecretOutcome, SessionId}
 
 use crate::board::{Audience, Terminals};
 
-/// What stands for the key that ends a line.
+/// The key that ends a line.
 const LINE_END: u8 = b'\r';
 
 /// A question.
@@ -23,12 +23,12 @@ pub(crate) struct Asked {
     pub(crate) board: Arc<Terminals>,
     pub(crate) plugin: PluginName,
     pub(crate) session: SessionId,
-    /// Set when the terminal has ended.
+    /// Cancelled when the terminal has ended.
     pub(crate) over: Cancel,
     pub(crate) ask: TerminalAsk,
 }
 
-/// Tells the session's events how a question ended, whatever ends it.
+/// Reports to the session how a question ended, whatever ends it.
 struct Ending<'a> {
     asked: &'a Asked,
     audience: &'a Audience,
@@ -43,20 +43,20 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Asks.
+/// Asks the question.
 ///
 /// # Errors
-/// `conflict` when the terminal shows what is typed, `io` when it is closed or ends meanwhile.
+/// `conflict` if the terminal shows the input, `io` if it is closed or ends.
 pub(crate) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
     let Some(audience) = asked.board.audience(&asked.session) else {
         return Ok(asked.nobody("nobody follows this session"));
     };
     let shown = asked.board.find(&asked.session, asked.ask.terminal);
     if shown.is_some_and(|shown| shown.has_typers()) {
-        let reason = "somebody has joined the terminal and can type there".to_owned();
+        let reason = "a person has joined the terminal and can type there".to_owned();
         return Ok(TerminalAsked::Nobody { reason });
     }
-    // One question at a time, whoever asks.
+    // One question at a time, even from different plugins.
     let _turn = asked.until_over(asked.board.asking.lock()).await?;
     let before = asked.check_hidden().await?;
     let (source, name) = asked.source_and_name();
@@ -91,15 +91,15 @@ pub(crate) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
     }
     let bytes = secret.bytes().to_vec();
     drop(secret);
-    // Not only until the terminal is over: a program that reads its answer may end before this side
-    // learns that it was taken.
+    // Not limited to the terminal's life, because the program may end right after it has read its
+    // answer, before this side learns of that.
     asked.board.write(&asked.session, asked.ask.terminal, bytes).await?;
     ending.outcome = SecretOutcome::Typed;
     Ok(TerminalAsked::Typed)
 }
 
-/// Tells whether who asked reads still: a shell at its prompt hides nothing of what it is given,
-/// though its terminal does.
+/// Returns true if the program that asked still reads. A shell at its prompt shows its input,
+/// although its terminal does not.
 fn is_same_reader(before: &TerminalState, after: &TerminalState) -> bool {
     let is_same_program = match (before.foreground_pid, after.foreground_pid) {
         (Some(before), Some(after)) => before == after,
@@ -108,7 +108,7 @@ fn is_same_reader(before: &TerminalState, after: &TerminalState) -> bool {
     is_same_program && (before.reads_lines, before.echoes) == (after.reads_lines, after.echoes)
 }
 
-/// Says why what is typed may be seen; nothing where it certainly is not.
+/// Returns why input may be visible, or `None` if it certainly is not.
 fn shown_how(state: &TerminalState) -> Option<&'static str> {
     match (state.reads_lines, state.echoes) {
         (Some(true), Some(false)) => None,
@@ -129,7 +129,7 @@ impl Asked {
         (self.plugin.source().to_owned(), self.ask.name.clone())
     }
 
-    /// There is nobody; but somebody may come.
+    /// Returns the answer if no user is there, with a hint that a user may join.
     fn nobody(&self, reason: &str) -> TerminalAsked {
         let reason = if self.board.is_joinable() {
             format!(
@@ -142,7 +142,7 @@ impl Asked {
         TerminalAsked::Nobody { reason }
     }
 
-    /// Checks that the terminal does not show what is typed. What is not known counts as shown.
+    /// Checks that the terminal hides input. An unknown state counts as visible.
     async fn check_hidden(&self) -> Result<TerminalState, Error> {
         let asked = self.board.sessions()?.state(&self.session, self.ask.terminal);
         let state = self.until_over(asked).await??;
@@ -155,7 +155,7 @@ impl Asked {
         }
     }
 
-    /// Waits for something as long as the terminal is there.
+    /// Waits for a future as long as the terminal exists.
     async fn until_over<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         tokio::select! {
             biased;

@@ -1,5 +1,4 @@
-//! The services `terminal.show`, `terminal.ask` and `terminal.watch`, for the plugin that has a
-//! terminal.
+//! The services `terminal.show`, `terminal.ask` and `terminal.watch`, for a plugin with a terminal.
 
 mod asking;
 
@@ -15,30 +14,30 @@ use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 use crate::board::Terminals;
 use asking::Asked;
 
-/// Rows and columns of a screen at most: more than any terminal has.
+/// Maximum number of rows and columns of a screen: more than any terminal has.
 const SIDE_MAX: u16 = 1000;
 
-/// Bytes of the lines of a screen, and of the same as ANSI text, at most. A screen of 200 by 60
-/// with a colour for each cell has half of it.
+/// Maximum bytes of a screen's lines, and of its ANSI text. A screen of 200 by 60 with a colour for
+/// each cell needs half of it.
 const SCREEN_BYTES_MAX: usize = 512 * 1024;
 
-/// Characters of a terminal's name.
+/// Maximum length of a terminal's name, in characters.
 const NAME_MAX: usize = 64;
 
-/// Characters of a command and of a prompt that are kept.
+/// Maximum length of a stored command or prompt, in characters.
 const TEXT_MAX: usize = 400;
 
-/// What one plugin may do with its terminals, for people.
+/// One plugin's access to its terminals on the board.
 pub struct TerminalServices {
     /// The board.
     pub board: Arc<Terminals>,
     /// The plugin.
     pub plugin: PluginName,
-    /// The session that it is called in.
+    /// The session of the call.
     pub session: SessionId,
 }
 
-/// Tells whether an operation is one of those.
+/// Returns true if an operation belongs to these services.
 pub fn is_operation(operation: &str) -> bool {
     [SHOW, ASK, WATCH].contains(&operation)
 }
@@ -61,7 +60,7 @@ impl TerminalServices {
         let parsed = Frame::parse(request).map_err(bad_request)?;
         let mut screen: TerminalScreen = parsed.json().map_err(bad_request)?;
         let ansi = std::str::from_utf8(parsed.bytes)
-            .map_err(|error| refused(format!("the screen's ANSI text is no UTF-8: {error}")))?;
+            .map_err(|error| refused(format!("the screen's ANSI text is not UTF-8: {error}")))?;
         check(&screen, ansi)?;
         screen.command = cut(&screen.command, TEXT_MAX);
         let over = self.own(screen.terminal)?;
@@ -92,12 +91,13 @@ impl TerminalServices {
         answer(&asking::ask(asked).await?)
     }
 
-    /// Checks that the plugin has this terminal; returns what is set when it has ended.
+    /// Checks that the plugin has this terminal. Returns a token that is cancelled when it has
+    /// ended.
     fn own(&self, number: u64) -> Result<Cancel, Error> {
         self.board.sessions()?.over(&self.session, &self.plugin, number).ok_or_else(|| {
             let text = format!("plugin `{}` has no terminal {number}", self.plugin);
             Error::new(ErrorKind::NotFound, text)
-                .with_hint("only what it started itself in this session is its own")
+                .with_hint("a plugin can use only terminals that it started in this session")
         })
     }
 }
@@ -122,7 +122,7 @@ fn check(screen: &TerminalScreen, ansi: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A name is part of what people type, and of one path in a list.
+/// Checks a name, which users type and which is part of a path in a list.
 fn check_name(name: &str) -> Result<(), Error> {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "_-.".contains(sign);
     if (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_plain) {

@@ -1,7 +1,7 @@
-//! The vendors' own client libraries before the same strict fakes: what they send is taken, and
-//! what a plugin sends in the same conversation has the same form.
+//! Runs the vendors' own client libraries against the same strict fakes. The fakes accept their
+//! requests, and a plugin's requests in the same conversation have the same form.
 //!
-//! A part of the full tier. `cargo xtask setup --outside` fetches the libraries.
+//! Part of the full tier. `cargo xtask setup --outside` downloads the libraries.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::support::server::Server;
 use crate::support::{fixtures, skip};
 use crate::vendors::PNG;
 
-/// The folder of the libraries, or `None` where they are not there.
+/// Returns the folder of the libraries, or `None` if they are missing.
 fn libraries() -> Option<PathBuf> {
     let folder = fixtures::target().join("outside/python");
     if !folder.is_dir() {
@@ -27,7 +27,7 @@ fn libraries() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What a client library prints that does this.
+/// Returns the output of a client library for this action.
 #[track_caller]
 fn print(provider: &Provider, libraries: &Path, what: &str, server: &Server) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/binary/every_provider/clients.py");
@@ -41,7 +41,7 @@ fn print(provider: &Provider, libraries: &Path, what: &str, server: &Server) -> 
     said
 }
 
-/// What a client library sent in the conversation.
+/// Returns a client library's requests in the conversation.
 #[track_caller]
 fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
     let vendor = provider.vendor(begins());
@@ -51,7 +51,7 @@ fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
     vendor.accepted()
 }
 
-/// What the plugin sent in the same conversation.
+/// Returns the plugin's requests in the same conversation.
 #[track_caller]
 fn of_the_plugin(provider: &Provider) -> Option<Vec<Value>> {
     let house = provider.house()?;
@@ -66,7 +66,7 @@ fn of_the_plugin(provider: &Provider) -> Option<Vec<Value>> {
     Some(vendor.accepted())
 }
 
-/// What is free in its form, whoever writes it: schemas, arguments, what tools say.
+/// Fields with free content: schemas, arguments, and tool results.
 const FREE: [&str; 7] = [
     "args",
     "arguments",
@@ -77,7 +77,7 @@ const FREE: [&str; 7] = [
     "input",
 ];
 
-/// Lists the places of a request that hold something, with what kind of thing each belongs to.
+/// Lists the places of a request that hold a value, each with the kind of its parent.
 fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -88,7 +88,7 @@ fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
             let is_kind = |key: &str| ["role", "type"].contains(&key);
             for (key, value) in fields.iter().filter(|(key, _)| !is_kind(key)) {
                 let place = format!("{place}.{key}");
-                // Responses calls the whole conversation so.
+                // Responses uses this name for the whole conversation.
                 let is_free = FREE.contains(&key.as_str()) && place != ".input";
                 if is_free {
                     found.insert(place);
@@ -104,9 +104,9 @@ fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Compares the last requests of a conversation that both held. What one of them alone has is
-/// written down: a choice of the plugin's (marks of a cache, ids that the library drops), or
-/// another form of the same that the vendor takes (a text in place of a list).
+/// Compares the last requests of both conversations. The snapshot lists the differences: choices of
+/// the plugin (cache marks, ids that the library drops), or another form that the vendor accepts (a
+/// text in place of a list).
 #[track_caller]
 fn check(name: &str, expected: &Expect) {
     let Some(libraries) = libraries() else { return };
@@ -203,7 +203,7 @@ fn openais_library_and_the_plugin_send_the_same_form_by_chat_completions() {
     );
 }
 
-/// The providers whose vendors have a library.
+/// Lists the providers whose vendors have a library.
 fn with_a_library() -> impl Iterator<Item = &'static Provider> {
     PROVIDERS.iter().filter(|provider| provider.name != "github-models")
 }
@@ -237,7 +237,7 @@ fn every_library_lists_the_models_that_jaato_lists() {
         let theirs: BTreeSet<String> = theirs.lines().map(str::to_owned).collect();
         let name = provider.name;
         assert!(!ours.is_empty() && ours.is_subset(&theirs), "{name}: {ours:?} {theirs:?}");
-        // What cannot hold a conversation is in no list of ours.
+        // A model that cannot hold a conversation is in none of our lists.
         let rest: Vec<&String> = theirs.difference(&ours).collect();
         assert!(rest.iter().all(|name| name.contains("embed")), "{name}: {rest:?}");
     }

@@ -1,5 +1,5 @@
-//! What every provider does when all goes well: a conversation of several turns, cached tokens,
-//! tools that are found on the way, models, and a key that nobody set.
+//! Tests every provider in successful conversations: several turns, cached tokens, tools found on
+//! demand, models, and a missing key.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn turns() -> [Turn; 5] {
     ]
 }
 
-/// Begins a command line that is led to a server as people do it: by the provider's variable.
+/// Builds a command that uses a server in the user's way, by the provider's variable.
 fn led(provider: &Provider, house: &House, server: &Server, words: &[&str]) -> Command {
     let command = provider.command(house, words);
     if provider.variable.is_empty() {
@@ -98,7 +98,7 @@ fn what_was_sent_is_read_from_the_cache_and_thoughts_are_shown() {
 fn a_tool_that_is_found_on_the_way_is_called_and_the_conversation_goes_on() {
     for provider in &PROVIDERS {
         let Some(house) = provider.house() else { return };
-        // Its tool stands in no request as long as nobody looks it up.
+        // Its tool is in no request until the model looks it up.
         house.ship(&fixture("echo"));
         let schemas = json!({ "names": ["count_bytes_echo"] });
         let vendor = provider.vendor([
@@ -123,13 +123,13 @@ fn a_tool_that_is_found_on_the_way_is_called_and_the_conversation_goes_on() {
         assert!(!defined(&accepted[0]) && defined(&accepted[1]), "{}", provider.name);
         let history = accepted[3].to_string();
         assert!(history.contains("bytes") && history.contains("done"), "{history}");
-        assert!(!output.stderr.contains("left out earlier thoughts"), "{output}");
+        assert!(!output.stderr.contains("dropped earlier thoughts"), "{output}");
     }
 }
 
 #[test]
 fn models_are_asked_of_the_server() {
-    // GitHub lists none.
+    // GitHub lists no models.
     for provider in PROVIDERS.iter().filter(|provider| provider.name != "github-models") {
         let Some(house) = provider.house() else { return };
         let vendor = provider.vendor([]);
@@ -172,15 +172,14 @@ fn without_a_key_a_vendor_is_not_even_asked() {
     ] {
         let house = crate::house!();
         crate::support::provider(&house, library);
-        // Whatever did leave the machine would go through this.
+        // Any request that left the machine would go through this proxy.
         let run = |words: &[&str]| house.command(words).variable("HTTPS_PROXY", &nowhere).run();
         let output = run(&["run", "--model", model, "hello"]).code(3);
         let expected = format!(
             "error: there is no key for `{url}`: `{key}` is not set\nhint: set `{key}`, or {helps}\n"
         );
         assert_eq!(output.stderr, expected);
-        // A list of models has nothing to say of a provider that nobody has set up, until somebody
-        // wants it.
+        // A model list does not mention a provider that is not set up, unless the user wants it.
         assert_eq!(run(&["model", "list"]).silent().stdout, "no models\n");
         let wanted = house.command(&["model", "list"]).variable("JAATO_MODEL", model).run();
         assert!(wanted.stderr.contains(": there is no key for"), "{wanted}");

@@ -1,5 +1,5 @@
-//! What goes wrong on the way, against every provider: what passes is tried again, what does not is
-//! told, nothing is waited for without end, and no key goes astray.
+//! Tests failures with every provider: temporary ones are retried, permanent ones are reported,
+//! nothing waits forever, and no key goes astray.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,14 +10,14 @@ use super::{PROVIDERS, Provider, Turn, as_it_is, text, with_head};
 use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::{Answer, Server, Step};
 
-/// Stands for an answer that has no head.
+/// Marks an answer without a head.
 const NO_HEAD: u16 = 0;
 
-/// Makes another answer of a vendor's.
+/// Replaces a vendor's answer.
 type Fault = fn(Answered) -> Answer;
 
-/// What the first piece of an answer to [`text`] leaves behind: up to the end of the event or line
-/// that has the word.
+/// Returns the first part of an answer to [`text`], up to the end of the event or line with the
+/// word.
 fn up_to(body: &[u8], word: &str) -> Vec<u8> {
     let at = body.windows(word.len()).position(|window| window == word.as_bytes()).unwrap();
     let line_end = at + body[at..].iter().position(|byte| *byte == b'\n').unwrap();
@@ -25,12 +25,12 @@ fn up_to(body: &[u8], word: &str) -> Vec<u8> {
     body[..line_end + blanks].to_vec()
 }
 
-/// The beginning of an answer, in the middle of a frame.
+/// Returns the beginning of an answer, in the middle of a frame.
 fn half(answered: &Answered) -> Step {
     Step::Bytes(answered.body[..12].to_vec())
 }
 
-/// Runs with a fault in the first answers of a vendor that answers hello each time.
+/// Runs with faults in the first answers of a vendor that always answers hello.
 #[track_caller]
 fn run_with(
     provider: &Provider,
@@ -187,7 +187,7 @@ fn a_page_is_told_as_what_it_is_and_not_asked_for_again() {
 
 #[test]
 fn a_server_that_speaks_another_protocol_is_named_at_once_and_with_a_hint() {
-    /// The first event of an answer of each vendor.
+    /// The first event of each vendor's answer.
     const FIRST: [(&str, &str); 4] = [
         ("OpenAI's chat completions", r#"{"choices":[{"index":0,"delta":{"content":"hi"}}]}"#),
         ("OpenAI's Responses", r#"{"type":"response.created","response":{"id":"r"}}"#),
@@ -205,14 +205,14 @@ fn a_server_that_speaks_another_protocol_is_named_at_once_and_with_a_hint() {
             });
             provider.lead(&house, &server);
             let output = provider.hello(&house).run();
-            // Its own protocol, of which the answer has a word or no end.
+            // Its own protocol, in which the answer has a text or no end.
             if !output.stdout.trim().is_empty() || output.stderr.contains("trying again") {
                 continue;
             }
             assert_eq!(output.code, 5, "{}: {output}", provider.name);
             refused += 1;
             assert!(output.stderr.contains("\nhint: "), "{}: {output}", provider.name);
-            let is_named = output.stderr.contains(&format!("answers by {name}"));
+            let is_named = output.stderr.contains(&format!("answered with {name}"));
             assert!(is_named || provider.name == "ollama", "{}: {output}", provider.name);
         }
         let expected = if provider.name == "ollama" { FIRST.len() } else { FIRST.len() - 1 };
@@ -270,12 +270,14 @@ fn an_answer_without_an_end_is_given_up_at_a_bound() {
     ];
     for provider in &PROVIDERS {
         for (name, faults) in &ENDLESS {
-            // What may pass is told at once, and a bound of text is reached soon.
+            // Without retries, temporary errors are reported at once. A small text limit is reached
+            // soon.
             let bounds = "attempts_max = 1\nanswer_bytes_max = 65536\n";
             let Some((output, server)) = run_with(provider, faults, bounds) else { return };
             assert_ne!(output.code, 0, "{} {name}: {output}", provider.name);
             assert!(output.stderr.contains("error: "), "{} {name}: {output}", provider.name);
-            // It did its part: it is told of the server, not disabled for having been kept busy.
+            // The provider did its part, so it reports the server's error instead of being disabled
+            // for being busy.
             assert!(!output.stderr.contains("is disabled"), "{} {name}: {output}", provider.name);
             server.wait_until_gone();
         }
@@ -321,7 +323,7 @@ fn ctrl_c_in_mid_stream_ends_the_exchange() {
         let signalled = Instant::now();
         running.signal("INT");
         server.wait_until_gone();
-        // The promise is 100 ms; whether it is kept is for a measurement to say.
+        // The promise is 100 ms. A measurement has to verify it.
         println!("{}: the server saw the end after {:?}", provider.name, signalled.elapsed());
         running.finish().code(130);
         house.nothing_lives();

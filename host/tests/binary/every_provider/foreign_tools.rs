@@ -1,5 +1,5 @@
-//! Tools of MCP servers with schemas as many generators write them: no vendor refuses a request for
-//! one, and each can be called.
+//! Tests MCP tools with schemas as many generators write them: no vendor refuses a request because
+//! of one, and each tool can be called.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{PROVIDERS, Said, Turn, text};
 use crate::support::{fixtures, library_name};
 
-/// `$filter` under the name that vendors take.
+/// `$filter` under the name that vendors accept.
 const FILTER: &str = "_filter-0c097d40d6";
 
 #[test]

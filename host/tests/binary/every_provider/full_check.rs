@@ -1,4 +1,4 @@
-//! `jaato provider check --full`, against every vendor.
+//! Tests `jaato provider check --full` against every vendor.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,10 +24,10 @@ const CHECKS: [&str; 12] = [
     "429",
 ];
 
-/// Tokens of the window that the vendor has and the configuration names.
+/// Tokens of the context window, both at the vendor and in the configuration.
 const WINDOW: u64 = 12_000;
 
-/// What a model answers to which all checks pass that can; `colour` is what it says of the image.
+/// Returns answers with which all possible checks pass. `colour` is the answer about the image.
 fn turns(colour: &'static str) -> Vec<Turn> {
     let call = |aspect: &str| Said::call(json!({ "aspect": aspect }));
     let numbers: Vec<String> = (1..=200).map(|number: u32| number.to_string()).collect();
@@ -51,7 +51,7 @@ fn turns(colour: &'static str) -> Vec<Turn> {
     ]
 }
 
-/// Runs the checks; gives the output, and each row by its name.
+/// Runs the checks. Returns the output, and each row by its name.
 #[track_caller]
 fn check(
     provider: &Provider,
@@ -59,7 +59,7 @@ fn check(
     busy_first: bool,
 ) -> Option<(Output, Vec<String>)> {
     let house = provider.house()?;
-    // The first answer is lost where the server is busy.
+    // The first answer is lost if the server is busy.
     let lost = busy_first.then(|| text("never"));
     let turns = lost.into_iter().chain(turns(colour)).collect();
     let script = Script { turns, window: Some(WINDOW) };

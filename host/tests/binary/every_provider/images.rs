@@ -1,4 +1,4 @@
-//! Images that a vendor refuses, or would: no conversation fails because of one.
+//! Tests images that a vendor refuses or would refuse: no conversation fails because of them.
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name};
 use crate::vendors::PNG;
 
-/// How the bytes of a PNG begin as base64.
+/// The beginning of a PNG file as base64.
 const ENCODED: &str = "iVBORw0KGgo";
 
-/// A vendor that refuses every request that shows an image.
+/// Starts a vendor that refuses every request with an image.
 fn strict(provider: &Provider, turns: impl IntoIterator<Item = Turn>) -> Server {
     let vendor = provider.vendor(turns);
     Server::answering(move |asked| {
@@ -25,7 +25,7 @@ fn strict(provider: &Provider, turns: impl IntoIterator<Item = Turn>) -> Server 
     })
 }
 
-/// A house with an image, and with the tool that reads it.
+/// Returns an installation with an image, and the tool that reads it.
 fn house(provider: &Provider, image: &[u8]) -> Option<House> {
     let house = provider.house()?;
     let built = fixtures::house()?;
@@ -36,7 +36,7 @@ fn house(provider: &Provider, image: &[u8]) -> Option<House> {
     Some(house)
 }
 
-/// Counts the requests that show the image.
+/// Counts the requests with the image.
 fn shown(provider: &Provider, server: &Server) -> usize {
     let asked = provider.completions(server);
     asked.iter().filter(|it| String::from_utf8_lossy(&it.body).contains(ENCODED)).count()

@@ -1,7 +1,7 @@
-//! The providers whose protocols llama.cpp's server speaks, before that server with a real model:
-//! nothing of the answers is ours.
+//! Runs the providers whose protocols llama.cpp's server supports against that server with a real
+//! model, so that the answers are not ours.
 //!
-//! A part of the full tier. `cargo xtask setup --outside` fetches the server, `jaato model pull`
+//! Part of the full tier. `cargo xtask setup --outside` downloads the server, `jaato model pull`
 //! the weights.
 
 use std::io::{BufRead as _, BufReader};
@@ -14,21 +14,21 @@ use super::PROVIDERS;
 use crate::support::openai::SECRET;
 use crate::support::{fixtures, skip};
 
-/// The smaller weights first: what is asked is small.
+/// The smaller weights first, because the tasks are small.
 const WEIGHTS: [&str; 2] =
     ["qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"];
 
-/// The providers whose protocol the server has.
+/// The providers whose protocol the server supports.
 const SPOKEN: [&str; 3] = ["anthropic", "openai", "openai-chat"];
 
-/// The server. It ends when it is dropped.
+/// The server. Dropping it ends the process.
 struct Inference {
     process: Child,
     root_url: String,
 }
 
 impl Inference {
-    /// Starts it; `None` where it, or its weights, are not there.
+    /// Starts the server, or returns `None` if it or its weights are missing.
     fn start() -> Option<Self> {
         let libraries = fixtures::target().join("outside/python");
         if !libraries.join("xllamacpp").is_dir() {
@@ -92,7 +92,7 @@ fn a_real_model_answers_and_is_asked_again_in_each_protocol_of_its_server() {
         let answers: Vec<_> = records.filter(|record| record["stage"] == "response").collect();
         let tokens: Vec<_> =
             answers.iter().filter_map(|record| record["prompt_tokens"].as_u64()).collect();
-        // The second request holds the first and its answer.
+        // The second request contains the first one and its answer.
         assert!(matches!(tokens[..], [one, two] if 0 < one && one < two), "{tokens:?}: {ledger}");
     }
 }

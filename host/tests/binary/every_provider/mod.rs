@@ -1,5 +1,5 @@
-//! One suite over every provider that comes with jaato, each against the strict fake of its vendor:
-//! what holds for one holds for all. A new provider is a row of [`PROVIDERS`].
+//! One suite for all providers that ship with jaato, each with a strict fake of its vendor. A new
+//! provider is a row of [`PROVIDERS`].
 
 mod clients;
 mod conversations;
@@ -26,31 +26,31 @@ pub struct Provider {
     /// The name before the slash.
     name: &'static str,
     library: &'static str,
-    /// Where its settings stand in a configuration.
+    /// The section of its settings in a configuration.
     section: &'static str,
     /// A model that thinks, calls tools and sees images.
     model: &'static str,
     /// The variable of the key.
     key: &'static str,
-    /// The header in which it goes, and what stands before it there; none where a base URL of a
-    /// variable gets no key.
+    /// The header of the key and its prefix, empty if a base URL from a variable gets no key.
     key_header: (&'static str, &'static str),
-    /// The variable that leads to another server.
+    /// The variable that selects another server.
     variable: &'static str,
     /// The path of a base URL.
     root: &'static str,
-    /// The end of the path by which a completion is asked for, without its query.
+    /// The end of a completion's path, without its query.
     path: &'static str,
     /// More settings, for a server that is not the vendor's own.
     settings: &'static str,
-    /// Whether the vendor gives something that goes back to it alone.
+    /// Whether the vendor returns data that only goes back to itself.
     gives_signed: bool,
-    /// Tokens of one request that the next may not read from the vendor's cache, if it tells.
+    /// Maximum tokens of a request that are not read from the vendor's cache, if the vendor reports
+    /// it.
     uncached_tokens_max: Option<u64>,
     vendor: fn(Script) -> Arc<dyn Vendor>,
 }
 
-/// Every provider; OpenAI by Responses, and by chat completions under a name of its own.
+/// Every provider. OpenAI is present with Responses, and with chat completions under another name.
 const PROVIDERS: [Provider; 6] = [
     Provider {
         name: "anthropic",
@@ -145,11 +145,11 @@ const PROVIDERS: [Provider; 6] = [
     },
 ];
 
-/// What a vendor is to do.
+/// The behaviour of a vendor.
 #[derive(Default)]
 pub struct Script {
     turns: Vec<Turn>,
-    /// Tokens of every model's window, where it is not its own.
+    /// The window of every model in tokens, if it differs from the default.
     window: Option<u64>,
 }
 
@@ -159,11 +159,11 @@ pub enum Turn {
     Says(Vec<Said>),
     /// The vendor reports an error inside the answer, before its first word.
     FailsAtOnce,
-    /// It does so behind this text.
+    /// The vendor reports an error after this text.
     FailsBehind(&'static str),
 }
 
-/// A piece of what a model says.
+/// A part of a model's answer.
 #[derive(Clone)]
 pub enum Said {
     Thought(&'static str),
@@ -257,20 +257,19 @@ fn of_github(script: Script) -> github::GitHub {
 }
 
 impl Provider {
-    /// Makes the vendor for these answers.
+    /// Creates the vendor for these answers.
     fn vendor(&self, turns: impl IntoIterator<Item = Turn>) -> Arc<dyn Vendor> {
         (self.vendor)(Script { turns: turns.into_iter().collect(), ..Script::default() })
     }
 
-    /// Makes a house with the provider in it.
+    /// Returns an installation with the provider.
     fn house(&self) -> Option<House> {
         let house = House::new()?;
         crate::support::provider(&house, self.library);
         Some(house)
     }
 
-    /// Makes the server of a vendor. `alter` may make another answer of each that a completion
-    /// gets.
+    /// Starts a vendor's server. `alter` may change each answer to a completion request.
     fn serve(
         &self,
         vendor: &Arc<dyn Vendor>,
@@ -284,7 +283,7 @@ impl Provider {
         })
     }
 
-    /// Lists the requests for a completion that a server got.
+    /// Lists the completion requests that a server received.
     fn completions(&self, server: &Server) -> Vec<server::Asked> {
         let all = server.asked().into_iter().chain(server.looked());
         let path =
@@ -292,28 +291,28 @@ impl Provider {
         all.filter(|asked| path(asked).ends_with(self.path)).collect()
     }
 
-    /// Leads the provider to a server by the person's own configuration, which a key follows.
+    /// Makes the provider use a server by the user's own configuration, so that it gets the key.
     fn lead(&self, house: &House, server: &Server) {
         house.configure_more(&self.leading_to(server));
     }
 
-    /// The lines of a configuration that lead the provider to a server.
+    /// Returns the configuration lines that make the provider use a server.
     fn leading_to(&self, server: &Server) -> String {
         self.leading_to_url(&server.root_url())
     }
 
-    /// The same for one at any URL.
+    /// Returns the same lines for any URL.
     fn leading_to_url(&self, base: &str) -> String {
         let (section, root, settings) = (self.section, self.root, self.settings);
         format!("[{section}]\nbase_url = \"{base}{root}\"\n{settings}")
     }
 
-    /// Begins a command line with a key.
+    /// Builds a command with a key.
     fn command(&self, house: &House, words: &[&str]) -> Command {
         house.command(words).variable(self.key, SECRET)
     }
 
-    /// Begins a run that says hello.
+    /// Builds a run that says hello.
     fn hello(&self, house: &House) -> Command {
         self.command(house, &["run", "--model", self.model, "--tools", "none", "hello"])
     }
@@ -324,20 +323,20 @@ fn answered(vendor: &dyn Vendor, asked: &server::Asked) -> Answered {
     vendor.answer(&Asked { method, path, headers, body })
 }
 
-/// Makes the answer of what a vendor answers.
+/// Converts a vendor's answer without changes.
 fn as_it_is(answered: Answered) -> Answer {
     let body = answered.body.clone();
     with_head(&answered).then(Step::Bytes(body))
 }
 
-/// Makes an answer with the vendor's status and headers, and no body yet.
+/// Creates an answer with the vendor's status and headers, and an empty body.
 fn with_head(answered: &Answered) -> Answer {
     let headers = answered.headers.iter();
     headers
         .fold(Answer::status(answered.status), |answer, (name, value)| answer.header(name, value))
 }
 
-/// An answer of one text.
+/// Returns an answer with one text.
 fn text(text: &'static str) -> Turn {
     Turn::Says(vec![Said::Text(text)])
 }

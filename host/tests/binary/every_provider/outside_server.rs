@@ -1,6 +1,6 @@
-//! Every provider before a mock server that nobody here wrote, in all the protocols.
+//! Runs every provider against a third-party mock server, in all the protocols.
 //!
-//! A part of the full tier. `cargo xtask setup --outside` fetches the server, which runs on
+//! Part of the full tier. `cargo xtask setup --outside` downloads the server, which runs on
 //! Node.js.
 
 use std::io::{BufRead as _, BufReader};
@@ -12,20 +12,20 @@ use serde_json::{Value, json};
 use super::{PROVIDERS, TOOL};
 use crate::support::{fixtures, skip};
 
-/// The server's program, below the folder of packages.
+/// The server's program, inside the folder of packages.
 const PROGRAM: &str = "node_modules/@copilotkit/aimock/dist/cli.js";
 
-/// What the server says before the address.
+/// The server's output before its address.
 const LISTENS: &str = "listening on ";
 
-/// The server. It ends when it is dropped.
+/// The server. Dropping it ends the process.
 struct Outside {
     process: Child,
     root_url: String,
 }
 
 impl Outside {
-    /// Starts it with these answers; `None` where it is not there.
+    /// Starts the server with these answers, or returns `None` if it is missing.
     fn start(answers: &Value) -> Option<Self> {
         let program = fixtures::target().join("outside/node").join(PROGRAM);
         let has_node = Command::new("node").arg("--version").output().is_ok();
@@ -49,7 +49,7 @@ impl Outside {
             Some(address.trim().to_owned())
         });
         let root_url = address.expect("the server says where it listens");
-        // It would wait for a reader of its other lines.
+        // Read its other lines, because it would block otherwise.
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, root_url }
     }
@@ -62,7 +62,7 @@ impl Drop for Outside {
     }
 }
 
-/// A call to a first request, and an answer to one that has its result.
+/// Returns a call for the first request, and an answer for one with its result.
 fn answers() -> Value {
     let call = json!({ "name": TOOL, "arguments": { "aspect": "os" } });
     let at =
@@ -77,7 +77,7 @@ fn answers() -> Value {
 #[test]
 fn an_outside_server_takes_a_conversation_with_a_tool_from_every_provider() {
     let Some(outside) = Outside::start(&answers()) else { return };
-    // GitHub Models is chat completions below a path that the server does not know.
+    // GitHub Models is chat completions at a path that the server does not know.
     for provider in PROVIDERS.iter().filter(|provider| provider.name != "github-models") {
         let Some(house) = provider.house() else { return };
         house.configure_more(&provider.leading_to_url(&outside.root_url));

@@ -1,5 +1,5 @@
-//! A conversation that is longer than the window, in the words of every vendor: room is made, and
-//! the conversation goes on.
+//! Tests a conversation that exceeds the window, with every vendor's error: the gc frees space, and
+//! the conversation continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{PROVIDERS, Script, as_it_is, text};
 use crate::support::{fixtures, library_name};
 
-/// Tokens of the window; four bytes are one.
+/// Tokens of the window. Four bytes are one token.
 const WINDOW: u64 = 2_500;
 
-/// Prompts of the conversation. Two fit into the window, and three do not.
+/// Number of prompts in the conversation. Two fit into the window, three do not.
 const PROMPTS: usize = 5;
 
 #[test]
@@ -19,7 +19,7 @@ fn room_is_made_when_a_vendor_says_that_the_conversation_is_too_long() {
         let Some(house) = provider.house() else { return };
         let plugins = fixtures::house().unwrap().join("plugins");
         house.ship(&plugins.join(library_name("gc_truncate")));
-        // The person is wrong about the window, so that the vendor has to say it.
+        // The user configured a wrong window, so that the vendor has to report the overflow.
         house.configure_more(&format!("[models.\"{}\"]\ncontext_limit = 100000\n", provider.model));
         let turns = std::iter::repeat_n(text("so be it"), PROMPTS).collect();
         let vendor = (provider.vendor)(Script { turns, window: Some(WINDOW) });

@@ -1,8 +1,8 @@
-//! A conversation that one provider began goes on with every other one, and comes back: each
-//! strict fake takes what the others made.
+//! Tests switching a conversation between all providers and back: each strict fake accepts what the
+//! others produced.
 //!
-//! Each with each in this process, over the runtime that the binary stands on; a ring of them by
-//! hand, in a chat of the binary. The plugins are the real ones.
+//! All pairs run in this process, on the binary's runtime. A chat of the binary switches through
+//! all of them in a ring. The plugins are the real ones.
 
 use std::fs;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::support::openai::SECRET;
 use crate::support::server::Server;
 use crate::vendors::PNG;
 
-/// What Google takes in the place of a signature, for calls that another model made.
+/// Google's placeholder for a signature, for calls that another model made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Sees what happens, and keeps none of it.
+/// Discards all events.
 struct Unseen;
 
 impl EventSink for Unseen {
@@ -43,12 +43,12 @@ impl Party {
         Self { provider, vendor, server }
     }
 
-    /// The lines of a configuration that lead to the vendor.
+    /// Returns the configuration lines that select the vendor.
     fn leads(&self) -> String {
         self.provider.leading_to(&self.server)
     }
 
-    /// Says something in a conversation that goes on with this provider, and gives it back.
+    /// Continues a conversation with this provider, and returns its history.
     async fn go_on(&self, house: &House, history: History, prompt: &str) -> History {
         let variables = [
             ("HOME", house.home().display().to_string()),
@@ -67,7 +67,7 @@ impl Party {
         let mut options = SessionOptions::unattended(Arc::new(Unseen));
         options.allow_all = true;
         let mut session = runtime.session_from(history, options).unwrap();
-        // The image is in the session's store by what its bytes are, whoever put it there.
+        // The session's store identifies the image by its bytes, whoever stored it.
         let files = [house.workspace().join("moon.png")];
         let prompt = Prompt::from(prompt.to_owned());
         let prompt = runtime.attach(session.id(), prompt, &files).await.unwrap();
@@ -81,7 +81,7 @@ impl Party {
     }
 }
 
-/// Thoughts, a text, calls side by side, one of which fails, and an answer behind them.
+/// Returns thoughts, a text, parallel calls of which one fails, and an answer after them.
 pub fn begins() -> Vec<Turn> {
     let look = |aspect: &str| Said::call(json!({ "aspect": aspect }));
     vec![
@@ -105,7 +105,8 @@ fn goes_on() -> Vec<Turn> {
     ]
 }
 
-/// Lists what a request gives back to the model that made it: thoughts, and signatures of vendors.
+/// Lists the parts of a request that only their maker understands: thoughts, and signatures of
+/// vendors.
 pub fn signed(request: &Value) -> Vec<String> {
     match request {
         Value::Object(fields) => fields
@@ -148,7 +149,8 @@ fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
             let pair = format!("{} and {}", maker.provider.name, other.provider.name);
             let (began, went_on) = (maker.vendor.accepted(), other.vendor.accepted());
             assert_eq!((began.len(), went_on.len()), (4, 2), "{pair}");
-            // The other sees what was said and shown, and nothing that the maker alone understands.
+            // The other provider receives the visible conversation, but no data that only the maker
+            // understands.
             let own = signed(&began[2]);
             assert_eq!(own.len() >= 2, maker.provider.gives_signed, "{pair}: {own:?}");
             let seen = went_on[0].to_string();
@@ -158,7 +160,8 @@ fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
             for text in own.iter().map(String::as_str).chain(["I should look."]) {
                 assert!(!seen.contains(text), "{pair}: {text}: {seen}");
             }
-            // Back again, the maker has all that it had, and none of the other's thoughts.
+            // When switched back, the maker gets all its own data, and none of the other's
+            // thoughts.
             let seen = began[3].to_string();
             for text in own.iter().map(String::as_str).chain(["I go on."]) {
                 assert!(seen.contains(text), "{pair}: {text}: {seen}");
@@ -198,7 +201,7 @@ fn a_person_hands_a_conversation_on_from_one_provider_to_the_next_and_back() {
         let seen = [&went_on[0], &began[3]].map(Value::to_string);
         for (seen, said) in seen.iter().zip(["It is Linux.", "I go on."]) {
             assert!(seen.contains(said), "{pair}: {said}: {seen}");
-            // Both ways are cuts: what a model signed holds over a beginning that is other now.
+            // Both switches are cuts, because a signature covers a beginning that has changed.
             let all = [signed(&began[2]), signed(&went_on[1])].concat();
             for text in all.iter().filter(|text| *text != NO_SIGNATURE) {
                 assert!(!seen.contains(&json!(text).to_string()), "{pair}: {text}: {seen}");

@@ -1,4 +1,4 @@
-//! Several sessions that edit one file: nothing is lost.
+//! Tests several sessions that edit one file: nothing is lost.
 
 use std::thread;
 
@@ -18,7 +18,7 @@ fn who_edits_what_another_has_changed_is_told_once_what_changed() {
     assert!(error["hint"].as_str().unwrap().contains("-one\n+1\n two"), "{error}");
     first.call("updateFile", &edit("a.txt", "two", "2"));
     assert_eq!(desk.text("a.txt"), "1\n2\n");
-    // What is now there is not what the second made of it.
+    // The current content is not the second session's.
     second.refused("removeFile", &json!({ "path": "a.txt" }));
     first.end_alone();
     second.end(&desk.house);

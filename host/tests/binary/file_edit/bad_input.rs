@@ -1,4 +1,4 @@
-//! What files can be: none of it costs more than a clear error.
+//! Tests unusual files: each causes a clear error at most.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Desk, edit};
 use crate::support::{Command, skip};
 
-/// Lines that a writer adds while a file is read: the file stays one that may be changed.
+/// Maximum number of lines that a writer adds during a read, so that the file remains editable.
 const LINES_APPENDED_MAX: usize = 1_000_000;
 
 const TOOLS: [&str; 5] = ["readFile", "updateFile", "removeFile", "undoFileChange", "restoreFile"];
@@ -97,9 +97,9 @@ fn links_are_written_through_and_neither_moved_nor_removed() {
         ("multiFileEdit", delete),
     ] {
         let error = calls.refused(tool, &arguments);
-        assert_eq!(error["hint"], "it is a link: move or remove it by a command", "{tool}");
+        assert_eq!(error["hint"], "it is a link: move or remove it with a command", "{tool}");
     }
-    // Both names are found, and the file is changed once.
+    // Both names are found, but the file is changed once.
     let all = json!({ "pattern": "word", "replacement": "moon moon", "paths": "*" });
     assert_eq!(calls.call("findAndReplace", &all)["files_affected"], 1);
     assert_eq!(desk.text("a.txt"), "moon moon\n");
@@ -172,7 +172,8 @@ fn a_file_that_grows_is_read_to_some_end() {
     }
     stop.store(true, Ordering::Relaxed);
     let mut file = writer.join().unwrap();
-    // It is refused as another than the one that was read, once; then it is looked at.
+    // The first edit is refused because the file differs from the one that was read. The next one
+    // examines it.
     file.write_all(b"and more\n").unwrap();
     for kind in ["conflict", "not_found"] {
         let error = calls.refused("updateFile", &edit("log", "no such text", "x"));
@@ -193,7 +194,7 @@ fn an_expression_cannot_explode() {
     calls.end(&desk.house);
 }
 
-/// Plays calls where files may have so many KiB at most: that stands for a full disk.
+/// Runs calls with a limit of this many KiB per file, to simulate a full disk.
 fn on_full_disk(desk: &Desk, kib: u32, calls: &[Value]) -> Vec<Value> {
     let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
     let file = desk.house.write("calls.json", &lines);
@@ -210,7 +211,7 @@ fn a_full_disk_in_mid_edit_leaves_everything_as_it_was() {
     let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "a\n");
     desk.write("b.txt", "b\n");
-    // Read once without a bound, so that nothing else has to be written.
+    // Run once without a limit first, so that nothing else has to be written later.
     desk.calls().end(&desk.house);
     let large = "x".repeat(600 * 1024);
     let operations = json!({ "operations": [

@@ -1,4 +1,4 @@
-//! The history of changes: what was tampered with is not taken for it.
+//! Tests the history of changes: tampered entries are not used.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A kill in the middle of an edit of many files: all of it is there afterwards, or nothing.
+//! Tests a kill in the middle of an edit of many files: afterwards either all or none are changed.
 
 use std::fs;
 use std::time::Instant;
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::Desk;
 use crate::support::command::DEADLINE;
 
-/// Files of the edit: so many that a kill meets it in the middle.
+/// Number of files in the edit, enough for a kill to hit the middle.
 const FILES: usize = 400;
 
-/// Attempts to meet it in the middle.
+/// Number of attempts to hit the middle.
 const ATTEMPTS: usize = 40;
 
 fn name(number: usize) -> String {
     format!("{number:03}.txt")
 }
 
-/// The files that hold a text.
+/// Counts the files with this text.
 fn with_text(desk: &Desk, text: &str) -> usize {
     (0..FILES).filter(|number| desk.text(&name(*number)) == text).count()
 }
@@ -32,7 +32,8 @@ fn edits() -> Value {
     json!({ "operations": operations })
 }
 
-/// Begins the edit and kills the process once the first file is another; false if it was too late.
+/// Starts the edit and kills the process once the first file has changed. Returns false if that was
+/// too late.
 fn is_killed_in_the_middle(desk: &Desk) -> bool {
     for number in 0..FILES {
         desk.write(&name(number), "old");
@@ -63,10 +64,10 @@ fn an_edit_that_was_killed_is_taken_back_by_the_next_call() {
     let mut calls = desk.calls();
     let read = calls.call("readFile", &json!({ "path": name(0) }));
     let text = read["result"].as_str().unwrap();
-    assert!(text.contains("that was interrupted was taken back"), "{text}");
+    assert!(text.contains("was rolled back"), "{text}");
     assert_eq!((with_text(&desk, "old"), desk.text(draft)), (FILES, "-".to_owned()));
     assert_eq!(["moves", "moved", "goes"].map(|name| desk.text(name)), ["m", "-", "g"]);
-    // It is mended once, and nothing of it can be undone.
+    // It is repaired once, and none of it can be undone.
     let read = calls.call("readFile", &json!({ "path": name(0) }));
     assert!(!read["result"].as_str().unwrap().contains("interrupted"), "{read}");
     calls.refused("undoFileChange", &json!({ "path": name(0) }));
@@ -85,7 +86,7 @@ fn what_somebody_else_changed_after_the_kill_is_left_alone() {
     let mut calls = desk.calls();
     let result = calls.call("writeNewFile", &json!({ "path": "n", "content": "" }));
     let told = result["mended"][0].as_str().unwrap();
-    assert!(told.ends_with("but for what somebody else changed since: 001.txt"), "{told}");
+    assert!(told.ends_with("except for files that others have changed since: 001.txt"), "{told}");
     assert_eq!((desk.text(&name(1)), with_text(&desk, "old")), ("theirs".into(), FILES - 1));
     calls.end(&desk.house);
 }

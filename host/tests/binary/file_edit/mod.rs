@@ -1,4 +1,4 @@
-//! The file tools of the real binary, over the files of this machine.
+//! Tests the file tools in the real binary, on this machine's files.
 
 mod agents;
 mod bad_input;
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use crate::support::shells::Calls;
 use crate::support::{House, fixtures, library_name};
 
-/// A house with the file tools.
+/// An installation with the file tools.
 pub struct Desk {
     pub house: House,
 }
 
 impl Desk {
-    /// Makes it, or leaves the test with a line that says why it is left out.
+    /// Creates the installation, or prints why the test is skipped.
     pub fn new() -> Option<Self> {
         let house = House::new()?;
         let plugins = fixtures::house()?.join("plugins");
@@ -44,13 +44,13 @@ impl Desk {
         fs::write(self.path(name), text).unwrap();
     }
 
-    /// The text of a file; `-` where there is none.
+    /// Returns the text of a file, or `-` if it does not exist.
     pub fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|_| "-".to_owned())
     }
 }
 
-/// The arguments of an edit.
+/// Returns the arguments of an edit.
 pub fn edit(path: &str, old: &str, new: &str) -> Value {
     json!({ "path": path, "old": old, "new": new })
 }

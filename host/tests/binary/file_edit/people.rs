@@ -1,4 +1,4 @@
-//! What a person sees of an edit: before, in the question, and after.
+//! Tests what a user sees of an edit: before it, in the prompt, and after it.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn call(arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": "updateFile", "arguments": arguments } }] })
 }
 
-/// A house whose model edits a file.
+/// Returns an installation whose model edits a file.
 fn editing(arguments: Value, result: &str) -> Option<Desk> {
     let desk = Desk::new()?;
     let _ = fixture("probe");
@@ -93,17 +93,20 @@ fn a_person_takes_a_change_back_by_a_command() {
         "{listed}"
     );
     let refused = desk.house.run(&["undo"]).code(6);
-    assert!(refused.stderr.contains("change 1 stays: no user can agree"), "{refused}");
+    assert!(
+        refused.stderr.contains("change 1 was not undone: no user can confirm it"),
+        "{refused}"
+    );
     assert_eq!(desk.text("a.txt"), "two\n");
     let Some(mut running) = on_terminal(&desk.house, "undo", |command| command) else { return };
     running.wait_for_question();
     running.write(b"1\n");
     let output = running.wait_with_open_input().code(0);
     for row in [
-        "Take back change 1 (findAndReplace",
+        "Undo change 1 (findAndReplace",
         "-two",
         "+one",
-        "Change 1 (findAndReplace: a.txt, b.txt) is taken back.",
+        "Change 1 (findAndReplace: a.txt, b.txt) was undone.",
     ] {
         assert!(output.stdout.contains(row), "{row}: {output}");
     }
@@ -112,7 +115,7 @@ fn a_person_takes_a_change_back_by_a_command() {
     assert_eq!(desk.text("a.txt"), "two\n");
     desk.write("b.txt", "theirs\n");
     let output = desk.house.run(&["undo", "3", "--yes"]).code(1);
-    assert!(output.stderr.contains("so nothing was done: b.txt has changed since"), "{output}");
+    assert!(output.stderr.contains("so nothing was changed: b.txt has changed since"), "{output}");
     assert_eq!(desk.text("a.txt"), "two\n");
 }
 
@@ -124,7 +127,7 @@ fn in_a_chat_the_model_is_told_what_was_taken_back() {
     desk.house.script(&json!({ "answers": [
         call(json!({ "path": "a.txt", "old": "one", "new": "two" })),
         { "steps": [{ "text": "edited" }] },
-        { "expect": { "data": "Change 1 (updateFile: a.txt) is taken back" }, "steps": [{ "text": "seen" }] },
+        { "expect": { "data": "Change 1 (updateFile: a.txt) was undone" }, "steps": [{ "text": "seen" }] },
     ] }));
     let mut chat = desk.house.command(&["chat", "--yes"]).start();
     chat.write(b"edit it\n/undo 1 true\ngo on\n");

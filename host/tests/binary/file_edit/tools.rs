@@ -1,4 +1,4 @@
-//! Every tool.
+//! Tests every file tool.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -42,11 +42,11 @@ fn every_tool_does_what_it_says() {
     calls.call("restoreFile", &oldest);
     assert_eq!(desk.text("a.txt"), "one\r\ntwo\r\n");
     calls.end(&desk.house);
-    // A later session, another process: back step by step, and forth.
+    // A later session in another process goes back and forward step by step.
     let mut later = desk.calls();
     later.call("undoFileChange", &json!({ "path": "a.txt" }));
     assert_eq!(desk.text("a.txt"), "<1>\r\n<2>\r\n");
-    // The change before it changed e.txt too, which was removed since.
+    // The change before it also changed e.txt, which was removed since.
     later.refused("undoFileChange", &json!({ "path": "a.txt" }));
     later.call("undoFileChange", &json!({ "path": "e.txt" }));
     assert_eq!(desk.text("e.txt"), "<e>\n");
@@ -76,7 +76,7 @@ fn mode_links_and_encoding_stay() {
     assert!(fs::symlink_metadata(desk.path("link")).unwrap().is_symlink());
     calls.call("updateFile", &edit("latin", "vu", "lu"));
     assert_eq!(fs::read(desk.path("latin")).unwrap(), b"d\xE9j\xE0 lu, caf\xE9 au lait\r\n");
-    // What was removed, or moved and made again, has its mode again.
+    // A file that was removed, or moved and created again, gets its mode back.
     calls.call("removeFile", &json!({ "path": "run.sh" }));
     calls.call("undoFileChange", &json!({ "path": "run.sh" }));
     assert_eq!((desk.text("run.sh"), mode("run.sh")), ("echo 2\n".into(), 0o750));

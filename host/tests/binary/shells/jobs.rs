@@ -1,4 +1,4 @@
-//! Job control: keys, signals, programs that ignore them, and what happens to a terminal.
+//! Tests job control: keys, signals, programs that ignore them, and the effect on a terminal.
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn a_screen_is_cleared_by_c_l_and_keys_have_names() {
         calls.key(session, "end");
         let line = calls.input(session, "hree\n");
         assert!(output(&line).contains("three"), "{line}");
-        // What was typed before comes back.
+        // The previous input comes back.
         let back = calls.key(session, "up");
         assert!(output(&back).contains("echo three"), "{back}");
         let done = calls.key(session, "enter");
@@ -163,7 +163,7 @@ fn a_shell_that_exits_tells_what_it_leaves_running_and_a_close_ends_it() {
     let exit = calls.input(&session, "exit\n");
     assert_eq!((reason(&exit), &exit["exit_status"]), ("exit", &json!(0)));
     assert_eq!(exit["left_running"].as_array().unwrap().len(), 2, "{exit}");
-    // It goes on, whatever else runs meanwhile.
+    // It continues, whatever else runs.
     let (second, _) = calls.spawn(BASH);
     house.wait_for_process("sleep 781");
     let closed = calls.close(&session);

@@ -1,4 +1,4 @@
-//! Limits: how many sessions, how long, how much.
+//! Tests limits on the number, duration and output of sessions.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn eight_sessions_live_at_a_time_and_one_may_flood() {
         assert_eq!(output(&answer), format!("{number}{number}\n$ "));
     }
     assert_eq!(calls.close("session_7")["signal"]["name"], "SIGHUP");
-    // One that has ended takes no place.
+    // An ended session does not count.
     calls.input("session_0", "exit\n");
     assert_eq!(calls.spawn(BASH).0, "session_8");
     assert_eq!(calls.spawn(BASH).0, "session_9");

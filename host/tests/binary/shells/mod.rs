@@ -1,4 +1,4 @@
-//! Interactive sessions of the real binary with real programs, driven through `jaato call --batch`.
+//! Tests interactive sessions of the real binary with real programs, through `jaato call --batch`.
 
 mod jobs;
 mod limits;

@@ -1,5 +1,5 @@
-//! A model drives interactive programs through `jaato run`: each conversation is recorded, and what
-//! the model was told of each call is looked at.
+//! Tests a model that uses interactive programs through `jaato run`, by checking each result in a
+//! recorded conversation.
 
 use std::process::Command as Program;
 
@@ -10,7 +10,7 @@ use crate::support::House;
 use crate::support::openai::{SECRET, furnish as furnish_openai};
 use crate::support::server::{Answer, Server};
 
-/// Makes the house, or leaves the test.
+/// Returns the installation, or skips the test.
 fn house_with(program: &str) -> Option<House> {
     let house = furnish()?;
     furnish_openai(&house);
@@ -33,7 +33,7 @@ fn close() -> (&'static str, Value) {
     ("shell_close", json!({ "session_id": "session_0" }))
 }
 
-/// Lets the model make these calls, one a step; returns what it was told of each.
+/// Makes these calls for the model, one per step. Returns the result of each.
 #[track_caller]
 fn run(house: &House, calls: &[(&str, Value)]) -> Vec<Value> {
     let steps = calls.iter().map(|call| Answer::calls(std::slice::from_ref(call)));
@@ -59,7 +59,7 @@ fn run(house: &House, calls: &[(&str, Value)]) -> Vec<Value> {
     results
 }
 
-/// Tells how each answer ends, and why it was given.
+/// Returns how each answer ends, and its reason.
 fn ends(results: &[Value]) -> Vec<(String, &str)> {
     let told = results.iter().filter(|result| result.get("output").is_some());
     told.map(|result| {
@@ -108,7 +108,7 @@ fn the_questions_of_npm_init() {
     let Some(house) = house_with("npm") else { return };
     let answers =
         ["moon\n", "\n", "a moon\n", "\n", "\n", "\n", "\n", "\n", "MIT\n", "\n", "yes\n"];
-    // Versions of npm differ in the last questions: the model reads them.
+    // Versions of npm differ in the last questions, which the model reads.
     let calls = [spawn("npm init")].into_iter().chain(answers.map(input)).collect::<Vec<_>>();
     let results = run(&house, &calls[..10]);
     let asked: Vec<_> = ends(&results).into_iter().map(|end| end.0).collect();
@@ -134,7 +134,7 @@ fn a_conflict_in_git_rebase() {
         return;
     }
     let moon = |text: &str| house.write("workspace/moon.txt", text);
-    // The mark that the house has is no repository.
+    // The installation's marker is not a repository.
     std::fs::remove_dir_all(house.workspace().join(".git")).unwrap();
     git(&house, &["init", "-q"]);
     git(&house, &["config", "user.name", "moon"]);
@@ -151,7 +151,7 @@ fn a_conflict_in_git_rebase() {
         &[
             spawn("bash --norc --noprofile"),
             input(&format!("{rebase}\n")),
-            // The first of the two commits is left out.
+            // The first of the two commits is dropped.
             input("dd"),
             input(":wq\n"),
             input("cat moon.txt\n"),

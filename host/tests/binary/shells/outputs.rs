@@ -1,4 +1,4 @@
-//! Long outputs: nothing of them is lost, and the model is told where the whole is.
+//! Tests long outputs: nothing is lost, and the model learns where the whole output is.
 
 use std::fs;
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::{BASH, output, play, reason};
 
-/// Numbers, a line each.
+/// Returns numbers, one per line.
 fn numbers(last: u32) -> String {
     (1..=last).map(|number| format!("{number}\n")).collect()
 }
 
-/// The text in the file of a result, whose two ends the result shows.
+/// Returns the text in a result's file. The result shows its two ends.
 #[track_caller]
 fn whole(told: &Value, key: &str) -> String {
     assert!(told.to_string().len() <= 16 * 1024, "{told}");
@@ -44,7 +44,7 @@ fn of_a_long_output_both_ends_are_told_and_every_line_is_in_a_file() {
             assert!(output(&told).ends_with(&format!("\n{last}\n$ ")), "{}", output(&told));
             assert_eq!(whole(&told, "output"), numbers(last) + "$ ");
         }
-        // What is new is told as ever.
+        // New output is reported as usual.
         assert_eq!(output(&calls.input(session, "echo on\n")), "on\n$ ");
     });
 }
@@ -55,7 +55,7 @@ fn a_program_that_only_prints_loses_nothing_either() {
         assert_eq!(reason(spawned), "exit");
         assert_eq!(whole(spawned, "output"), numbers(4000));
         assert_eq!(calls.close(session)["final_output"], "");
-        // The file stays as long as jaato.
+        // The file stays as long as jaato runs.
         assert!(fs::exists(spawned["output_file"].as_str().unwrap()).unwrap());
     });
 }

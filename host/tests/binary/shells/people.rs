@@ -1,5 +1,5 @@
-//! People see the shells of the plugin that ships, type there, and give what the model must not
-//! see.
+//! Tests that users see the shipped plugin's shells, type there, and enter secrets that the model
+//! must not see.
 
 use std::time::Instant;
 
@@ -73,7 +73,7 @@ fn how_long_a_password_is_that_a_person_types_after_joining_is_told_to_nobody() 
     let Some(house) = furnish() else { return };
     let line = "stty -echo; printf 'Password: '; read -r word; stty echo; printf 'Name: '; read -r name; echo on";
     let spawn = json!({ "command": format!("sh -c \"{line}\"") });
-    // A slow machine needs more than one: those behind the last word are over at once.
+    // A slow machine needs several calls. Calls after the final text return at once.
     let read = json!({ "session_id": "session_0", "wait_for": "^Name: moon", "timeout": 30 });
     let read = json!([{ "call": { "name": "shell_read", "arguments": read } }]);
     house.script(&json!({ "answers": [
@@ -97,13 +97,13 @@ fn how_long_a_password_is_that_a_person_types_after_joining_is_told_to_nobody() 
     let told: Vec<u64> =
         events.filter(typed).map(|event| event["bytes"].as_u64().unwrap()).collect();
     assert_eq!(told.first(), Some(&0), "{output}");
-    // What was typed last may not be told any more: nobody reads it after the end.
+    // The last input may not be reported, because no one reads it after the end.
     assert!(told.iter().sum::<u64>() <= "moon\r".len() as u64, "{output}");
     is_nowhere(&house);
     house.nothing_lives();
 }
 
-/// Joins the first terminal that there is, to type there.
+/// Joins the first terminal, to type there.
 fn joined(house: &House) -> Option<Running> {
     let begun = Instant::now();
     while house.run(&["shell", "list", "--json"]).silent().json() == json!([]) {

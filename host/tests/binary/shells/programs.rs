@@ -1,22 +1,22 @@
-//! Real programs, each asked at least three times: no answer comes before the program is done, and
-//! none waits for a silence where the system tells who waits.
+//! Tests real programs with at least three inputs each: no answer comes before the program is done,
+//! and none waits for silence if the system shows who waits.
 
 use serde_json::json;
 
 use super::{Calls, furnish, is_there, output, reason};
 
-/// What is done at a program, and what its answer must hold.
+/// A step at a program, and the text that its answer must contain.
 enum Step {
-    /// Text is typed.
+    /// Types text.
     Type(&'static str, &'static str),
-    /// A key is pressed.
+    /// Presses a key.
     Key(&'static str, &'static str),
 }
 
 use Step::{Key, Type};
 
-/// Starts a program and goes through its steps. Each answer must hold the text, which is there only
-/// when the program is done with the step, and must be given because it waits.
+/// Starts a program and runs its steps. Each answer must contain the text, which appears only when
+/// the program is done with the step, and its reason must be that the program waits.
 #[track_caller]
 fn check(command: &str, greeting: &str, steps: &[Step]) {
     let program = command.split(' ').next().unwrap();
@@ -165,7 +165,7 @@ fn top() {
     );
 }
 
-/// Its loop waits for lines all the time, while a thread does what a line has asked for.
+/// Its loop always waits for lines, while a thread executes a line's command.
 const WORKS_BESIDE_ITS_LOOP: &str = "python3 -c \"
 import select, sys, threading, time
 def work(line):
@@ -178,7 +178,7 @@ while True:
     threading.Thread(target=work, args=[sys.stdin.readline().strip()]).start()
 \"";
 
-/// The same of one that reads keys: while it works, the cursor stands behind the prompt of before.
+/// The same for a program that reads keys. While it works, the cursor is after the previous prompt.
 const WORKS_BEHIND_ITS_PROMPT: &str = "python3 -c \"
 import os, select, threading, time, tty
 def work(key):

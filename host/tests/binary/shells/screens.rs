@@ -1,4 +1,5 @@
-//! What a person would see: progress bars, redraws, full-screen programs, wide characters, sizes.
+//! Tests what a user would see: progress bars, redraws, full-screen programs, wide characters,
+//! sizes.
 
 use serde_json::json;
 
@@ -59,7 +60,7 @@ fn after_a_full_screen_program_the_lines_before_it_are_there_again() {
         assert!(output(&page).starts_with("1\n2\n3\n"), "{page}");
         let next = calls.input(session, " ");
         assert!(output(&next).starts_with("24\n25\n"), "{next}");
-        // What is waited for may stand on a screen that is drawn.
+        // The expected text may be on a drawn screen.
         let shown = json!({ "session_id": session, "wait_for": "^46$", "timeout": 20 });
         assert_eq!(reason(&calls.call("shell_read", &shown)), "found");
         let left = calls.input(session, "q");

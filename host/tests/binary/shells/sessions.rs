@@ -1,4 +1,4 @@
-//! Sessions: begun, driven, listed, closed; and what is wrong with a call.
+//! Tests sessions: started, used, listed, closed, and errors in calls.
 
 use serde_json::json;
 
@@ -49,7 +49,7 @@ fn the_trace_names_the_backend_and_never_what_was_typed() {
     calls.end(&house);
     assert!(path.starts_with(&house.path().join("run").display().to_string()), "{path}");
     let trace = std::fs::read_to_string(&path).unwrap();
-    // Of a command line the program alone, as any other word of it may be a secret.
+    // Only the program's name is shown, because any other word of the command line may be a secret.
     let spawn = "[InteractiveShell] spawn: id=session_0, cmd=bash, backend=pty\n";
     assert!(trace.contains(spawn), "{trace}");
     assert!(trace.contains("spawn: cmd=no-such-program, error=not_found\n"), "{trace}");
@@ -110,7 +110,7 @@ fn what_does_not_exist_is_said_to_be_not_found() {
     assert_eq!(spawn["kind"], "not_found");
     let message = spawn["message"].as_str().unwrap();
     assert!(message.contains("was not found or was not executable: `no-such-program -x`"));
-    // A name is not used up by it.
+    // A failed start does not use up a name.
     assert_eq!(calls.spawn(BASH).0, "session_0");
     let input = calls.refused("shell_input", &json!({ "session_id": "zz", "input": "x" }));
     assert_eq!(input["message"], "no session with id `zz`");
@@ -156,7 +156,7 @@ fn a_program_that_ends_at_once_says_so() {
         assert_eq!((output(spawned), reason(spawned), alive), expected);
         assert_eq!(spawned["exit_status"], 4);
         assert_eq!(spawned["note"], "Process exited immediately. Check the command and output.");
-        // It stays readable until it is closed.
+        // It can be read until it is closed.
         assert_eq!(calls.call("shell_read", &json!({ "session_id": session }))["output"], "");
         let late = calls.refused("shell_input", &json!({ "session_id": session, "input": "x" }));
         assert_eq!(late["message"], format!("session `{session}` has exited"));
@@ -199,7 +199,7 @@ fn a_busy_program_is_waited_for_and_the_limit_is_told() {
         assert!(busy["note"].as_str().unwrap().contains("shell_read"), "{busy}");
         let read = json!({ "session_id": session, "timeout": 0.1 });
         assert_eq!(reason(&calls.call("shell_read", &read)), "limit");
-        // One that has shown nothing for long may as well serve.
+        // A program that has shown nothing for long may be a server.
         let read = json!({ "session_id": session, "timeout": 2.5 });
         let silent = calls.call("shell_read", &read);
         assert!(
@@ -234,11 +234,11 @@ fn a_read_waits_while_nothing_is_new_and_ends_when_something_is() {
         let idle = calls.call("shell_read", &read(0.4));
         assert_eq!((output(&idle), reason(&idle), &idle["expects"]), ("", "limit", &json!("line")));
         assert!(idle["waited_ms"].as_u64().unwrap() >= 400, "{idle}");
-        assert_eq!(idle["note"], "the time is over, and the program waits for input");
-        // A time of none is none.
+        assert_eq!(idle["note"], "the time limit has passed, and the program waits for input");
+        // A timeout of zero does not wait.
         assert!(calls.call("shell_read", &read(0.0))["waited_ms"].as_u64().unwrap() < 400);
     });
-    // Something comes by itself while a shell stands at its prompt.
+    // Output appears on its own while a shell is at its prompt.
     play(BASH, |calls, session, _| {
         calls.input(session, "(sleep 0.5; echo la''te) &\n");
         let late = calls.call("shell_read", &json!({ "session_id": session, "timeout": 20 }));
@@ -265,7 +265,7 @@ fn what_a_wait_was_for_says_nothing_of_what_the_program_does() {
         let read = json!({ "session_id": session, "wait_for": "late", "timeout": 0.3 });
         let waiting = calls.call("shell_read", &read);
         assert_eq!((reason(&waiting), &waiting["expects"]), ("limit", &json!("line")));
-        assert_eq!(waiting["note"], "the time is over, and the program waits for input");
+        assert_eq!(waiting["note"], "the time limit has passed, and the program waits for input");
     });
 }
 
@@ -280,7 +280,7 @@ fn when_the_environments_worker_dies_its_sessions_are_told_to_be_lost() {
     let lost = calls.call("shell_read", &read);
     assert_eq!((reason(&lost), &lost["is_alive"]), ("exit", &json!(false)));
     assert!(lost["lost"].is_string() && lost["exit_status"].is_null(), "{lost}");
-    // The next one has a fresh worker.
+    // The next session has a fresh worker.
     let (second, _) = calls.spawn(BASH);
     assert_eq!(output(&calls.input(&second, "echo on\n")), "on\n$ ");
     calls.end(&house);
@@ -296,7 +296,7 @@ fn when_the_plugins_own_worker_dies_nothing_that_it_ran_lives_on() {
     house.wait_for_process("sleep 300");
     kill_worker(&house, "tool_interactive_shell");
     house.wait_for_no_process("sleep 300");
-    // Whatever the first answer says of the death, the session is gone and new ones begin.
+    // Whatever the first answer says about the death, the session is gone and new ones can start.
     calls.ask("shell_read", &json!({ "session_id": session }));
     let gone = calls.refused("shell_read", &json!({ "session_id": session }));
     assert_eq!(gone["kind"], "not_found", "{gone}");

@@ -1,11 +1,11 @@
-//! What a person sets for the shells holds: silence for busy programs, typed secrets, bounds of
-//! outputs, folders.
+//! Tests that the user's settings for the shells take effect: silence for busy programs, typed
+//! secrets, output limits, folders.
 
 use serde_json::{Value, json};
 
 use super::{Calls, furnish_with, output};
 
-/// A prompt that hides what is typed, by the shell's own means.
+/// A prompt that hides its input, by the shell's own means.
 const HIDDEN: &str =
     "sh -c 'stty -echo; printf \"Password: \"; read word; stty echo; echo \"[$word]\"'";
 

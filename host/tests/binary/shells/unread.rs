@@ -1,5 +1,5 @@
-//! Input that a program does not read: calls end in time, tell how much was typed, and interrupt at
-//! once.
+//! Tests input that a program does not read: calls end in time, report how much was typed, and can
+//! interrupt at once.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use crate::terminal::on_terminal;
 /// More than any terminal or pipe holds.
 const INPUT_BYTES: usize = 200_000;
 
-/// What a call that is told to take a tenth of a second may take on a busy machine.
+/// How long a call with a timeout of a tenth of a second may take on a busy machine.
 const CALL_MAX: Duration = Duration::from_secs(60);
 
-/// Starts something in a shell that reads nothing, and waits until it runs.
+/// Starts a program in a shell that reads nothing, and waits until it runs.
 fn start_in_shell(calls: &mut Calls, session: &str, modes: &str) {
     let line = format!("stty {modes}; echo ready; sleep 300\n");
     let begin = json!({ "session_id": session, "input": line, "timeout": 0 });
@@ -24,7 +24,7 @@ fn start_in_shell(calls: &mut Calls, session: &str, modes: &str) {
     calls.call("shell_read", &ready);
 }
 
-/// Types too much, and checks that the call ends in time and tells it.
+/// Types too much, and checks that the call ends in time and reports it.
 #[track_caller]
 fn type_too_much(calls: &mut Calls, session: &str, piece: &str) -> Value {
     let input = piece.repeat(INPUT_BYTES / piece.len());
@@ -32,7 +32,7 @@ fn type_too_much(calls: &mut Calls, session: &str, piece: &str) -> Value {
     let arguments = json!({ "session_id": session, "input": input, "timeout": 0.1 });
     let mut told = calls.call("shell_input", &arguments);
     assert!(begun.elapsed() < CALL_MAX, "{:?}", begun.elapsed());
-    // What it shows again of that.
+    // The echo of the input.
     told["output"].take();
     assert_eq!((reason(&told), &told["is_alive"]), ("limit", &json!(true)), "{told}");
     assert_eq!(told["input_bytes"], INPUT_BYTES, "{told}");
@@ -54,7 +54,7 @@ fn what_a_sleeping_program_does_not_read_is_told_and_c_c_comes_before_it() {
             assert!(begun.elapsed() < CALL_MAX, "{:?}", begun.elapsed());
             assert_eq!(reason(&interrupted), "waiting", "{interrupted}");
             assert!(output(&interrupted).ends_with("^C\n$ "), "{interrupted}");
-            // Nothing of it comes to the shell.
+            // None of it reaches the shell.
             assert_eq!(output(&calls.input(session, "echo on\n")), "on\n$ ");
         }
     });

@@ -1,5 +1,5 @@
-//! A host whose plugin lives in a worker, under the checks that the engine passes in one process.
-//! The worker is the real one, on a runtime of its own in this process.
+//! Runs the engine's checks on a host with its plugin in a worker. The worker is the real one, on
+//! its own runtime in this process.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::workers::{EndsWithItsSocket, Silent};
 use super::*;
 
-/// How long a check may wait for the worker to let go of a call.
+/// How long a check may wait until the worker releases a call.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct WorkerHost {
@@ -78,7 +78,7 @@ impl CallUnderTest for WorkerCall {
         self.call.cancel();
         let answer = self.runtime.block_on(self.call.answer());
         assert!(answer.is_err(), "a cancelled call has no answer");
-        // The host has its answer at once; the worker lets go of the call a moment later.
+        // The host has its answer at once. The worker releases the call a moment later.
         let start = std::time::Instant::now();
         while self.instance.in_flight() > 0 {
             assert!(start.elapsed() < PATIENCE, "the worker holds on to the call");

@@ -1,5 +1,5 @@
-//! Plugins that ask more of the boundary than others, in a worker: their bytes, streams and saved
-//! states cross as they do in the host. The worker is the real one, on a runtime of its own in this
+//! Runs plugins with unusual demands on the boundary in a worker: their bytes, streams and saved
+//! states cross as they do in the host. The worker is the real one, on its own runtime in this
 //! process.
 
 use std::io::ErrorKind::WouldBlock;
@@ -24,13 +24,13 @@ mod blobs;
 use super::workers::{EndsWithItsSocket, Silent};
 use blobs::Blobs;
 
-/// Longer than any of this takes; a test that would hang fails.
+/// Longer than any of these tests takes, so that a test that would hang fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Builds fixtures; returns the folder of what was built.
+/// Builds fixtures and returns their folder.
 fn build(packages: &[String]) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
-    // This program lies in the target folder, in `PROFILE/deps`.
+    // This program is in the target folder, in `PROFILE/deps`.
     let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("fixtures");
     // `cargo xtask test` has built them.
     if std::env::var_os("JAATO_TEST_HOUSE").is_some() {
@@ -59,7 +59,7 @@ fn fixture(name: &str) -> PathBuf {
     library(FOLDER.get_or_init(|| build(&packages)), &format!("fixture_{name}"))
 }
 
-/// The runtime of a worker, which lives as long as this.
+/// The runtime of a worker, which lives as long as this value.
 struct Worker(Runtime);
 
 impl Worker {
@@ -79,7 +79,7 @@ impl Worker {
         guarded(Instance::in_worker(&executor, start)).await.unwrap()
     }
 
-    /// A runtime is not dropped where others run.
+    /// Ends the runtime, because a runtime must not be dropped inside another one.
     fn end(self) {
         self.0.shutdown_background();
     }
@@ -135,7 +135,7 @@ async fn a_gc_recalls_what_the_worker_before_dropped() {
     let first = worker.instance("recalls", None).await;
     assert_eq!(plan(&first, ["sun", "moon"]).await, "[1 earlier prompts, dropped in 1 steps: sun]");
     let saved = guarded(first.save()).await.unwrap();
-    // Not closed: the worker dies.
+    // Dropped without closing, so the worker dies.
     drop(first);
     let second = worker.instance("recalls", saved).await;
     let summary = plan(&second, ["moon", "star"]).await;
@@ -224,7 +224,7 @@ async fn calls_of_a_plugin_that_hangs_until_it_is_disabled_are_answered() {
     worker.end();
 }
 
-/// The host's end of a worker's socket, written and read by hand.
+/// The host's end of a worker's socket, written and read manually.
 struct ByHand(UnixStream);
 
 impl ByHand {
@@ -263,7 +263,7 @@ fn while_polls_block_the_worker_goes_on_reading() {
         host.send(Kind::Call, Flag::Frame, id, &[head, arguments].concat());
         while host.next().0.kind != Kind::Emit {}
     }
-    // More than the socket holds: it is written only if it is read.
+    // More than the socket holds, so the write completes only if the worker reads.
     let unknown = Header { kind: Kind::Cancel, flag: Flag::Nothing, id: 4, length: 0 }.write();
     host.0.write_all(&unknown.repeat(256 * 1024)).unwrap();
     std::fs::write(&until, "").unwrap();
@@ -303,7 +303,7 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
     host.send(Kind::Call, Flag::Frame, 1, &[head, arguments].concat());
     let (link, executor) = worker_of.recv().unwrap();
     let begun = std::time::Instant::now();
-    // Until the call has ended: the instance's own context is left.
+    // Wait until the call has ended and only the instance's own context is left.
     while link.waiting_bytes() == 0 || executor.live().contexts > 1 {
         assert!(begun.elapsed() < PATIENCE, "it does not end");
         std::thread::sleep(Duration::from_millis(1));
@@ -315,7 +315,7 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
             answer => break answer,
         }
     };
-    // What the socket itself holds comes on top.
+    // The socket itself holds some more.
     assert!((31..=34).contains(&emitted), "{emitted}");
     assert_eq!((answer.0.kind, answer.0.flag), (Kind::Answer, Flag::Error));
     let error: Error = Frame::read(&answer.1).unwrap();

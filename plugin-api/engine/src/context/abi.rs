@@ -1,5 +1,5 @@
-//! `ContextAbi` over a [`HostContext`]: every method is fenced, because a panic here would abort
-//! the process.
+//! Implements `ContextAbi` for a [`HostContext`]. Every method is fenced, because a panic here
+//! would abort the process.
 
 use std::future::pending;
 use std::sync::{Arc, Weak};
@@ -24,12 +24,12 @@ use crate::services::{ByteStream, CallerKind, Served, Services};
 
 type Answered = RResult<RVec<u8>, RVec<u8>>;
 
-/// Where a stream's number stands in an answer, as in `StreamAnswer`.
+/// The key of a stream's number in an answer, as in `StreamAnswer`.
 const HANDLE: &str = "handle";
 
-/// The object behind a plugin's `ContextBox`. The plugin may drop it anywhere, at any time.
+/// The object behind a plugin's `ContextBox`. The plugin may drop it on any thread at any time.
 pub(super) struct LentContext {
-    /// There until the drop.
+    /// Present until the drop.
     core: Option<Arc<HostContext>>,
 }
 
@@ -45,7 +45,7 @@ impl LentContext {
         }
     }
 
-    /// Runs a method inside the fence; a panic gives what `failed` makes of it.
+    /// Runs a method inside the fence. After a panic, returns the result of `failed`.
     fn fenced<T>(
         &self,
         work: impl FnOnce(&Arc<HostContext>) -> T,
@@ -53,7 +53,7 @@ impl LentContext {
     ) -> T {
         let _host = HostCode::enter();
         host_code(|| work(self.core())).unwrap_or_else(|error| {
-            // The host's own log may be what panicked.
+            // The host's own log may be the code that panicked.
             let _ = host_code(|| self.core().trouble(&error.message));
             failed(&error)
         })
@@ -64,7 +64,7 @@ impl Drop for LentContext {
     fn drop(&mut self) {
         let _host = HostCode::enter();
         let core = self.core.take();
-        // Perhaps the last one: what the host put into it is dropped inside the fence.
+        // This may be the last reference, so the fence covers the drop of the host's objects.
         if let Err(error) = host_code(move || drop(core)) {
             std::mem::forget(error);
         }
@@ -151,13 +151,13 @@ fn ready<T: Send + 'static>(value: T) -> FfiFuture<T> {
 }
 
 impl HostContext {
-    /// Takes a frame that the call emits.
+    /// Emits a frame of the call.
     pub fn emit(&self, frame: &[u8]) -> bool {
         if !self.is_live() {
             return false;
         }
         let parsed = Frame::parse(frame).map_err(|error| {
-            self.guest.misbehaved(format_args!("it emitted what is no frame: {error}"))
+            self.guest.misbehaved(format_args!("it emitted a malformed frame: {error}"))
         });
         let checked = parsed.and_then(|frame| check_json(self.guest.name(), frame.json));
         if let Err(fault) = checked {
@@ -196,7 +196,7 @@ impl HostContext {
         let state = Arc::new(JobState::default());
         let (job_state, kept) = (Arc::clone(&state), Arc::clone(&state));
         let work = Box::new(move || {
-            // A job whose call has gone before it could begin is not begun.
+            // Do not start a job whose call has already ended.
             let wanted = core.is_live();
             if wanted {
                 job.run();
@@ -204,7 +204,7 @@ impl HostContext {
             drop(job);
             drop(counted);
             job_state.finish();
-            // The waiting call may have gone.
+            // The waiting call may have ended.
             let _ = done.send(wanted);
         });
         let mut held = self.held.lock();
@@ -220,7 +220,7 @@ impl HostContext {
         }
         let number = next_number();
         let mut held = self.held.lock();
-        // Looked at under the lock, so that the end takes this task too.
+        // The check is done under the lock, so that the end of the context includes this task.
         if !self.is_live() || held.tasks.len() >= TASKS_MAX {
             drop(held);
             return false;
@@ -248,7 +248,7 @@ impl HostContext {
         }))
     }
 
-    /// Asks a service once the session has told what the call emitted before.
+    /// Calls a service after the session has processed everything that the call emitted before.
     fn serve_when_told(
         self: &Arc<Self>,
         services: Arc<dyn Services>,
@@ -266,7 +266,7 @@ impl HostContext {
         })
     }
 
-    /// Asks a service; none when the context refuses everything.
+    /// Calls a service. Returns `None` if the context refuses everything.
     pub fn serve(self: &Arc<Self>, operation: &str, frame: &[u8]) -> Option<Work<Crossing>> {
         let services = self.services().filter(|_| self.is_live())?;
         let refused = |error: Error| -> Option<Work<Crossing>> {
@@ -306,10 +306,10 @@ impl HostContext {
         }))
     }
 
-    /// Waits for the next piece of a stream; none when the context refuses everything.
+    /// Waits for the next piece of a stream. Returns `None` if the context refuses everything.
     ///
     /// # Errors
-    /// `not_found` for a stream that is not open, and where another waits for it already.
+    /// `not_found` if the stream is not open or another call already waits for it.
     pub fn next_crossing(&self, handle: u64) -> Result<Option<Work<Crossing>>, Error> {
         let next = self.next(handle)?;
         Ok(next.map(|next| -> Work<Crossing> {
@@ -323,7 +323,7 @@ impl HostContext {
         }))
     }
 
-    /// Ends a stream.
+    /// Closes a stream.
     pub fn close_stream(&self, handle: u64) {
         let slot = self.held.lock().streams.remove(handle);
         if let Some(slot) = slot {
@@ -356,7 +356,7 @@ impl HostContext {
         Frame::write(&head).map_err(|error| not_a_frame(&error))
     }
 
-    /// None when the context refuses everything.
+    /// Returns `None` if the context refuses everything.
     fn next(&self, handle: u64) -> Result<Option<Next>, Error> {
         if !self.is_live() {
             return Ok(None);
@@ -365,7 +365,7 @@ impl HostContext {
             Error::new(ErrorKind::NotFound, format!("there is no stream {handle}"))
         })?;
         let next = Next::new(slot).ok_or_else(|| {
-            Error::failed(format!("another `next` waits for the stream {handle} already"))
+            Error::failed(format!("another `next` is already waiting for the stream {handle}"))
         })?;
         Ok(Some(next))
     }

@@ -1,4 +1,5 @@
-//! What a call emits, until its session has read it. Closed before the call's answer leaves.
+//! The frames that a call emits, until its session has read them. Closed before the call's answer
+//! is sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,28 +9,28 @@ use jaato_types::Error;
 
 use crate::call::Outlet;
 
-/// Emitted bytes that wait for the session. The channel has no other bound: a delta is never lost,
-/// and a plugin that outruns its reader by this much is stopped with an error.
+/// The most emitted bytes that wait for the session. This is the channel's only limit: it never
+/// drops a delta, and stops a plugin that is this far ahead of its reader with an error.
 pub const EMITTED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// A queue of frames with one reader, or the way to an outlet.
+/// A queue of frames with one reader, or a connection to an outlet.
 pub(super) struct Emissions {
     outlet: Option<Arc<dyn Outlet>>,
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Whether the reader has a frame that it may not have told yet.
+    /// Whether the reader has a frame that it may not have processed yet.
     in_hand: bool,
     open: bool,
     reader: Option<Waker>,
     fault: Option<Error>,
 }
 
-/// Whether a frame was taken.
+/// The result of pushing a frame.
 pub(super) enum Taken {
-    /// It was. The reader, if one waits, is to be woken.
+    /// The frame was taken. If a reader waits, it must be woken.
     Yes(Option<Waker>),
-    /// Nobody reads: the call has ended, or it is an instance's context, or an earlier frame did
-    /// not fit.
+    /// Nothing reads the frame: the call has ended, the context is an instance's, or an earlier
+    /// frame did not fit.
     Closed,
     /// There is no room.
     Full,
@@ -48,12 +49,12 @@ impl Emissions {
         }
     }
 
-    /// Has frames go to an outlet from here on, rather than wait for a reader.
+    /// Sends further frames to an outlet instead of the queue.
     pub(super) fn pass_on_to(&mut self, outlet: Arc<dyn Outlet>) {
         self.outlet = Some(outlet);
     }
 
-    /// Takes a frame. Copied rather than taken over: the buffer is a plugin's.
+    /// Takes a frame. Copies it, because the buffer belongs to a plugin.
     pub(super) fn push(&mut self, frame: &[u8]) -> Taken {
         if !self.open || self.fault.is_some() {
             return Taken::Closed;
@@ -69,7 +70,7 @@ impl Emissions {
         Taken::Yes(self.reader.take())
     }
 
-    /// Notes the first fault; from then on nothing is taken.
+    /// Records the first fault. No frame is taken after it.
     pub(super) fn refuse(&mut self, fault: Error) {
         if self.open {
             self.fault.get_or_insert(fault);
@@ -80,20 +81,21 @@ impl Emissions {
         self.fault.take()
     }
 
-    /// Gives the reader, which is to be woken, and the outlet, which may be dropped where nothing
-    /// is locked.
+    /// Closes the queue. Returns the reader to wake, and the outlet, which must be dropped without
+    /// a lock.
     pub(super) fn close(&mut self) -> (Option<Waker>, Option<Arc<dyn Outlet>>) {
         self.open = false;
         (self.reader.take(), self.outlet.take())
     }
 
-    /// Tells whether the reader has told everything that was emitted so far.
+    /// Returns true if the reader has processed everything that was emitted so far.
     pub(super) fn is_told(&self) -> bool {
         let has_reader = self.open && self.outlet.is_none();
         !has_reader || (self.queue.is_empty() && !self.in_hand)
     }
 
-    /// Gives the next frame. A reader that comes again has told the one before.
+    /// Returns the next frame. A further call means that the reader has processed the previous
+    /// frame.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         self.in_hand = false;
         if let Some(frame) = self.queue.pop_front() {

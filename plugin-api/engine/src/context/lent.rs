@@ -1,5 +1,5 @@
-//! Futures of the host in a plugin's hands: fenced, refused after a cancel, woken at the context's
-//! end.
+//! Futures that the host lends to a plugin. They are fenced, refused after a cancel, and woken at
+//! the context's end.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,12 +14,12 @@ use crate::executor::HostCode;
 use crate::fence::host_code;
 use crate::live::Token;
 
-/// What a host future resolves to when it cannot do its work.
+/// The results of a host future that cannot do its work.
 pub trait Refusable {
-    /// The context was cancelled or has ended.
+    /// Returns the result after the context was cancelled or has ended.
     fn refused() -> Self;
 
-    /// The host's own code panicked.
+    /// Returns the result after the host's own code panicked.
     fn host_bug(error: &Error) -> Self;
 }
 
@@ -58,7 +58,7 @@ impl Refusable for RResult<ROption<RVec<u8>>, RVec<u8>> {
     }
 }
 
-/// What a service or a stream gives to a plugin in a worker.
+/// The result of a service or a stream for a plugin in a worker.
 pub enum Crossed {
     /// A frame.
     Frame(Vec<u8>),
@@ -68,11 +68,11 @@ pub enum Crossed {
     End,
 }
 
-/// That, or an error's frame.
+/// A result, or the frame of an error.
 pub struct Crossing(pub Result<Crossed, Vec<u8>>);
 
 impl Crossing {
-    /// Makes it of an error.
+    /// Creates the result from an error.
     pub fn error(error: &Error) -> Self {
         Self(Err(error_answer(error).into()))
     }
@@ -88,13 +88,14 @@ impl Refusable for Crossing {
     }
 }
 
-/// Writes an error as a frame; one that does not fit is replaced by a short one of its kind.
+/// Writes an error as a frame. Replaces an error that does not fit with a short one of the same
+/// kind.
 pub(super) fn error_answer(error: &Error) -> RVec<u8> {
     let short = || Frame::write(&Error::new(error.kind, "the error's text is too large"));
     Frame::write(error).or_else(|_| short()).unwrap_or_else(|_| Frame::empty()).into()
 }
 
-/// A future of the host, lent to a plugin.
+/// A future of the host that is lent to a plugin.
 pub struct Lent<W: Future + Send + Unpin>
 where
     W::Output: Refusable,
@@ -109,7 +110,7 @@ impl<W: Future + Send + Unpin> Lent<W>
 where
     W::Output: Refusable,
 {
-    /// Without work it is refused at its first poll.
+    /// Creates the future. Without work, its first poll is refused.
     pub fn new(core: &Arc<HostContext>, work: Option<W>) -> Self {
         let live = core.executor.live_counters().futures.token();
         Self { core: Arc::clone(core), work, waiter: None, _live: live }
@@ -143,12 +144,13 @@ where
             let executor = &this.core.executor;
             executor.enter(|| host_code(|| Pin::new(work).poll(cx)))
         } else {
-            // Cancelled: whoever polls is about to be dropped, and is woken at the end if it is
-            // not.
+            // The context was cancelled: the poller is about to be dropped, or is woken at the
+            // context's end.
             Ok(Poll::Pending)
         };
         match polled {
-            // A result that came with the cancel is not given out: it could pass for success.
+            // A result that arrives after the cancel is discarded, because it could look like
+            // success.
             Ok(Poll::Ready(output)) if this.core.is_live() => return this.finish(output),
             Ok(Poll::Ready(_)) => this.give_up_work(),
             Ok(Poll::Pending) => {}
@@ -177,12 +179,12 @@ where
 }
 
 impl HostContext {
-    /// Keeps the waker of a future that waits, so that it is woken at the end at the latest; false
-    /// when the context has ended, or too many wait already.
+    /// Keeps the waker of a waiting future, which is woken at the context's end or earlier. Returns
+    /// false if the context has ended or too many futures wait.
     fn keep_waiter(&self, number: &mut Option<u64>, waker: &Waker) -> bool {
         let mut held = self.held.lock();
-        // `end` sets the phase before it takes the lock: a waker kept here with the phase not yet
-        // ended is woken.
+        // `end` sets the phase before it takes the lock, so it wakes every waker that was kept
+        // before.
         !self.has_ended() && held.waiters.keep(number, waker, WAITING_MAX)
     }
 

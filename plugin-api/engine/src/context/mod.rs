@@ -1,11 +1,11 @@
-//! The host's side of a context: what a call or an instance may use, and its end.
+//! The host's side of a context: the services that a call or an instance may use, and its end.
 //!
-//! Cancel has two phases. First a flag: what would change something (`emit`, `service`, `next`) is
-//! refused, and nothing is woken. Then, when the executor has dropped the plugin's future, the
-//! context ends: futures of the host that the plugin still holds are woken, streams are closed.
-//! What they resolve to is never success.
+//! A cancel has two phases. First, a flag makes the context refuse every effect (`emit`, `service`,
+//! `next`), without waking anything. After the executor has dropped the plugin's future, the
+//! context ends: it wakes the host futures that the plugin still holds, and closes the streams.
+//! Those futures never return success.
 //!
-//! Invariants: after its end a context holds nothing and refuses everything; it never holds the
+//! Invariants: after its end, a context holds nothing and refuses everything. It never holds the
 //! instance.
 
 mod abi;
@@ -38,10 +38,10 @@ pub use lent::{Crossed, Crossing, Lent, Refusable};
 use streams::Streams;
 pub use streams::{PIECE_BYTES_MAX, STREAMS_MAX};
 
-/// Background tasks that one instance may have going on.
+/// The most background tasks of one instance.
 pub const TASKS_MAX: usize = 256;
 
-/// Futures of the host that one context may have waiting.
+/// The most waiting host futures of one context.
 pub const WAITING_MAX: usize = 4096;
 
 const LIVE: u8 = 0;
@@ -50,40 +50,40 @@ const ENDED: u8 = 2;
 
 static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A context. The plugin has it behind a `ContextBox`; the host ends it.
+/// A context. The plugin accesses it through a `ContextBox`, and the host ends it.
 pub struct HostContext {
     number: u64,
     kind: CallerKind,
     /// The plugin.
     pub guest: Arc<Guest>,
-    /// Where the plugin is polled.
+    /// The executor that polls the plugin.
     pub executor: Executor,
     phase: AtomicU8,
     held: Mutex<Held>,
-    /// Notified when the reader has told everything that the call emitted.
+    /// Notified when the reader has processed everything that the call emitted.
     told: Signal,
-    /// Questions to services that have no answer yet.
+    /// Service requests without an answer.
     questions: Tally,
     _live: Token,
 }
 
-/// What a context holds until its end.
+/// The resources of a context, until its end.
 struct Held {
     services: Option<Arc<dyn Services>>,
     emissions: Emissions,
     streams: Streams,
-    /// Who is to be woken at the end: host futures in the plugin's hands.
+    /// The wakers to wake at the end, of host futures that the plugin holds.
     waiters: Waiters,
-    /// Background tasks of the instance, by number.
+    /// The instance's background tasks, by number.
     tasks: BTreeMap<u64, PluginTask<()>>,
-    /// Blocking work that was handed over and may run.
+    /// Blocking work that was submitted and may run.
     jobs: Vec<Arc<JobState>>,
-    /// The host's own task that polls the call.
+    /// The waker of the host's task that polls the call.
     call: Option<Waker>,
 }
 
 impl HostContext {
-    /// Makes one, of a call or of an instance.
+    /// Creates the context of a call or an instance.
     pub fn new(
         kind: CallerKind,
         executor: &Executor,
@@ -112,17 +112,17 @@ impl HostContext {
         })
     }
 
-    /// Has what the call emits go to an outlet. Before the plugin has the context.
+    /// Sends the call's emissions to an outlet. Must be called before the plugin gets the context.
     pub(crate) fn pass_on_to(&self, outlet: Arc<dyn Outlet>) {
         self.held.lock().emissions.pass_on_to(outlet);
     }
 
-    /// Makes the object that the plugin gets.
+    /// Returns the object for the plugin.
     pub fn lend(self: &Arc<Self>) -> ContextBox {
         ContextBox::from_value(abi::LentContext::new(Arc::clone(self)), TD_Opaque)
     }
 
-    /// Tells whether it was neither cancelled nor ended.
+    /// Returns true if the context was neither cancelled nor ended.
     pub fn is_live(&self) -> bool {
         self.phase.load(SeqCst) == LIVE
     }
@@ -131,7 +131,7 @@ impl HostContext {
         self.phase.load(SeqCst) == ENDED
     }
 
-    /// Returns its number, which no other has within the process.
+    /// Returns the context's number, which is unique within the process.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -141,7 +141,7 @@ impl HostContext {
         Caller { plugin, context: self.number, kind: self.kind }
     }
 
-    /// The first phase of a cancel: from here on everything is refused. Wakes nothing.
+    /// Starts the first phase of a cancel: everything is refused, and nothing is woken.
     pub fn cancel(&self) {
         let _ = self.phase.compare_exchange(LIVE, CANCELLED, SeqCst, SeqCst);
     }
@@ -154,7 +154,7 @@ impl HostContext {
         }
     }
 
-    /// Keeps the waker of the host's task that polls the call. The caller looks for a cancel
+    /// Keeps the waker of the host's task that polls the call. The caller must check for a cancel
     /// afterwards.
     pub(crate) fn keep_call(&self, waker: &Waker) {
         let mut held = self.held.lock();
@@ -164,8 +164,8 @@ impl HostContext {
         }
     }
 
-    /// The last phase: nothing of the plugin runs for this context any more. Wakes and closes the
-    /// rest.
+    /// Starts the last phase, when the plugin's code no longer runs for this context. Wakes the
+    /// waiting futures and closes the streams.
     pub fn end(&self) {
         if self.phase.swap(ENDED, SeqCst) == ENDED {
             return;
@@ -184,9 +184,9 @@ impl HostContext {
             self.executor.give_up(&self.guest, jobs);
         }
         drop(outlet);
-        // Dropping a task closes it, so that the wakes below do not poll it.
+        // Dropping a task closes it, so that the following wakes do not poll it.
         drop(tasks);
-        // The plugin's waker may be of its own runtime: its code runs here, on the executor.
+        // A waker may belong to the plugin's own runtime, whose code runs here on the executor.
         let woken = plugin_code(|| waiters.for_each(Waker::wake));
         let dropped = host_code(move || {
             drop(streams);
@@ -204,13 +204,13 @@ impl HostContext {
         }
     }
 
-    /// Takes the background tasks out, so that their end can be awaited.
+    /// Removes and returns the background tasks, so that their end can be awaited.
     pub(crate) fn take_tasks(&self) -> BTreeMap<u64, PluginTask<()>> {
         std::mem::take(&mut self.held.lock().tasks)
     }
 
-    /// Waits for the next frame that the call emits, in order; none when it has ended and all is
-    /// read, or its plugin is disabled.
+    /// Waits for the next frame that the call emits, in order. Returns `None` after the last frame,
+    /// or if the plugin is disabled.
     pub async fn next_emission(&self) -> Option<Vec<u8>> {
         let mut disabled = self.guest.disabled();
         poll_fn(|cx| match self.poll_emission(cx) {
@@ -231,18 +231,18 @@ impl HostContext {
         next
     }
 
-    /// Tells whether everything that the call emitted so far was told.
+    /// Returns true if everything that the call emitted so far was processed.
     pub(crate) fn is_all_told(&self) -> bool {
         self.held.lock().emissions.is_told()
     }
 
-    /// Waits until everything that the call emitted so far was told, so that events of a service
-    /// come behind it.
+    /// Waits until everything that the call emitted so far was processed, so that the events of a
+    /// service come after it.
     pub(crate) async fn all_told(&self) {
         self.told.until(|| self.is_all_told()).await;
     }
 
-    /// Takes what was wrong with the emissions, which the call's answer must tell.
+    /// Takes the fault of the emissions, which the call's answer must report.
     pub fn take_fault(&self) -> Option<Error> {
         self.held.lock().emissions.take_fault()
     }

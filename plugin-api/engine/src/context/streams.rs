@@ -1,4 +1,4 @@
-//! Streams that services opened for a context, by handle.
+//! The streams that services have opened for a context, by handle.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,14 +16,13 @@ use crate::fence::host_code;
 use crate::live::Token;
 use crate::services::ByteStream;
 
-/// Bytes that one `next` gives at most.
+/// The most bytes that one `next` returns.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Streams that one context may have open: those of all programs that a session may run, and some
-/// beside them.
+/// The most open streams of one context: enough for all programs of a session, and some more.
 pub const STREAMS_MAX: usize = 160;
 
-/// What counts a stream while it is open: as alive, and as its plugin's.
+/// The counters of an open stream: for leak tests, and for its plugin's limit.
 pub(super) type Counted = (Token, Held);
 
 /// The open streams of one context.
@@ -35,19 +34,19 @@ pub(super) struct Streams {
 /// One stream. Locked while its source is polled.
 pub(super) struct Slot {
     source: Option<Box<dyn ByteStream>>,
-    /// Whether pieces are frames, handed out whole.
+    /// Whether the pieces are frames, which are returned whole.
     gives_frames: bool,
-    /// What the source gave and `next` has not yet handed out, from `read` on.
+    /// Bytes from the source that `next` has not yet returned, from `read` on.
     rest: Vec<u8>,
     read: usize,
-    /// Whether a `next` waits; there is room for one.
+    /// Whether a `next` is waiting. Only one may wait.
     busy: bool,
     reader: Option<Waker>,
     _counted: Counted,
 }
 
 impl Streams {
-    /// Takes a stream in; none when there are too many.
+    /// Adds a stream. Returns `None` if there are too many.
     pub(super) fn open(
         &mut self,
         handle: u64,
@@ -81,7 +80,7 @@ impl Streams {
     }
 }
 
-/// Ends a stream: a `next` that waits sees the end.
+/// Ends a stream. A waiting `next` returns the end.
 pub(super) fn end(slot: &Mutex<Slot>) {
     let mut slot = slot.lock();
     let source = slot.source.take();
@@ -102,16 +101,16 @@ impl Drop for Streams {
     }
 }
 
-/// What `next` answers: a frame, nothing at the end, or an error.
+/// The result of `next`: a frame, nothing at the end, or an error.
 pub(super) type Piece = RResult<ROption<RVec<u8>>, RVec<u8>>;
 
-/// Waits for the next piece of a stream. What it does not hand out stays with the stream.
+/// Waits for the next piece of a stream. Bytes that it does not return stay in the stream.
 pub(super) struct Next {
     slot: Arc<Mutex<Slot>>,
 }
 
 impl Next {
-    /// None when another `next` waits already.
+    /// Returns `None` if another `next` is waiting already.
     pub(super) fn new(slot: Arc<Mutex<Slot>>) -> Option<Self> {
         let was_busy = std::mem::replace(&mut slot.lock().busy, true);
         (!was_busy).then_some(Self { slot })
@@ -139,7 +138,7 @@ impl Future for Next {
             let Some(source) = &mut slot.source else {
                 return Poll::Ready(RResult::ROk(ROption::RNone));
             };
-            // Fenced here too, so that a source that panicked is never polled again.
+            // This fence is needed too, so that a source that panicked is never polled again.
             match host_code(|| source.poll_frame(cx)) {
                 Ok(Poll::Pending) => {
                     slot.reader = Some(cx.waker().clone());
@@ -160,7 +159,7 @@ impl Future for Next {
     }
 }
 
-/// Hands out a frame, unless it is none.
+/// Returns a frame, or an error if it is malformed.
 fn checked(frame: Bytes) -> Piece {
     match Frame::parse(&frame) {
         Ok(_) => RResult::ROk(ROption::RSome(frame.0)),
@@ -171,7 +170,7 @@ fn checked(frame: Bytes) -> Piece {
 }
 
 impl Slot {
-    /// Lets the source go; the end, or what ended it, is what is handed out.
+    /// Drops the source. Returns the end, or the error that ended the stream.
     fn over(&mut self, ended: Result<(), Error>) -> Piece {
         self.source = None;
         match ended {

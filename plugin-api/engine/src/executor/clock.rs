@@ -1,21 +1,21 @@
-//! How long a thread was *able to run*: wall clock minus its wait in the run queue, where the
-//! system tells.
+//! Measures how long a thread was *able to run*: the wall clock minus its wait in the run queue, if
+//! the system reports it.
 //!
-//! On a busy machine a thread that does nothing wrong waits for a processor; that is not the
-//! plugin's doing. Linux tells each thread's waits in `/proc/self/task/TID/schedstat`.
+//! On a busy machine, a thread may wait for a processor through no fault of the plugin. Linux
+//! reports each thread's waits in `/proc/self/task/TID/schedstat`.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The thread's number for [`Meter`]: read once, by the thread itself. None where the system has no
-/// such files.
+/// Returns the number of the calling thread for [`Meter`]. The thread reads it once. `None` if the
+/// system has no such files.
 pub(super) fn thread_number() -> Option<u64> {
     // `PID/task/TID`
     let link = fs::read_link("/proc/thread-self").ok()?;
     link.file_name()?.to_str()?.parse().ok()
 }
 
-/// What `schedstat` says. Its third number counts the turns on a processor.
+/// The content of `schedstat`. Its third number counts the time slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Usage {
     ran_ns: u64,
@@ -31,12 +31,12 @@ impl Usage {
         let mut numbers = text.split_whitespace().map(str::parse);
         let (ran_ns, waited_ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
         let turns: u64 = numbers.next()?.ok()?;
-        // A kernel without the statistics shows zeros.
+        // A kernel without these statistics shows zeros.
         (turns > 0).then_some(Self { ran_ns, waited_ns })
     }
 }
 
-/// Measures one poll of one thread, from the watchdog's first look at it on.
+/// Measures one poll of one thread, starting when the watchdog first sees it.
 #[derive(Debug)]
 pub(super) struct Meter {
     thread: Option<u64>,
@@ -46,24 +46,25 @@ pub(super) struct Meter {
     wall_clock: Duration,
 }
 
-/// What a [`Meter`] found.
+/// The result of a [`Meter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     /// The thread was able to run for this long.
     AbleToRun(Duration),
-    /// The system does not tell; this is what the wall clock says.
+    /// The system does not report waits, so this is the wall clock time.
     WallClock(Duration),
 }
 
 impl Meter {
     pub(super) fn start(thread: Option<u64>) -> Self {
-        // The statistics first, the clock after: what lies between makes the poll look shorter.
+        // Read the statistics before the clock, so that the time between makes the poll look
+        // shorter.
         let usage = thread.and_then(Usage::read);
         let zero = Duration::ZERO;
         Self { thread, looked: Instant::now(), usage, able_to_run: zero, wall_clock: zero }
     }
 
-    /// Adds the time since the last look. The watchdog may itself have waited for long in between.
+    /// Adds the time since the last check. The watchdog itself may have been delayed since then.
     pub(super) fn look(&mut self, in_host_code: bool) -> Measure {
         let now = Instant::now();
         let time = now - self.looked;
@@ -74,7 +75,7 @@ impl Meter {
             (Some(before), Some(usage)) => Some(able_to_run(time, before, usage, || self.runs())),
             _ => None,
         };
-        // Host code that the plugin called is not the plugin's.
+        // The time in host code that the plugin called does not count.
         if !in_host_code {
             self.wall_clock += time;
             self.able_to_run += counts.unwrap_or_default();
@@ -85,21 +86,21 @@ impl Meter {
         }
     }
 
-    /// Tells whether the thread runs or waits for a processor, rather than blocks.
+    /// Returns true if the thread runs or waits for a processor, and false if it blocks.
     fn runs(&self) -> bool {
         let state = self.thread.and_then(|thread| {
             let text = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
-            // `TID (name) STATE …`; the name may hold anything.
+            // `TID (name) STATE …`, where the name may contain any character.
             text.rsplit_once(')').map(|(_, rest)| rest.trim_start().starts_with('R'))
         });
         state.unwrap_or(false)
     }
 }
 
-/// Tells for how much of `time` a thread was able to run.
+/// Returns for how much of `time` a thread was able to run.
 ///
-/// A wait is counted by the system only when it ends, so of a thread that runs, or waits for it, no
-/// more is certain than what it had on a processor. One that blocks has ended its waits.
+/// The system counts a wait only when it ends. If the thread runs or waits for a processor, only
+/// its time on a processor is certain. If it blocks, all its waits have ended.
 fn able_to_run(
     time: Duration,
     before: Usage,

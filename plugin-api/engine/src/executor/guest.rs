@@ -1,4 +1,4 @@
-//! What the executor knows of one plugin: its name, how often it misbehaved, whether it is
+//! The executor's record of one plugin: its name, how often it misbehaved, and whether it is
 //! disabled.
 
 use std::future::{Future, poll_fn};
@@ -16,20 +16,20 @@ use crate::bounds::Holdings;
 use crate::running::NamePlace;
 use crate::waiters::Signal;
 
-/// Misdeeds after which a plugin is disabled: one may be the machine's fault, three in one process
-/// are not.
+/// The number of misdeeds after which a plugin is disabled. One may be the machine's fault, but
+/// three in one process are not.
 pub const STRIKES_MAX: u32 = 3;
 
 /// How often the futures of one plugin may be polled *again* within a second. A stream at full
-/// speed needs some thousand; a future that wakes itself would take a core for itself.
+/// speed needs some thousand polls. A future that keeps waking itself would occupy a whole core.
 pub const REPOLLS_PER_SECOND_MAX: u32 = 50_000;
 
 /// Why a plugin is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disabled {
-    /// Polls that block or never end.
+    /// Its polls blocked or never ended.
     ByStrikes,
-    /// Blocking work that ignores cancels.
+    /// Its blocking work ignored cancels.
     ByJobs,
 }
 
@@ -39,12 +39,12 @@ pub struct Guest {
     name_place: NamePlace,
     strikes: AtomicU32,
     disabled: OnceLock<Disabled>,
-    /// Wakes whoever waits for an answer that will not come.
+    /// Wakes the tasks that wait for an answer that will not arrive.
     disabling: Signal,
     repolls: AtomicU32,
     throttled: AtomicBool,
     pub(super) lane: Mutex<Lane>,
-    /// What its contexts hold on the host's side.
+    /// What the plugin's contexts hold on the host's side.
     pub(crate) holdings: Holdings,
 }
 
@@ -69,20 +69,20 @@ impl Guest {
         &self.name
     }
 
-    /// Tells whether the plugin is disabled.
+    /// Returns true if the plugin is disabled.
     pub fn is_disabled(&self) -> bool {
         self.disabled.get().is_some()
     }
 
-    /// Waits until the plugin is disabled; usually for ever.
+    /// Waits until the plugin is disabled, which usually never happens.
     pub fn disabled(&self) -> impl Future<Output = ()> + Send + Unpin {
         self.disabling.until(|| self.is_disabled())
     }
 
-    /// Waits for a task of the plugin's: its result, or why there is none.
+    /// Waits for a task of the plugin. Returns its result, or the reason why there is none.
     ///
     /// # Errors
-    /// What the task fails with, `plugin_disabled` when the plugin is disabled before it is done.
+    /// The task's error, or `plugin_disabled` if the plugin is disabled before the task is done.
     pub async fn or_disabled<T>(
         &self,
         task: &mut PluginTask<Result<T, Error>>,
@@ -95,7 +95,7 @@ impl Guest {
         .await
     }
 
-    /// Counts a misdeed; returns how many there are.
+    /// Counts a misdeed. Returns the number of misdeeds.
     pub(super) fn strike(&self) -> u32 {
         let strikes = self.strikes.fetch_add(1, SeqCst) + 1;
         if strikes >= STRIKES_MAX {
@@ -108,13 +108,13 @@ impl Guest {
         self.strikes.load(SeqCst)
     }
 
-    /// Disables the plugin; the first reason stays.
+    /// Disables the plugin. Keeps the first reason.
     pub(super) fn disable(&self, why: Disabled) {
         let _ = self.disabled.set(why);
         self.disabling.notify();
     }
 
-    /// Returns where the name stands for what tells who was running when the process dies.
+    /// Returns the place of the plugin's name in the table that crash reports use.
     pub(crate) fn name_place(&self) -> NamePlace {
         self.name_place
     }
@@ -130,29 +130,30 @@ impl Guest {
         self.throttled.load(SeqCst)
     }
 
-    /// Begins another second; tells whether the plugin was throttled in the one that ends.
+    /// Starts a new second. Returns true if the plugin was throttled in the last one.
     pub(super) fn begin_second(&self) -> bool {
         self.repolls.store(0, Relaxed);
         self.throttled.swap(false, SeqCst)
     }
 
-    /// Makes the error of a call that a disabled plugin does not get.
+    /// Returns the error of calls of a disabled plugin.
     pub fn disabled_error(&self) -> Error {
         let why = match self.disabled.get() {
             Some(Disabled::ByJobs) => format!(
-                "more than {JOBS_LOST_MAX} pieces of its blocking work went on after their calls were cancelled"
+                "more than {JOBS_LOST_MAX} of its blocking jobs continued after their calls were cancelled"
             ),
             Some(Disabled::ByStrikes) | None => {
                 format!("it blocked or flooded the plugin executor {STRIKES_MAX} times")
             }
         };
         let text = format!("the plugin `{}` is disabled: {why}", self.name);
-        Error::new(ErrorKind::PluginDisabled, text)
-            .with_hint("restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`")
+        Error::new(ErrorKind::PluginDisabled, text).with_hint(
+            "restart jaato and tell the plugin's author; `[plugins] disabled` keeps the plugin out",
+        )
     }
 
-    /// Makes the error of a task that ended without a result: the plugin is disabled, or the engine
-    /// failed.
+    /// Returns the error of a task that ended without a result, because the plugin is disabled or
+    /// the engine failed.
     pub fn lost_error(&self) -> Error {
         if self.is_disabled() {
             return self.disabled_error();
@@ -161,7 +162,7 @@ impl Guest {
         Error::new(ErrorKind::HostBug, text)
     }
 
-    /// Makes the error of an answer that is none.
+    /// Returns the error of an invalid answer.
     pub fn misbehaved(&self, what: impl std::fmt::Display) -> Error {
         let text = format!("the plugin `{}` misbehaved: {what}", self.name);
         Error::new(ErrorKind::PluginMisbehaved, text)

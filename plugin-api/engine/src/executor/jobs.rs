@@ -1,8 +1,9 @@
-//! The blocking pool: runs what plugins hand over because it blocks.
+//! The blocking pool, which runs blocking work of plugins.
 //!
-//! Its threads are its own and nobody joins them, so a job that hangs blocks neither shutdown nor
-//! the runtime's pool; a plugin that fills its lane waits for itself alone. A job that goes on long
-//! after its context has ended is given up: its place is another's, up to a bound.
+//! The pool has its own threads and no one joins them, so a job that hangs blocks neither the
+//! shutdown nor the runtime's pool. Each plugin has a lane with limited slots, so that a busy
+//! plugin delays only itself. If a job continues long after its context has ended, the pool gives
+//! it up and frees its slot, up to a limit.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,33 +19,33 @@ use crate::running;
 use crate::runtime::{Activity, Runtime, Thread};
 use crate::watch::Watch;
 
-/// Jobs of one plugin that run at a time. As many as a session runs tool calls at once.
+/// The most jobs of one plugin that run at a time: as many as the parallel tool calls of a session.
 pub const JOBS_PER_PLUGIN_MAX: usize = 8;
 
-/// Jobs of one plugin that wait for those; more are refused.
+/// The most jobs of one plugin that wait for a slot. Further jobs are refused.
 pub const JOBS_WAITING_MAX: usize = 1024;
 
-/// How long a job may go on after its context has ended before it is given up.
+/// How long a job may continue after its context has ended before the pool gives it up.
 pub const JOB_OVERDUE_MAX: Duration = Duration::from_secs(2);
 
-/// Jobs of one plugin that were given up and have not ended: each keeps a thread. One more, and the
-/// plugin is disabled.
+/// The most jobs of one plugin that were given up and still run. Each occupies a thread. One more
+/// disables the plugin.
 pub const JOBS_LOST_MAX: usize = 32;
 
 /// How long a thread waits for another job before it ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// Blocking work, with all that is to be dropped on the pool.
+/// Blocking work, with everything that must be dropped on the pool.
 pub(crate) struct Job {
     pub(crate) work: Box<dyn FnOnce() + Send>,
     pub(crate) state: Arc<JobState>,
 }
 
-/// Whether a job runs, as whoever may give it up sees it.
+/// The state of a job, shared with the code that may give it up.
 #[derive(Debug, Default)]
 pub(crate) struct JobState(AtomicU8);
 
-// It waits where it is none of these.
+// The other value, 0, means that the job waits.
 const RUNS: u8 = 1;
 const OVER: u8 = 2;
 const LOST: u8 = 3;
@@ -54,13 +55,13 @@ impl JobState {
         self.0.load(SeqCst) == OVER
     }
 
-    /// Notes that nothing of the plugin runs any more, before anybody is told so. One that was
-    /// given up stays that.
+    /// Records that the plugin's code no longer runs, before anyone is notified. A job that was
+    /// given up keeps that state.
     pub(crate) fn finish(&self) {
         let _ = self.0.compare_exchange(RUNS, OVER, SeqCst, SeqCst);
     }
 
-    /// Tells whether it ran until now, and is given up by this.
+    /// Gives the job up. Returns true if it was running.
     fn lose(&self) -> bool {
         self.0.compare_exchange(RUNS, LOST, SeqCst, SeqCst).is_ok()
     }
@@ -70,7 +71,7 @@ impl JobState {
 #[derive(Default)]
 pub(super) struct Lane {
     running: usize,
-    /// Jobs that were given up and go on.
+    /// Jobs that were given up and still run.
     lost: usize,
     waiting: VecDeque<Job>,
 }
@@ -101,8 +102,8 @@ impl Jobs {
         Self { pool: Arc::new(pool), watch }
     }
 
-    /// Has a thread of the pool run a job as soon as its plugin's lane has room. Returns false if
-    /// too much waits for that, or the system gives no thread.
+    /// Runs a job on a pool thread as soon as its plugin's lane has room. Returns false if too many
+    /// jobs wait, or if the system cannot start a thread.
     pub(super) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
         let mut lane = guest.lane.lock();
         if lane.running >= JOBS_PER_PLUGIN_MAX {
@@ -117,7 +118,7 @@ impl Jobs {
         self.start(guest, job)
     }
 
-    /// Has an admitted job run by a thread of the pool; false where the system gives none.
+    /// Runs an admitted job on a pool thread. Returns false if the system cannot start a thread.
     fn start(&self, guest: &Arc<Guest>, job: Job) -> bool {
         let started = self.pool_up(guest, job);
         if !started {
@@ -126,8 +127,8 @@ impl Jobs {
         started
     }
 
-    /// Gives up those of a plugin's jobs that run; others that wait have their places. Returns how
-    /// many are lost by now, where any is.
+    /// Gives up those of a plugin's jobs that still run, and frees their slots for waiting jobs.
+    /// Returns the total number of lost jobs, if any of these jobs was given up.
     pub(super) fn give_up(&self, guest: &Arc<Guest>, jobs: &[Arc<JobState>]) -> Option<usize> {
         let count = jobs.iter().filter(|job| job.lose()).count();
         let lost = (count > 0).then(|| {
@@ -199,7 +200,7 @@ impl Pool {
     }
 }
 
-/// Runs a job and gives the plugin's next one that waits.
+/// Runs a job and returns the plugin's next waiting job.
 fn run(guest: &Guest, job: Job) -> Option<Job> {
     let Job { work, state } = job;
     state.0.store(RUNS, SeqCst);
@@ -209,14 +210,14 @@ fn run(guest: &Guest, job: Job) -> Option<Job> {
     }
     running::end();
     if state.0.swap(OVER, SeqCst) == LOST {
-        // Its place is another's.
+        // Another job has taken its slot.
         guest.lane.lock().lost -= 1;
         return None;
     }
     next_of(guest)
 }
 
-/// Takes the plugin's next waiting job, or gives its place back.
+/// Takes the plugin's next waiting job, or frees the slot.
 fn next_of(guest: &Guest) -> Option<Job> {
     let mut lane = guest.lane.lock();
     let next = lane.waiting.pop_front();

@@ -1,12 +1,12 @@
-//! The plugin executor: the only place where futures, instances and factories of plugins are polled
-//! and dropped.
+//! The plugin executor: the only place that polls and drops the futures, instances and factories of
+//! plugins.
 //!
-//! Its threads are its own, so that a plugin that blocks costs a thread here and never one of a
-//! session. A watchdog reports such a poll, writes the thread off and starts another; a plugin that
-//! does it again and again is disabled. Nothing is started before the first future of a plugin.
+//! The executor has its own threads, so that a plugin that blocks occupies one of these and never a
+//! thread of a session. A watchdog reports such a poll, abandons the thread and starts another one.
+//! A plugin that keeps blocking is disabled. No thread is started before the first future of a
+//! plugin.
 //!
-//! Invariant: what a plugin made is dropped by a thread named `jaato-plugin-N`, whoever let go of
-//! it.
+//! Invariant: only a thread named `jaato-plugin-N` drops the values that a plugin created.
 
 mod clock;
 mod guest;
@@ -33,11 +33,11 @@ use queue::Shared;
 pub use slot::HostCode;
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
 
-/// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others;
-/// more buys nothing, for polls are short.
+/// The number of threads of an executor. With two, a long poll of one plugin does not delay all
+/// others. More threads would not help, because polls are short.
 pub const THREADS: usize = 2;
 
-/// The plugin executor. Cloning gives another handle; its threads end with the last one and the
+/// The plugin executor. A clone is another handle. Its threads end with the last handle and the
 /// last task.
 #[derive(Clone)]
 pub struct Executor {
@@ -52,38 +52,39 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// A task on the executor. Dropping it cancels: the executor drops the future.
+/// A task on the executor. Dropping it cancels the task: the executor drops the future.
 pub type PluginTask<T> = FallibleTask<T, TaskFacts>;
 
-/// What the executor keeps beside a task.
+/// The executor's data for a task.
 pub struct TaskFacts {
     guest: Arc<Guest>,
     polled: AtomicBool,
 }
 
 impl Executor {
-    /// Makes an executor of so many threads; at least one. Starts none yet.
+    /// Creates an executor with this number of threads, at least one. Starts none of them yet.
     ///
-    /// `watch` is told of what plugins log and of what they do wrong.
+    /// The executor reports log lines and misdeeds of plugins to `watch`.
     pub fn new(threads: usize, runtime: Arc<dyn Runtime>, watch: Arc<dyn Watch>) -> Self {
         let shared = Shared::new(threads.max(1), runtime, watch);
         Self { handle: Arc::new(CloseOnDrop(Arc::new(shared))) }
     }
 
-    /// Runs an empty future on the executor and waits for it: what a hop costs. For benchmarks.
+    /// Runs an empty future on the executor and waits for it, to measure a thread hop. For
+    /// benchmarks.
     #[doc(hidden)]
     pub async fn hop(&self) {
         let guest = self.shared().hop_guest();
         self.spawn(&guest, async {}).await;
     }
 
-    /// Returns how much of what contexts hold is alive. For leak tests.
+    /// Returns the counts of live objects of contexts. For leak tests.
     #[doc(hidden)]
     pub fn live(&self) -> Live {
         self.shared().live.counts()
     }
 
-    /// Takes in a plugin: everything of it is counted together.
+    /// Registers a plugin, so that all its misdeeds are counted together.
     pub fn guest(&self, name: PluginName) -> Arc<Guest> {
         self.shared().add_guest(name)
     }
@@ -92,7 +93,7 @@ impl Executor {
         &self.shared().runtime
     }
 
-    /// Runs host code where it finds timers and sockets.
+    /// Runs host code inside the runtime, with access to timers and sockets.
     pub fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
         let (mut work, mut output) = (Some(work), None);
         self.runtime().enter(&mut || output = work.take().map(|work| work()));
@@ -102,7 +103,7 @@ impl Executor {
         }
     }
 
-    /// Returns who is told of what plugins log and do wrong.
+    /// Returns the receiver of log lines and reports.
     pub fn watch(&self) -> &Arc<dyn Watch> {
         &self.shared().watch
     }
@@ -111,7 +112,8 @@ impl Executor {
         &self.shared().live
     }
 
-    /// Runs a future of a plugin. None comes out when the plugin is disabled before it is done.
+    /// Runs a future of a plugin. The task returns `None` if the plugin is disabled before it is
+    /// done.
     pub fn spawn<T: Send + 'static>(
         &self,
         guest: &Arc<Guest>,
@@ -126,18 +128,18 @@ impl Executor {
         task.fallible()
     }
 
-    /// Hands blocking work of a plugin to the pool. False: too much of it waits already.
+    /// Submits blocking work of a plugin to the pool. Returns false if too much work waits already.
     pub(crate) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
         self.shared().jobs.submit(guest, job)
     }
 
-    /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`]: others
-    /// have their threads then. A patient host gives none up.
+    /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`], so that
+    /// other jobs can use their slots. A patient host never gives up jobs.
     pub(crate) fn give_up(&self, guest: &Arc<Guest>, jobs: Vec<Arc<JobState>>) {
         if self.runtime().is_patient() {
             return;
         }
-        // Weak: what has ended meanwhile is not held for the rest of the time.
+        // A weak reference, so that an executor that ends before the delay is not kept alive.
         let (shared, guest) = (Arc::downgrade(self.shared()), Arc::clone(guest));
         let give_up = move || {
             if let Some(shared) = shared.upgrade() {
@@ -153,13 +155,14 @@ impl Executor {
 }
 
 impl TaskFacts {
-    /// Notes that the task is polled; false the first time.
+    /// Records a poll of the task. Returns false the first time.
     fn note_poll(&self) -> bool {
         self.polled.swap(true, Relaxed)
     }
 }
 
-/// A value that a plugin made: whoever drops it, the executor drops what is inside.
+/// A value that a plugin created. The executor drops it, even if another thread drops this
+/// wrapper.
 pub(crate) struct OnExecutor<T: Send + 'static> {
     value: Option<T>,
     guest: Arc<Guest>,
@@ -178,7 +181,7 @@ impl<T: Send + 'static> OnExecutor<T> {
         }
     }
 
-    /// Drops the value on the executor and waits for that.
+    /// Drops the value on the executor, and waits until that is done.
     pub(crate) async fn dispose(mut self) {
         if let Some(value) = self.value.take() {
             self.executor.spawn(&self.guest, async move { drop(value) }).await;

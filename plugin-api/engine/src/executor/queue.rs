@@ -1,4 +1,4 @@
-//! The executor's queue and the threads that empty it.
+//! The executor's queue and the threads that work on it.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ use crate::watch::{Misdeed, Report, Watch};
 
 type Task = Runnable<TaskFacts>;
 
-/// What handles, tasks, threads and the watchdog of one executor share.
+/// The shared state of the handles, tasks, threads and watchdog of one executor.
 pub(super) struct Shared {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) watch: Arc<dyn Watch>,
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) bell: Bell,
     threads_wanted: usize,
     queue: Mutex<Queue>,
-    /// Rung when an idle thread is to look at the queue.
+    /// Signalled when the queue has work for an idle thread.
     ready: Condvar,
     hop_guest: OnceLock<Arc<Guest>>,
 }
@@ -37,12 +37,12 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct Queue {
     tasks: VecDeque<Task>,
-    /// Tasks of plugins that poll too often; they wait for the second to end.
+    /// Tasks of plugins that poll too often, which wait until the second ends.
     parked: Vec<Task>,
-    /// Threads that work, without those that are written off.
+    /// The working threads, without those that were written off.
     threads: Vec<Arc<Slot>>,
     guests: Vec<Weak<Guest>>,
-    /// How many of the threads wait for a task.
+    /// The number of threads that wait for a task.
     idle: usize,
     threads_started: usize,
     watched: bool,
@@ -80,7 +80,7 @@ impl Shared {
         Arc::clone(self.hop_guest.get_or_init(|| self.add_guest(PluginName::from("hop"))))
     }
 
-    /// Lets the threads end when nothing is left to do. Tasks that are woken later start one again.
+    /// Lets the threads end when no work is left. A task that is woken later starts a thread again.
     pub(super) fn close(&self) {
         self.queue.lock().closing = true;
         self.ready.notify_all();
@@ -88,7 +88,7 @@ impl Shared {
         self.bell.ring();
     }
 
-    /// Takes a task that wants to be polled, or whose future is to be dropped.
+    /// Adds a task that needs a poll, or whose future must be dropped.
     pub(super) fn push(self: &Arc<Self>, task: Task) {
         let mut queue = self.queue.lock();
         if task.metadata().guest.is_throttled() {
@@ -115,7 +115,7 @@ impl Shared {
                 queue.threads_started += 1;
                 queue.threads.push(slot);
             }
-            // The task waits in the queue; the next one that comes tries again.
+            // The task stays in the queue, and the next task tries again.
             Err(error) => self.watch.trouble(&format!("cannot start a plugin thread: {error}")),
         }
         if !queue.watched && !queue.threads.is_empty() && !self.runtime.is_patient() {
@@ -134,7 +134,7 @@ impl Shared {
         let mut queue = self.queue.lock();
         loop {
             if slot.is_written_off() {
-                // Its place is taken.
+                // Another thread has replaced it.
                 return None;
             }
             if let Some(task) = queue.tasks.pop_front() {
@@ -160,7 +160,7 @@ impl Shared {
         self.bell.ring_if_asleep();
         let done = catch_unwind(AssertUnwindSafe(|| {
             if guest.is_disabled() {
-                // Drops the future without another poll; whoever waits gets none.
+                // Drops the future without another poll. Waiting callers get no result.
                 drop(task);
             } else {
                 task.run();
@@ -176,7 +176,7 @@ impl Shared {
         self.runtime.ends(Activity::Poll);
     }
 
-    /// Gives up jobs that go on although their context has ended, and tells of it.
+    /// Gives up and reports jobs that continue although their context has ended.
     pub(super) fn give_up(&self, guest: &Arc<Guest>, jobs: &[Arc<JobState>]) {
         let Some(lost) = self.jobs.give_up(guest, jobs) else { return };
         let disabled = lost > JOBS_LOST_MAX;
@@ -188,13 +188,13 @@ impl Shared {
         self.watch.misbehaved(&Report { plugin, misdeed, strikes: guest.strikes(), disabled });
     }
 
-    // What follows is for the watchdog.
+    // The following methods are for the watchdog.
 
     pub(super) fn threads(&self) -> Vec<Arc<Slot>> {
         self.queue.lock().threads.clone()
     }
 
-    /// Tells whether the watchdog has nothing left to watch for good.
+    /// Returns true if the watchdog has nothing to watch and can end.
     pub(super) fn unwatch_if_over(&self) -> bool {
         let mut queue = self.queue.lock();
         let over = queue.closing && queue.threads.is_empty() && queue.parked.is_empty();
@@ -206,7 +206,7 @@ impl Shared {
         !self.queue.lock().parked.is_empty()
     }
 
-    /// Gives up a thread that a plugin blocks, and starts another in its place.
+    /// Abandons a thread that a plugin blocks, and starts another one in its place.
     pub(super) fn replace(self: &Arc<Self>, slot: &Arc<Slot>) {
         let mut queue = self.queue.lock();
         slot.write_off();
@@ -216,7 +216,7 @@ impl Shared {
         }
     }
 
-    /// Begins another second; returns the plugins that were throttled in the one that ends.
+    /// Starts a new second. Returns the plugins that were throttled in the last one.
     pub(super) fn begin_second(self: &Arc<Self>) -> Vec<Arc<Guest>> {
         let mut queue = self.queue.lock();
         let guests: Vec<_> = queue.guests.iter().filter_map(Weak::upgrade).collect();

@@ -1,5 +1,5 @@
-//! What a thread of the executor shows to the watchdog: whether it polls, for whom, and in whose
-//! code.
+//! The state of an executor thread for the watchdog: whether it polls, for which plugin, and
+//! whether it runs host code.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -17,9 +17,10 @@ thread_local! {
 /// One thread of the executor.
 pub(super) struct Slot {
     pub(super) number: usize,
-    /// The system's number of the thread; set by the thread itself.
+    /// The system's thread number, set by the thread itself.
     thread: OnceLock<Option<u64>>,
-    /// Odd while a plugin's code runs. No clock is read per poll: the watchdog compares.
+    /// Odd while a plugin's code runs. A poll reads no clock, because the watchdog compares this
+    /// number.
     sequence: AtomicU64,
     in_host_code: AtomicBool,
     written_off: AtomicBool,
@@ -38,7 +39,7 @@ impl Slot {
         }
     }
 
-    /// Makes the slot the calling thread's own.
+    /// Makes this the slot of the calling thread.
     pub(super) fn adopt(self: &Arc<Self>) {
         self.thread.get_or_init(super::clock::thread_number);
         OWN_SLOT.with(|own| own.replace(Some(Arc::clone(self))));
@@ -51,8 +52,8 @@ impl Slot {
     pub(super) fn begin(&self, guest: &Arc<Guest>) {
         *self.guest.lock() = Some(Arc::clone(guest));
         running::begin(guest.name_place());
-        // In one order with the watchdog's `asleep`: it sees this, or this thread sees that it
-        // sleeps.
+        // Ordered with the watchdog's `asleep`: either the watchdog sees this poll, or this thread
+        // sees that the watchdog sleeps.
         self.sequence.fetch_add(1, SeqCst);
     }
 
@@ -82,22 +83,22 @@ impl Slot {
     }
 }
 
-/// Gives work the calling thread's slot; none on threads that are not an executor's, or that go
-/// down.
+/// Runs work on the calling thread's slot. Returns `None` on other threads and on threads that are
+/// ending.
 fn with_own<T>(work: impl FnOnce(&Slot) -> T) -> Option<T> {
     OWN_SLOT.try_with(|own| own.try_borrow().ok()?.as_deref().map(work)).ok().flatten()
 }
 
-/// Tells whether a sequence number stands for a poll that goes on.
+/// Returns true if a sequence number means that a poll is running.
 pub(super) fn is_polling(sequence: u64) -> bool {
     sequence % 2 == 1
 }
 
-/// Marks host code that a plugin's poll called: the watchdog does not count its time.
+/// Marks host code that a plugin's poll called, so that the watchdog does not count its time.
 pub struct HostCode(bool);
 
 impl HostCode {
-    /// Sets the mark until it is dropped.
+    /// Sets the mark until the value is dropped.
     pub fn enter() -> Self {
         Self(mark(true))
     }
@@ -109,7 +110,7 @@ impl Drop for HostCode {
     }
 }
 
-/// Sets the mark and returns what it was. Without effect on threads that are not the executor's.
+/// Sets the mark and returns its old value. Has no effect on threads outside the executor.
 fn mark(in_host_code: bool) -> bool {
     let before = with_own(|slot| {
         let before = slot.in_host_code.load(Relaxed);

@@ -1,8 +1,7 @@
-//! The watchdog: finds polls that block a thread of the executor, and plugins that poll without
-//! end.
+//! The watchdog: finds polls that block an executor thread, and plugins that poll without end.
 //!
-//! It sleeps while nothing is polled. What it reports is time in which the thread was able to run,
-//! so that a busy machine makes no false report.
+//! It sleeps while nothing is polled. It reports only time in which the thread was able to run, so
+//! a busy machine causes no false reports.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,14 +20,13 @@ use crate::fence::bury;
 use crate::runtime::Thread;
 use crate::watch::{Misdeed, Report};
 
-/// Longest poll: time in which the thread was able to run. Work that takes longer belongs on the
-/// pool.
+/// The longest poll, in time that the thread was able to run. Longer work belongs on the pool.
 pub const ABLE_TO_RUN_MAX: Duration = Duration::from_millis(100);
 
-/// Longest poll by the wall clock, where the system does not tell how long a thread had to wait.
+/// The longest poll by the wall clock, if the system does not report how long a thread had to wait.
 pub const WALL_CLOCK_MAX: Duration = Duration::from_secs(1);
 
-/// How often it looks while something is polled.
+/// How often the watchdog checks the threads while something is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -42,7 +40,7 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// Costs one load where the watchdog is awake.
+    /// Takes only one load if the watchdog is awake.
     pub(super) fn ring_if_asleep(&self) {
         if self.asleep.load(SeqCst) {
             self.ring();
@@ -63,7 +61,7 @@ impl Bell {
     }
 }
 
-/// Starts the watchdog of an executor; false when the system gives no thread for it.
+/// Starts the watchdog of an executor. Returns false if the system cannot start a thread.
 pub(super) fn start(shared: &Arc<Shared>) -> bool {
     let own = Arc::clone(shared);
     let watchdog = Box::new(move || Watchdog::new(own).watch());
@@ -78,7 +76,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> bool {
 
 struct Watchdog {
     shared: Arc<Shared>,
-    /// By thread: the poll that was seen last, and its measure if it goes on.
+    /// The last poll that was seen on each thread, and its measurement while it runs.
     seen: HashMap<usize, Seen>,
     second_began: Instant,
 }
@@ -110,7 +108,7 @@ impl Watchdog {
         }
     }
 
-    /// Looks at every thread; tells whether any polls or has polled since the last look.
+    /// Checks every thread. Returns true if any thread polls or has polled since the last check.
     fn look(&mut self) -> bool {
         let threads = self.shared.threads();
         self.seen.retain(|number, _| threads.iter().any(|slot| slot.number == *number));
@@ -137,7 +135,7 @@ impl Watchdog {
             Measure::AbleToRun(_) | Measure::WallClock(_) => return true,
         };
         let guest = slot.guest();
-        // A poll that ended meanwhile is not the one that was measured.
+        // If the poll has ended by now, it is not the measured one.
         if let Some(guest) = guest.filter(|_| slot.sequence() == sequence) {
             self.shared.replace(slot);
             let number = slot.number;
@@ -157,18 +155,18 @@ impl Watchdog {
         let strikes = guest.strike();
         let disabled = strikes >= STRIKES_MAX;
         let report = Report { plugin: guest.name().clone(), misdeed, strikes, disabled };
-        // The watchdog outlives a bug of whoever is told.
+        // The watchdog survives a panic in the receiver.
         let told = catch_unwind(AssertUnwindSafe(|| self.shared.watch.misbehaved(&report)));
         if let Err(payload) = told {
             bury(payload);
         }
     }
 
-    /// Sleeps until a thread begins to poll.
+    /// Sleeps until a thread starts to poll.
     fn sleep(&mut self) {
         let bell = &self.shared.bell;
         bell.asleep.store(true, SeqCst);
-        // Looked at once more: a poll that began before the store did not ring.
+        // Check again, because a poll that started before the store did not ring.
         let polling = |slot: &Arc<Slot>| is_polling(slot.sequence());
         if self.shared.threads().iter().any(polling) || self.shared.has_parked() {
             bell.asleep.store(false, SeqCst);

@@ -1,4 +1,4 @@
-//! What a context does when its call is cancelled, and after its end.
+//! Checks of a context when its call is cancelled and after its end.
 
 use std::pin::Pin;
 use std::sync::{Arc, mpsc};
@@ -44,7 +44,7 @@ pub(super) fn kept_contexts_refuse(host: &dyn HostUnderTest) {
     context.close(handle);
 }
 
-/// What a body waits for, while it is cancelled.
+/// What the body waits for when it is cancelled.
 #[derive(Clone, Copy, Debug)]
 enum Wait {
     Sleep,
@@ -52,7 +52,7 @@ enum Wait {
     Next,
 }
 
-/// How often a call is cancelled behind each wait: what goes wrong here goes wrong once in a while.
+/// The number of cancels for each kind of wait, because races fail only now and then.
 const CANCELS: usize = 334;
 
 pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
@@ -71,8 +71,8 @@ pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
             });
             std::future::poll_fn(|cx| {
                 let polled = waiting.as_mut().poll(cx);
-                // The check goes on when the body waits; it may have failed and gone by the next
-                // poll.
+                // The check continues when the body waits. It may have failed and ended before the
+                // next poll.
                 let _ = sender.send(polled.is_pending());
                 polled
             })
@@ -87,7 +87,7 @@ pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
     }
 }
 
-/// A future that writes down where it is polled and dropped.
+/// A future that records on which threads it is polled and dropped.
 struct Traced {
     threads: mpsc::Sender<(&'static str, String)>,
     waits: Option<FfiFuture<bool>>,
@@ -97,7 +97,7 @@ impl Future for Traced {
     type Output = RResult<RVec<u8>, RVec<u8>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        // The check may have failed and gone.
+        // The check may have failed and ended.
         let _ = self.threads.send(("poll", thread_name()));
         match &mut self.waits {
             Some(waits) => Pin::new(waits).poll(cx).map(|_| RResult::ROk(frame(&()).into())),
@@ -143,7 +143,7 @@ pub(super) fn waits_end_in_refusal(host: &dyn HostUnderTest) {
         Ok(frame(&()))
     });
     let Ok((context, handle)) = receiver.recv_timeout(DEADLINE) else { panic!("no context came") };
-    // On threads of the plugin's own, begun before the cancel.
+    // Waits on threads of the plugin, started before the cancel.
     let waits: Vec<FfiFuture<bool>> = vec![
         context.sleep_ms(FOR_EVER_MS),
         {

@@ -1,5 +1,5 @@
-//! What the services `blob.put` and `blob.get` do: bytes are named by their content, are read as
-//! they were written, and what is not finished goes with its call.
+//! Checks of the services `blob.put` and `blob.get`: the content names a blob, reading returns what
+//! was written, and unfinished blobs end with their call.
 
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_types::service::{
@@ -13,7 +13,7 @@ use super::{Ended, HostUnderTest};
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-/// Bytes that cross at once, as the sdk sends them.
+/// The piece size that the sdk uses.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
 async fn put(context: &Kept, request: &BlobPut, bytes: &[u8]) -> Result<BlobPutAnswer, Error> {
@@ -36,7 +36,7 @@ async fn head(context: &Kept, id: &str) -> Result<BlobGetAnswer, Error> {
     Frame::read(&answer).map_err(wrong)
 }
 
-/// Reads a blob to its end: its media type, its length, and all bytes.
+/// Reads a whole blob: its media type, its length, and its bytes.
 async fn get(context: &Kept, id: &str) -> Result<(String, u64, Vec<u8>), Error> {
     let head = head(context, id).await?;
     let mut all = Vec::new();
@@ -114,12 +114,12 @@ pub(super) fn what_is_no_media_type_is_refused(host: &dyn HostUnderTest) {
     }
 }
 
-/// The number of an unfinished blob means nothing to another call, nor once its own is over.
+/// Checks that the number of an unfinished blob is invalid in other calls and after its call.
 pub(super) fn what_is_not_finished_goes_with_its_call(host: &dyn HostUnderTest) {
     let (sender, numbers) = std::sync::mpsc::channel();
     let call = start(host, move |context| async move {
         let begun = put(&context, &text(true), b"a").await?;
-        // The check may have failed and gone by then.
+        // The check may have failed and ended by then.
         let _ = sender.send(begun.put);
         put(&context, &text(true), b"b").await?;
         std::future::pending().await
@@ -134,7 +134,7 @@ pub(super) fn what_is_not_finished_goes_with_its_call(host: &dyn HostUnderTest) 
     refused(run(host, other), ErrorKind::NotFound);
 }
 
-/// A blob as large as one may be, through frames that hold a twelfth of it.
+/// Checks a blob of the maximum size, in frames of a twelfth of that size.
 pub(super) fn large_blobs_come_in_pieces(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         let mut piece = vec![0; PIECE_BYTES];

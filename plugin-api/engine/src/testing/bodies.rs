@@ -1,5 +1,5 @@
-//! A plugin without a dylib, whose calls are the bodies that checks give: by it a real host is
-//! checked.
+//! A plugin without a dynamic library whose calls run bodies from checks. It is used to check a
+//! real host.
 
 use std::sync::{Arc, mpsc};
 
@@ -19,21 +19,21 @@ use super::body::DEADLINE;
 pub const BODIES_MANIFEST: &[u8] =
     br#"{"v":1,"name":"bodies","version":"1","api":"1.0.0","kinds":["tool"]}"#;
 
-/// The body of the next call, taken by the plugin's side when it begins. Clones share it.
+/// The body of the next call. The plugin takes it when the call starts. Clones share it.
 #[derive(Clone, Default)]
 pub struct Bodies(Arc<Mutex<Option<Body>>>);
 
 impl Bodies {
-    /// Makes the plugin's factory.
+    /// Returns the plugin's factory.
     pub fn factory(&self) -> FactoryBox {
         FactoryBox::from_value(self.clone(), TD_Opaque)
     }
 
-    /// Gives the body of the call that `start` starts, and waits until the call has taken it.
+    /// Sets the body of the call that `start` starts, and waits until the call has taken it.
     pub fn give<T>(&self, body: Body, start: impl FnOnce() -> T) -> T {
         let (taken, wait) = mpsc::channel();
         let body: Body = Box::new(move |context| {
-            // The check may have failed and gone.
+            // The check may have failed and ended.
             let _ = taken.send(());
             body(context)
         });

@@ -1,4 +1,4 @@
-//! What the checks' call bodies are made of.
+//! Building blocks for the call bodies of checks.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use jaato_types::{Error, Frame};
 
 use super::{CallUnderTest, Ended, HostUnderTest};
 
-/// No check waits longer for what must happen; only a broken host takes it.
+/// The longest wait of a check for an expected event. Only a broken host reaches it.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Longer than any test runs.
@@ -96,7 +96,7 @@ pub(super) async fn piece(context: &Kept, handle: u64) -> Result<Option<String>,
     }
 }
 
-/// Waits for a future on this thread.
+/// Blocks this thread until a future is ready.
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {
@@ -115,12 +115,12 @@ pub(super) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A job that tells where it ran.
+/// A job that reports on which thread it ran.
 pub(super) struct Job(pub(super) mpsc::Sender<String>);
 
 impl JobAbi for Job {
     fn run(&mut self) {
-        // The check may have failed and gone by then.
+        // The check may have failed and ended by then.
         let _ = self.0.send(thread_name());
     }
 }

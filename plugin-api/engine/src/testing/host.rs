@@ -1,4 +1,4 @@
-//! A host that is checked: an engine with services of a test's choice.
+//! A host under test: an engine with services that the test chooses.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     Watch, Work,
 };
 
-/// Runs each body in a context of its own.
+/// Runs each body in its own context.
 pub struct EngineHost<S> {
     executor: Executor,
     guest: Arc<Guest>,
@@ -21,7 +21,7 @@ pub struct EngineHost<S> {
 }
 
 impl<S: Fn() -> Arc<dyn Services>> EngineHost<S> {
-    /// Makes one; each call asks for its services.
+    /// Creates a host. Each call gets its services from `services`.
     pub fn new(executor: Executor, services: S) -> Self {
         let guest = executor.guest(PluginName::from("bodies"));
         Self { executor, guest, services }
@@ -43,7 +43,7 @@ struct EngineCall {
     collected: Arc<Collected>,
 }
 
-/// What a call gives.
+/// The results of a call.
 #[derive(Default)]
 struct Collected {
     emitted: Mutex<Vec<Vec<u8>>>,
@@ -67,7 +67,7 @@ impl CallUnderTest for EngineCall {
     fn cancel(self: Box<Self>) {
         self.context.cancel();
         self.context.wake_call();
-        // The answer is there when the executor has dropped the future and ended the context.
+        // The answer arrives after the executor has dropped the future and ended the context.
         assert!(self.wait().answer.is_err(), "a cancelled call has no answer");
     }
 
@@ -79,9 +79,9 @@ impl CallUnderTest for EngineCall {
     }
 }
 
-/// The services that [`super::CHECKS`] ask for: `test.echo` gives back its frame; `test.never`
-/// never answers; `test.panic` panics; `test.stream` takes a list of texts, its pieces, and stays
-/// open when the last of them is null; `test.head` takes an object, which is known before the one
+/// The services that [`super::CHECKS`] use. `test.echo` returns its frame, `test.never` never
+/// answers, and `test.panic` panics. `test.stream` takes a list of texts as its pieces, and stays
+/// open if the last one is null. `test.head` takes an object, which is known before the single
 /// piece `a`.
 #[derive(Debug, Clone, Copy)]
 pub struct TestServices;
@@ -110,7 +110,7 @@ impl Services for TestServices {
     }
 }
 
-/// Texts; nothing comes where one of them is null.
+/// Pieces of text. A null waits forever.
 struct Pieces(std::vec::IntoIter<Option<String>>);
 
 impl Stream for Pieces {
@@ -128,7 +128,7 @@ impl Stream for Pieces {
     }
 }
 
-/// A watch that nobody reads.
+/// A watch that ignores everything.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;
 

@@ -1,13 +1,13 @@
-//! Checks of a host: what a context must do while its call runs, when it is cancelled, and after
-//! its end; and what services must do.
+//! Checks of a host: the required behaviour of a context while its call runs, when the call is
+//! cancelled, and after its end, and the required behaviour of services.
 //!
-//! A host is checked from the plugin's side of the boundary, without a plugin: the check gives a
-//! call's body and looks at what the context does. [`CHECKS`] are the engine's own tests, in this
-//! process and through a worker; they ask for [`TestServices`]. The checks of services are for the
-//! real ones and for those of the fake host alike, so that what holds in an author's unit test
-//! holds in the real thing.
+//! The checks run on the plugin's side of the boundary, but without a plugin: each check provides a
+//! call's body and observes the context. [`CHECKS`] are the engine's own tests, which run in this
+//! process and through a worker. They need [`TestServices`]. The checks of services run against
+//! both the real services and those of the fake host, so that authors' unit tests match the real
+//! host.
 //!
-//! Behind the feature `testing`, for tests of this crate and of those above.
+//! Available with the feature `testing`, for tests of this crate and its dependents.
 
 mod at_its_end;
 mod blobs;
@@ -55,35 +55,35 @@ use while_it_runs::{
     services_answer, streams_end,
 };
 
-/// What runs in place of a plugin's call; it is polled and dropped where a plugin's future is.
+/// The body that replaces a plugin's call. It is polled and dropped like a plugin's future.
 pub type Body = Box<dyn FnOnce(ContextBox) -> Answer + Send>;
 
-/// A host that is checked.
+/// A host under test.
 pub trait HostUnderTest {
     /// Starts a call.
     fn start(&self, body: Body) -> Box<dyn CallUnderTest>;
 }
 
-/// A call on a host that is checked.
+/// A call on a host under test.
 pub trait CallUnderTest {
-    /// Cancels the call and returns when its future has been dropped and its context has ended.
+    /// Cancels the call. Returns after its future was dropped and its context has ended.
     fn cancel(self: Box<Self>);
 
     /// Waits for the call's end. A host that hangs must fail the test by itself.
     fn wait(self: Box<Self>) -> Ended;
 }
 
-/// What came of a call.
+/// The results of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     /// The frames that were emitted, in order.
     pub emitted: Vec<Vec<u8>>,
-    /// The answer's frame, or the error's.
+    /// The frame of the answer or of the error.
     pub answer: Result<Vec<u8>, Vec<u8>>,
 }
 
 impl Ended {
-    /// Makes it of what the host gives.
+    /// Creates the results from what the host returned.
     pub fn new(emitted: Vec<Vec<u8>>, answer: Result<Vec<u8>, Error>) -> Self {
         let answer = answer.map_err(|error| body::frame(&error));
         Self { emitted, answer }
@@ -96,34 +96,34 @@ pub type Check = fn(&dyn HostUnderTest);
 /// All checks, by name.
 pub const CHECKS: &[(&str, Check)] = &[
     ("an answer and an error arrive as they are", answers_arrive),
-    ("what was emitted before an answer that is ready at once is there", emits_come_first),
-    ("what is no frame is not emitted, and the call says so", bad_emits_are_refused),
-    ("services answer, and unknown ones say so", services_answer),
+    ("frames emitted before an immediate answer arrive", emits_come_first),
+    ("a malformed frame is not emitted, and the call fails", bad_emits_are_refused),
+    ("services answer, and unknown ones are refused", services_answer),
     ("a service that panics is the host's fault", a_panic_is_the_hosts),
     ("a stream gives its pieces and then its end, and nothing after close", streams_end),
-    ("what is known before a stream's first byte comes with it", a_head_comes_with_its_stream),
+    ("data known before a stream's first byte comes with the stream", a_head_comes_with_its_stream),
     ("dropping a waiting next loses nothing", a_dropped_next_loses_nothing),
-    ("a pool job runs, and its call goes on beside it", jobs_run),
+    ("a pool job runs in parallel to its call", jobs_run),
     ("a call's context takes no background work", calls_spawn_nothing),
     ("a context that is kept after its call refuses everything", kept_contexts_refuse),
     ("a cancelled call is dropped, not polled again", a_cancel_drops),
-    ("what is polled and dropped is so on a thread of the host", polls_and_drops_are_elsewhere),
-    ("what waits at a cancel resolves to a refusal", waits_end_in_refusal),
+    ("polls and drops happen on a thread of the host", polls_and_drops_are_elsewhere),
+    ("a wait resolves to a refusal after a cancel", waits_end_in_refusal),
     ("a kept stream is closed with its call", streams_are_closed),
 ];
 
-/// The checks of the service `process`, by name. They start real programs, and so need a Unix
+/// The checks of the service `process`, by name. They start real programs, so they need a Unix
 /// system.
 pub const PROCESS_CHECKS: &[(&str, Check)] = &[
-    ("outputs and exits are told", outputs_and_exits_are_told),
+    ("outputs and exits are reported", outputs_and_exits_are_told),
     ("a program gets directory, variables and paths, and no secret", a_program_gets_what_was_said),
     ("standard input is closed, or a pipe that the call writes", input_is_closed_or_a_pipe),
-    ("what cannot be started is told", what_cannot_be_started_is_told),
+    ("a failed start is reported", what_cannot_be_started_is_told),
     ("programs are signalled and ended", programs_are_signalled_and_ended),
-    ("a deadline ends a program, and what it printed is there", a_deadline_ends_a_program),
-    ("all that was printed is read, also when the program is gone", all_that_was_printed_is_read),
+    ("a deadline ends a program, and its output is kept", a_deadline_ends_a_program),
+    ("all output is read, even after the program has ended", all_that_was_printed_is_read),
     ("a call follows the exit, not the pipes", a_call_follows_the_exit_and_not_the_pipes),
-    ("what a program left running can be ended", what_a_program_left_running_can_be_ended),
+    ("processes left by a program can be ended", what_a_program_left_running_can_be_ended),
     ("a program ends with its call or its stream", programs_end_with_their_call),
     ("too many programs are refused", too_many_programs_are_refused),
     ("a program of another call is out of reach", programs_of_another_call_are_out_of_reach),
@@ -132,37 +132,37 @@ pub const PROCESS_CHECKS: &[(&str, Check)] = &[
 /// The checks of the services `blob.put` and `blob.get`, by name.
 pub const BLOB_CHECKS: &[(&str, Check)] = &[
     ("a blob is named by its content, whole or in pieces", blobs_are_named_by_their_content),
-    ("an empty blob is one", an_empty_blob_is_one),
+    ("an empty blob is valid", an_empty_blob_is_one),
     ("a blob that another call has put is there", a_blob_of_another_call_is_there),
-    ("what is no blob is told", what_is_no_blob_is_told),
-    ("what is no media type is refused", what_is_no_media_type_is_refused),
-    ("what is not finished goes with its call", what_is_not_finished_goes_with_its_call),
+    ("a missing blob is reported", what_is_no_blob_is_told),
+    ("an invalid media type is refused", what_is_no_media_type_is_refused),
+    ("an unfinished blob ends with its call", what_is_not_finished_goes_with_its_call),
     ("a large blob comes in pieces and is read as it was written", large_blobs_come_in_pieces),
     ("a blob that is too large is refused", too_large_blobs_are_refused),
 ];
 
-/// The checks of the services `store.*`, by name. Each begins with an empty store.
+/// The checks of the services `store.*`, by name. Each starts with an empty store.
 pub const STORE_CHECKS: &[(&str, Check)] = &[
-    ("values are kept and taken away", values_are_kept_and_taken_away),
+    ("values are stored and deleted", values_are_kept_and_taken_away),
     ("person and workspace are apart", person_and_workspace_are_apart),
     ("any text is a key", any_text_is_a_key),
-    ("what is no key is refused", what_is_no_key_is_refused),
+    ("an invalid key is refused", what_is_no_key_is_refused),
     (
-        "a value is replaced where it is the expected one",
+        "a value is replaced only if it is the expected one",
         a_value_is_replaced_where_it_is_the_expected_one,
     ),
     ("a value that is too large is refused", too_large_values_are_refused),
     ("a full store takes no more and loses nothing", a_full_store_takes_no_more_and_loses_nothing),
 ];
 
-/// The checks of the services `secret.*`, by name. Each begins without secrets, and with the grant.
+/// The checks of the services `secret.*`, by name. Each starts without secrets but with the grant.
 pub const SECRET_CHECKS: &[(&str, Check)] = &[
     ("secrets are kept and forgotten", secrets_are_kept_and_forgotten),
-    ("what is no secret is refused", what_is_no_secret_is_refused),
-    ("a plugin has so many secrets", a_plugin_has_so_many_secrets),
+    ("an invalid secret is refused", what_is_no_secret_is_refused),
+    ("the number of a plugin's secrets is limited", a_plugin_has_so_many_secrets),
 ];
 
-/// Runs checks; panics at the first that fails, with its name.
+/// Runs checks. Panics at the first failure, after printing the check's name.
 pub fn run_checks(checks: &[(&str, Check)], host: &dyn HostUnderTest) {
     for (name, check) in checks {
         eprintln!("check of a host: {name}");
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::{Executor, Runtime, Services, THREADS, Work};
 
-    /// Time in which every sleep is endless.
+    /// Time in which no sleep ever ends.
     struct Still;
 
     impl Runtime for Still {

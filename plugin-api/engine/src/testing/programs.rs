@@ -1,4 +1,4 @@
-//! What the service `process` does: programs start, are read to their exit, and end with their
+//! Checks of the service `process`: programs start, can be read to their exit, and end with their
 //! call.
 
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::HostUnderTest;
 use super::body::{DEADLINE, FOR_EVER_MS, Kept, ask, frame, opened, run, start};
 
-/// What a program printed and how it ended.
+/// The output of a program and its exit.
 #[derive(Debug, Default, PartialEq)]
 struct Ran {
     stdout: Vec<u8>,
@@ -28,7 +28,7 @@ async fn spawn(context: &Kept, spawn: &Spawn) -> Result<Spawned, Error> {
     Frame::read(&answer).map_err(|error| Error::failed(error.to_string()))
 }
 
-/// Reads one frame of a program; nothing at the end.
+/// Reads one frame of a program. Returns `None` at the end.
 async fn event(context: &Kept, handle: u64) -> Result<Option<(ProcessEvent, Vec<u8>)>, Error> {
     let wrong = |error: jaato_types::FrameError| Error::failed(error.to_string());
     match context.next(handle).await {
@@ -64,12 +64,12 @@ async fn run_to_end(context: &Kept, program: &Spawn) -> Result<Ran, Error> {
     read(context, spawned.handle).await
 }
 
-/// Runs a program in a call of its own.
+/// Runs a program in its own call.
 #[track_caller]
 fn ran(host: &dyn HostUnderTest, program: Spawn) -> Ran {
     let (sender, receiver) = mpsc::channel();
     let ended = run(host, move |context| async move {
-        // The check may have failed and gone.
+        // The check may have failed and ended.
         let _ = sender.send(run_to_end(&context, &program).await);
         Ok(frame(&()))
     });
@@ -195,7 +195,7 @@ pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
         let asked = spawn(&context, &asleep).await?;
         ask(&context, END, &ProcessRef { process: asked.process, ..ProcessRef::default() }).await?;
         let asked = read(&context, asked.handle).await?.exit;
-        // One that does not care has 50 ms.
+        // A program that ignores the signal gets 50 ms.
         let deaf = Spawn::shell("trap '' TERM; echo; while :; do sleep 1; done");
         let deaf = spawn(&context, &deaf).await?;
         event(&context, deaf.handle).await?;
@@ -220,7 +220,7 @@ pub(super) fn all_that_was_printed_is_read(host: &dyn HostUnderTest) {
     let large = ran(host, Spawn::shell("head -c 3000000 /dev/zero; head -c 100000 /dev/zero >&2"));
     assert_eq!((large.stdout.len(), large.stderr.len()), (3_000_000, 100_000));
     assert_eq!(large.exit, code(0));
-    // The program is gone before its pipe is read.
+    // The program has ended before its pipe is read.
     let ended = run(host, |context| async move {
         let spawned = spawn(&context, &Spawn::shell("head -c 60000 /dev/zero")).await?;
         context.sleep_ms(100).await;
@@ -239,7 +239,7 @@ pub(super) fn a_call_follows_the_exit_and_not_the_pipes(host: &dyn HostUnderTest
     if cfg!(target_os = "linux") {
         assert_eq!(names, ["sleep"]);
     }
-    // One that prints without end hides no exit.
+    // A program that prints without end does not hide the exit.
     let noisy = ran(host, Spawn::shell("(while :; do echo noise; done) & exit 4"));
     assert_eq!(noisy.exit.code, Some(4));
 }
@@ -252,13 +252,13 @@ pub(super) fn what_a_program_left_running_can_be_ended(host: &dyn HostUnderTest)
         let spawned = spawn(&context, &Spawn::shell("sleep 300 & exit 4")).await?;
         let left = read(&context, spawned.handle).await?.exit.left_running;
         let [sleep] = &left[..] else { return Err(Error::failed(format!("{left:?}"))) };
-        // Another one that is started meanwhile changes nothing.
+        // Another program that runs at the same time changes nothing.
         run_to_end(&context, &Spawn::program("true")).await?;
         let number = ProcessRef { process: spawned.process, ..ProcessRef::default() };
         ask(&context, END, &number).await?;
         let wait = format!("while kill -0 {}; do sleep 0.01; done; exit 6", sleep.pid);
         let gone = run_to_end(&context, &Spawn::shell(wait)).await?;
-        // There is nothing to be ended twice.
+        // The process cannot be ended twice.
         let again = ask(&context, END, &number).await;
         let is_known = again.is_ok() || again.is_err_and(|error| error.kind == ErrorKind::NotFound);
         Ok(frame(&(gone.exit.code, is_known)))
@@ -295,7 +295,7 @@ pub(super) fn programs_end_with_their_call(host: &dyn HostUnderTest) {
     }
 }
 
-/// Waits until a process is gone, or only waits for somebody to take leave of it.
+/// Waits until a process is gone, or is a zombie that waits to be reaped.
 #[track_caller]
 fn ends(pid: u32, how: &str) {
     let bound = Instant::now() + DEADLINE;
@@ -319,7 +319,7 @@ pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
             first.get_or_insert(spawned);
         }
         let refused = spawn(&context, &asleep).await.map_err(|error| error.kind).err();
-        // The end of one makes room.
+        // The end of one program makes room for another.
         if let Some(first) = first {
             ask(&context, END, &ProcessRef { process: first.process, ..ProcessRef::default() })
                 .await?;

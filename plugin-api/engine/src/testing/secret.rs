@@ -1,4 +1,5 @@
-//! What the services `secret.*` do: values are the plugin's, as they were given, few and short.
+//! Checks of the services `secret.*`: values belong to the plugin, are stored unchanged, and are
+//! limited.
 
 use jaato_types::secret::{
     DELETE, GET, NAME_BYTES_MAX, SECRETS_MAX, SET, SecretForgotten, SecretFound, SecretName,
@@ -45,7 +46,7 @@ pub(super) fn secrets_are_kept_and_forgotten(host: &dyn HostUnderTest) {
         });
         assert_eq!(ended.answer, Ok(frame(&Some(has))));
     }
-    // Another call of the plugin has it too.
+    // Another call of the plugin sees it too.
     let ended = run(host, |context| async move {
         let has = get(&context, "token of 月").await?.map(|value| value.len());
         let gone = [delete(&context, "token of 月").await?, delete(&context, "token of 月").await?];

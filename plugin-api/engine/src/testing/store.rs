@@ -1,5 +1,5 @@
-//! What the services `store.*` do: values are the plugin's, whole, bounded, and replaced only where
-//! the expected one is there.
+//! Checks of the services `store.*`: values belong to the plugin, are stored whole, are limited,
+//! and are replaced only if the expected one exists.
 
 use jaato_types::service::FolderAnswer;
 use jaato_types::store::{
@@ -75,7 +75,7 @@ pub(super) fn values_are_kept_and_taken_away(host: &dyn HostUnderTest) {
         Ok(frame(&(digest, get(&context, StoreOf::Person, "moon").await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(ABC, Some(b"abc")))));
-    // Another call of the plugin has them too.
+    // Another call of the plugin sees them too.
     let ended = run(host, |context| async move {
         let has = get(&context, StoreOf::Person, "moon").await?;
         let taken = [delete(&context, "moon", None).await?, delete(&context, "moon", None).await?];
@@ -181,7 +181,7 @@ pub(super) fn a_full_store_takes_no_more_and_loses_nothing(host: &dyn HostUnderT
     let ended = run(host, |context| async move {
         let value = vec![1; VALUE_BYTES_MAX];
         let (mut kept, mut kind) = (0, None);
-        // One more than fit, as each has its key beside it.
+        // One more than fit, because the keys take space too.
         for number in 0..=BYTES_MAX / VALUE_BYTES_MAX as u64 {
             match set(&context, &format!("k{number}"), &value).await {
                 Ok(_) => kept += 1,
@@ -189,7 +189,7 @@ pub(super) fn a_full_store_takes_no_more_and_loses_nothing(host: &dyn HostUnderT
             }
         }
         let listed = list(&context, "k").await?.len();
-        // What is there may still be replaced by as much, and room that is given back is room.
+        // A value may be replaced by one of the same size, and freed space can be used again.
         set(&context, "k0", &value).await?;
         set(&context, "k0", b"little").await?;
         set(&context, "other", b"little").await?;

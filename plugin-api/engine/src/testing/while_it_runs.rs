@@ -1,4 +1,4 @@
-//! What a context does while its call runs.
+//! Checks of a context while its call runs.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
@@ -34,17 +34,17 @@ pub(super) fn emits_come_first(host: &dyn HostUnderTest) {
     assert!(numbers.into_iter().eq(0..1000), "all 1,000 frames, in order");
 }
 
-/// A plugin that emits what is no frame is told so, and does not get away with it.
+/// Checks that a plugin that emits a malformed frame gets an error.
 pub(super) fn bad_emits_are_refused(host: &dyn HostUnderTest) {
     let bad = [Vec::new(), vec![9, 0, 0, 0], vec![0; FRAME_BYTES_MAX + 1]];
     for bad in bad {
         let (sender, receiver) = mpsc::channel();
         let ended = run(host, move |context| {
-            // The check may have failed and gone by then.
+            // The check may have failed and ended by then.
             let _ = sender.send(context.emit(bad.into()));
             async { Ok(frame(&())) }
         });
-        assert_eq!(receiver.recv_timeout(DEADLINE), Ok(false), "what is no frame is taken");
+        assert_eq!(receiver.recv_timeout(DEADLINE), Ok(false), "a malformed frame is accepted");
         assert_eq!(ended.emitted, Vec::<Vec<u8>>::new());
         refused(ended, ErrorKind::PluginMisbehaved);
     }
@@ -58,7 +58,7 @@ pub(super) fn services_answer(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         opened(context.service("test.echo".into(), vec![9, 0, 0, 0].into()).await)
     });
-    assert!(ended.answer.is_err(), "a service was asked with what is no frame");
+    assert!(ended.answer.is_err(), "a service accepted a malformed frame");
 }
 
 pub(super) fn a_panic_is_the_hosts(host: &dyn HostUnderTest) {
@@ -126,7 +126,7 @@ pub(super) fn a_dropped_next_loses_nothing(host: &dyn HostUnderTest) {
     assert_eq!(ended.answer, Ok(frame(&(true, "abc"))));
 }
 
-/// A job that goes on until the call has gone on, and tells whether that came.
+/// A job that runs until its call has continued, and reports whether that happened.
 struct LongJob {
     until: mpsc::Receiver<()>,
     told: mpsc::Sender<bool>,
@@ -135,7 +135,7 @@ struct LongJob {
 impl JobAbi for LongJob {
     fn run(&mut self) {
         let came = self.until.recv_timeout(DEADLINE).is_ok();
-        // The check may have failed and gone by then.
+        // The check may have failed and ended by then.
         let _ = self.told.send(came);
     }
 }

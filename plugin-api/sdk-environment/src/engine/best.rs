@@ -1,4 +1,4 @@
-//! The first of what a pattern finds, in the order of a request.
+//! The first results of a pattern, in the requested order.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use jaato_types::files::{FileKind, FileOrder};
 use super::folder::Found;
 use crate::platform::Moment;
 
-/// The first files, up to a limit. If a better one comes, the last one goes.
+/// Keeps the first files, up to a limit. A better file replaces the last one.
 #[derive(Debug)]
 pub(super) struct Best {
     order: FileOrder,
@@ -22,7 +22,7 @@ pub(super) struct Best {
 /// A file that was found. The least one comes first in the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct One {
-    /// When it was changed, the newest first; the same for all if paths decide the order.
+    /// The modification time, newest first. Equal for all files if they are sorted by path.
     newest: Reverse<Moment>,
     pub(super) path: Box<[u8]>,
     pub(super) size: u64,
@@ -48,7 +48,7 @@ impl Best {
         Self { order, limit, first: BinaryHeap::new(), count: 0 }
     }
 
-    /// Adds one. Asks for its facts only if the order or the answer needs them.
+    /// Adds a file. Calls `facts` only if the order or the answer needs them.
     pub(super) fn add(&mut self, path: &[u8], facts: impl FnOnce() -> Found) {
         self.count += 1;
         let is_full = self.first.len() >= self.limit;
@@ -75,7 +75,7 @@ impl Best {
         }
     }
 
-    /// Takes them, in order.
+    /// Returns the files in order.
     pub(super) fn take(&mut self) -> std::vec::IntoIter<One> {
         std::mem::take(&mut self.first).into_sorted_vec().into_iter()
     }

@@ -1,4 +1,4 @@
-//! What the operations of one call keep off.
+//! The limits on the operations of one call.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,14 +12,14 @@ use jaato_types::{Error, ErrorKind, PathGlob, Result};
 
 use crate::errors::Verb;
 
-/// The limits of one call, ready for many paths.
+/// The limits of one call, compiled for many paths.
 #[derive(Debug)]
 pub struct CallLimits {
     denied: Vec<PathGlob>,
     asked: Vec<PathGlob>,
     protected: Option<ProtectedFiles>,
     expected: Vec<ResolvedPath>,
-    /// Where in `expected` a path stands, by each way in which an operation may name it.
+    /// The index in `expected` for each form in which an operation may name a path.
     named: HashMap<PathBuf, usize>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Does {
     Write,
 }
 
-/// Why an operation keeps off a path.
+/// The reason why an operation must not touch a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptOff {
     /// A rule denies it.
@@ -39,15 +39,15 @@ pub(crate) enum KeptOff {
     Asked,
 }
 
-/// A path without links, as the environment shows it, and as this machine calls it.
+/// A path without links, as the environment shows it and as this machine names it.
 #[derive(Debug, Clone)]
 pub(crate) struct TruePath {
     shown: PathBuf,
-    /// If that is another.
+    /// The path on this machine, if it differs.
     host: Option<PathBuf>,
 }
 
-/// The limits of a call in a tree, by the paths of its entries from the top.
+/// The limits of a call inside a tree, for paths relative to the tree's top.
 #[derive(Debug, Clone)]
 pub(crate) struct TreeLimits {
     limits: Arc<CallLimits>,
@@ -77,7 +77,7 @@ impl CallLimits {
         }))
     }
 
-    /// Returns the reason if an operation keeps off a path.
+    /// Returns the reason if the limits exclude a path from an operation.
     pub(crate) fn keeps_off(&self, path: &TruePath, does: Does) -> Option<KeptOff> {
         let has = |globs: &[PathGlob]| {
             globs.iter().any(|glob| path.names().any(|path| glob.covers(path)))
@@ -85,13 +85,13 @@ impl CallLimits {
         if has(&self.denied) {
             return Some(KeptOff::Denied);
         }
-        // One name of a path may be outside of the folder that edits may change.
+        // Another name of the same path may be outside the folder that edits may change.
         let protects = |it: &ProtectedFiles| path.names().all(|path| it.protects(path));
         let is_protected = does == Does::Write && self.protected.as_ref().is_some_and(protects);
         (is_protected || has(&self.asked)).then_some(KeptOff::Asked)
     }
 
-    /// Refuses to touch a path that the call keeps off.
+    /// Returns an error if the limits exclude a path.
     pub(crate) fn check(
         &self,
         verb: Verb,
@@ -102,14 +102,14 @@ impl CallLimits {
         self.keeps_off(path, does).map_or(Ok(()), |why| Err(why.error(verb, shown)))
     }
 
-    /// Returns true if the call may keep off something below a folder.
+    /// Returns true if the limits may exclude something below a folder.
     pub(crate) fn may_keep_off_below(&self, folder: &TruePath, does: Does) -> bool {
         let mut globs = self.denied.iter().chain(&self.asked);
         (does == Does::Write && self.protected.is_some())
             || globs.any(|glob| folder.names().any(|folder| glob.may_cover_below(folder)))
     }
 
-    /// Returns true if the operation keeps off some paths, however these are reached.
+    /// Returns true if the limits exclude paths by pattern.
     pub(crate) fn has_patterns(&self, does: Does) -> bool {
         let has_rules = !self.denied.is_empty() || !self.asked.is_empty();
         has_rules || (does == Does::Write && self.protected.is_some())
@@ -155,13 +155,13 @@ impl TruePath {
 }
 
 impl TreeLimits {
-    /// Makes the limits of a tree whose top may be read.
+    /// Creates the limits of a tree whose top may be read.
     pub(crate) fn new(limits: &Arc<CallLimits>, top: TruePath) -> Self {
         let may_leave_out = limits.may_keep_off_below(&top, Does::Read);
         Self { limits: Arc::clone(limits), top, may_leave_out }
     }
 
-    /// Returns true if an entry is left out of what is read.
+    /// Returns true if reading the tree must skip an entry.
     pub(crate) fn leaves_out(&self, path: &[u8]) -> bool {
         self.may_leave_out && self.keeps_off(path, Does::Read).is_some()
     }

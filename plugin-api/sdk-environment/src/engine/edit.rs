@@ -1,4 +1,4 @@
-//! Replacing pieces of a text: all of them or none, byte by byte.
+//! Replaces pieces of a text, byte by byte. Applies all edits or none.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,13 +9,13 @@ use memchr::memmem;
 
 use crate::errors::{self, Verb};
 
-/// Bytes of a text that is edited, before and after it.
+/// The largest text that can be edited, before and after the edit.
 pub const EDIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Lines that an error names where a text stands too often.
+/// The most line numbers in the error for a piece that occurs too often.
 const LINES_NAMED_MAX: usize = 5;
 
-/// Replaces pieces of a text; tells how often, by edit.
+/// Replaces pieces of a text. Also returns the number of replacements for each edit.
 pub(crate) fn edited(
     shown: &Path,
     content: &[u8],
@@ -50,14 +50,14 @@ fn replaced(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result<(
     }
     let finder = memmem::Finder::new(old);
     let Some(first) = finder.find(text) else {
-        let text_there = format!("{which}the text is not there");
+        let text_there = format!("{which}the text was not found");
         let error = errors::refused(Verb::Edit, shown, &text_there);
         return Err(Error { kind: ErrorKind::NotFound, ..error }.with_hint(hint(text, edit)));
     };
     if !edit.all && finder.find(&text[first + 1..]).is_some() {
         return Err(ambiguous(shown, which, text, &finder));
     }
-    // Growing without bound is seen before it happens.
+    // Check the size before the text grows.
     let at_most = if edit.all { finder.find_iter(text).count() } else { 1 };
     let grown = text.len() + at_most * new.len().saturating_sub(old.len());
     if grown as u64 > EDIT_BYTES_MAX {
@@ -82,20 +82,20 @@ fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>
         if count < LINES_NAMED_MAX {
             let line = memchr::memchr_iter(b'\n', &text[..at]).count() + 1;
             let comma = if count == 0 { "" } else { ", " };
-            // Writing into a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(lines, "{comma}{line}");
         }
         count += 1;
         from = at + 1;
     }
     let more = if count > LINES_NAMED_MAX { ", …" } else { "" };
-    let reason = format!("{which}the text is there {count} times, in the lines {lines}{more}");
+    let reason = format!("{which}the text occurs {count} times, in lines {lines}{more}");
     let error = errors::refused(Verb::Edit, shown, &reason);
     Error { kind: ErrorKind::Conflict, ..error }
-        .with_hint("add what stands around it until it is there once, or ask with `all`")
+        .with_hint("add surrounding text until it is unique, or set `all`")
 }
 
-/// Why a text may not be there.
+/// Returns a hint why the text may be missing.
 fn hint(text: &[u8], edit: &TextEdit) -> String {
     let has_crlf = memmem::find(text, b"\r\n").is_some();
     if has_crlf && edit.old.contains('\n') && !edit.old.contains("\r\n") {
@@ -105,13 +105,13 @@ fn hint(text: &[u8], edit: &TextEdit) -> String {
         }
     }
     if !has_crlf && edit.old.contains("\r\n") {
-        return "the file's lines end with LF alone: write `\\n` in both texts".to_owned();
+        return "the file's lines end with only LF: write `\\n` in both texts".to_owned();
     }
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let old = squeezed(&edit.old);
     if !old.is_empty() && squeezed(&String::from_utf8_lossy(text)).contains(&old) {
-        return "it is there with other blanks or line ends: read the file again, and copy exactly"
+        return "it occurs with other blanks or line ends: read the file again and copy it exactly"
             .to_owned();
     }
-    "read the file again: the text must be there byte by byte".to_owned()
+    "read the file again: the text must match exactly".to_owned()
 }

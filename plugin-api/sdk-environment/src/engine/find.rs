@@ -1,4 +1,4 @@
-//! Finding files by a pattern.
+//! Finds files by a pattern.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,23 +22,23 @@ use super::search::{Cancel, PROGRESS};
 use super::tree::{Looks, Tree};
 use crate::errors::Verb;
 
-/// Entries that a search visits between two looks at the clock.
+/// The number of entries that a search visits between two checks of the clock.
 const CLOCK_ENTRIES: usize = 256;
 
-/// Bytes of JSON that a file has next to its path, about.
+/// The approximate bytes of JSON that a file needs besides its path.
 const FACTS_BYTES: usize = 90;
 
-/// Files that a pattern finds, page by page.
+/// The files that a pattern matches, page by page.
 #[derive(Debug)]
 struct Find<F> {
-    /// None when the pattern names one file.
+    /// `None` if the pattern names one file.
     tree: Option<(Tree<F>, GlobSet)>,
     folder: String,
     cancel: Cancel,
     kind: FindKind,
     best: Best,
     unreadable_left: usize,
-    /// When the search ends and answers with the files found by then.
+    /// When the search stops and returns the files found so far.
     until: Option<Instant>,
     is_partial: bool,
     /// The answer, once the search is over.
@@ -46,12 +46,12 @@ struct Find<F> {
     is_over: bool,
 }
 
-/// Returns the folder in which a request looks; the file itself if the pattern names one.
+/// Returns the folder of a request, or the file if the pattern names one.
 pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
     let pattern = Pattern::new(&request.pattern)?;
     if pattern.folder.starts_with('/') {
         let text = format!("the pattern `{}` is absolute", request.pattern);
-        return Err(wrong(&text, "name the folder apart from the pattern"));
+        return Err(wrong(&text, "pass the folder separately from the pattern"));
     }
     Ok(match (request.path.as_str(), pattern.folder) {
         ("", folder) => folder.to_owned(),
@@ -60,7 +60,7 @@ pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
     })
 }
 
-/// Begins to find files by a pattern. Files of the same age come in the order of their paths.
+/// Starts to find files by a pattern. Files of the same age are sorted by path.
 pub(crate) fn find<S: Files>(
     files: &S,
     request: &FileFind,
@@ -137,8 +137,8 @@ fn fits(set: &GlobSet, path: &[u8]) -> bool {
 impl<F: Folder> Iterator for Find<F> {
     type Item = Result<FoundPage>;
 
-    /// Reads the next page; none at the end, and if the search was cancelled. A page without files
-    /// shows the progress.
+    /// Returns the next page, or `None` at the end and after a cancel. A page without files reports
+    /// the progress.
     fn next(&mut self) -> Option<Result<FoundPage>> {
         if self.is_over || self.cancel.is_set() {
             return None;
@@ -186,7 +186,7 @@ impl<F: Folder> Iterator for Find<F> {
 }
 
 impl<F: Folder> Find<F> {
-    /// Walks on for a while; true at the end of the tree.
+    /// Continues the walk for a while. Returns true at the end of the tree.
     fn look_around(&mut self) -> bool {
         let pause = Instant::now() + PROGRESS;
         let until = self.until.map_or(pause, |until| until.min(pause));
@@ -195,7 +195,7 @@ impl<F: Folder> Find<F> {
                 let Some((tree, set)) = &mut self.tree else { return true };
                 let Some(kind) = tree.next() else { return true };
                 if is_wanted(self.kind, kind) && fits(set, tree.path()) {
-                    // A file that is gone by now was there when it was found; it comes last.
+                    // A deleted file existed when it was found. It is sorted last.
                     let facts = || Found { kind, ..tree.facts().unwrap_or_default() };
                     self.best.add(tree.path(), facts);
                 }

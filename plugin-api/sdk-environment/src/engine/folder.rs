@@ -14,54 +14,54 @@ use super::limits::FOLDER_ENTRIES_MAX;
 use crate::errors::Verb;
 use crate::platform::Moment;
 
-/// Files, by the paths that requests name.
+/// Files, by the paths in requests.
 pub(crate) trait Files {
     type Folder: Folder;
 
     /// Returns the facts of a file or folder; follows links.
     fn look(&self, path: &str, verb: Verb) -> Result<Found>;
 
-    /// Opens the folder in which a request begins; the default one when the path is empty.
+    /// Opens the folder of a request. An empty path is the default folder.
     fn top(&self, path: &str) -> Result<Top<Self::Folder>>;
 
-    /// Opens a file and tells its size.
+    /// Opens a file and returns its size.
     fn open(&self, path: &str) -> Result<(<Self::Folder as Folder>::File, u64)>;
 
-    /// The path as errors name it.
+    /// Returns the path as errors show it.
     fn shown(&self, path: &str) -> PathBuf;
 }
 
-/// A folder of a tree. Nothing here follows a link.
+/// A folder of a tree. Its methods never follow links.
 pub(crate) trait Folder: Clone + fmt::Debug + Send + Sync + 'static {
     type File: Read + fmt::Debug + Send + 'static;
 
-    /// Reads its names; called once.
+    /// Reads the names in the folder. Called once.
     fn names(&self, sorted: Sorted) -> io::Result<Names>;
 
-    /// Opens a folder in it; `None` if it is gone, or is no longer a folder.
+    /// Opens a subfolder. Returns `None` if it is gone or no longer a folder.
     fn enter(&self, name: &OsStr) -> io::Result<Option<Self>>;
 
-    /// Opens a file in it and returns its size; `None` if it is gone, or is no longer a file. The
-    /// caller reads at most `bytes_max` bytes.
+    /// Opens a file in the folder and returns its size. Returns `None` if it is gone or no longer a
+    /// file. The caller reads at most `bytes_max` bytes.
     fn open(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(Self::File, u64)>>;
 
     /// Returns the facts of the entry with that name.
     fn facts(&self, name: &OsStr) -> io::Result<Found>;
 
-    /// Whether both are the same folder.
+    /// Returns true if both are the same folder.
     fn is_same(&self, other: &Self) -> bool;
 }
 
-/// Where a request begins.
+/// The folder in which a request starts.
 #[derive(Debug)]
 pub(crate) struct Top<F> {
-    /// The folders above whose ignore rules count, the outermost first. Each comes with the name of
-    /// its child on the way to the top.
+    /// The folders above whose ignore rules apply, outermost first. Each comes with the name of its
+    /// child on the way to the top.
     pub(crate) above: Vec<(F, OsString)>,
     pub(crate) folder: F,
-    /// The path as errors name it.
+    /// The path as errors show it.
     pub(crate) shown: PathBuf,
-    /// What the call keeps off in it.
+    /// The limits of the call in this folder.
     pub(crate) limits: Option<TreeLimits>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Found {
     pub(crate) kind: FileKind,
     pub(crate) size: u64,
     pub(crate) modified: Moment,
-    /// The user must be asked before it is changed. Only [`Files::look`] tells so.
+    /// The user must be asked before the file is changed. Only [`Files::look`] sets this.
     pub(crate) protected: bool,
 }
 
@@ -82,7 +82,7 @@ pub(crate) enum Sorted {
     No,
 }
 
-/// The names in a folder, kept in one piece of memory.
+/// The names in a folder, stored in one buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     bytes: Vec<u8>,
@@ -98,7 +98,7 @@ struct Name {
 }
 
 impl Names {
-    /// Adds a name; returns false if there are too many.
+    /// Adds a name. Returns false if there are too many.
     pub(crate) fn add(&mut self, name: &[u8], kind: FileKind) -> bool {
         let (start, length) = (u32::try_from(self.bytes.len()), u16::try_from(name.len()));
         let (Ok(start), Ok(length)) = (start, length) else { return false };
@@ -114,7 +114,7 @@ impl Names {
         self.names.sort_unstable_by(|a, b| a.of(&self.bytes).cmp(b.of(&self.bytes)));
     }
 
-    /// Keeps some names; returns how many are gone.
+    /// Keeps the names that match. Returns how many were removed.
     pub(crate) fn retain(&mut self, keeps: impl Fn(&OsStr) -> bool) -> usize {
         let count = self.names.len();
         let bytes = &self.bytes;
@@ -126,7 +126,7 @@ impl Names {
         self.names.len()
     }
 
-    /// Skips names.
+    /// Skips `count` names.
     pub(crate) fn skip(&mut self, count: usize) {
         self.next = self.next.saturating_add(count).min(self.names.len());
     }
@@ -138,7 +138,7 @@ impl Names {
         Some((OsStr::from_bytes(name.of(&self.bytes)), name.kind))
     }
 
-    /// Whether there is such a name.
+    /// Returns true if the folder contains the name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.names.iter().any(|it| it.of(&self.bytes) == name.as_bytes())
     }

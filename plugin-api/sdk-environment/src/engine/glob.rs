@@ -1,23 +1,23 @@
-//! Patterns of paths.
+//! Path patterns.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jaato_types::{Error, ErrorKind, Result};
 
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 
-/// A pattern, split into the folder that it names and the rest.
+/// A pattern, split into its literal folder and the rest.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pattern<'a> {
-    /// The names before the first wildcard, with a `/` at the end unless empty.
+    /// The names before the first wildcard. Ends with `/` unless empty.
     pub(super) folder: &'a str,
-    /// The pattern from the first name with a wildcard on; empty if there is none.
+    /// The rest, starting at the first name with a wildcard. Empty if there is no wildcard.
     pub(super) rest: &'a str,
 }
 
 impl<'a> Pattern<'a> {
     pub(super) fn new(pattern: &'a str) -> Result<Self> {
         if pattern.is_empty() {
-            return Err(wrong("the pattern is empty", "for instance `**/*.rs`"));
+            return Err(wrong("the pattern is empty", "for example `**/*.rs`"));
         }
         if pattern.len() > PATH_BYTES_MAX {
             return Err(wrong("the pattern is too long", "shorten it"));
@@ -31,36 +31,36 @@ impl<'a> Pattern<'a> {
         }
         let (folder, rest) = pattern.split_at(split);
         if rest.split('/').any(|name| name == "..") {
-            let text = format!("the pattern `{pattern}` has `..` behind a sign for other names");
-            return Err(wrong(&text, "begin with the folder: `../x/*.rs`"));
+            let text = format!("the pattern `{pattern}` has `..` after a wildcard");
+            return Err(wrong(&text, "start with the folder: `../x/*.rs`"));
         }
         Ok(Self { folder, rest })
     }
 
-    /// The deepest level at which it can match.
+    /// Returns the deepest level at which the pattern can match.
     pub(super) fn depth_max(&self) -> usize {
         let any_depth = self.rest.contains("**") || self.rest.contains(['{', '[', '\\']);
         if any_depth { DEPTH_MAX } else { self.rest.split('/').count() }
     }
 }
 
-/// Compiles a pattern. Only `rest` is matched; errors name the whole pattern.
+/// Compiles a pattern. Only `rest` is matched, but errors name the whole pattern.
 pub(super) fn compiled(pattern: &str, rest: &str) -> Result<GlobSet> {
-    // A set with one glob is faster than a glob alone, because it knows plain endings.
+    // A set with one glob is faster than a single glob, because it optimizes literal suffixes.
     compiled_set(&[(pattern, rest)])
 }
 
 /// Compiles patterns.
 pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
     let failed = |pattern: &str, error: &globset::Error| {
-        let text = format!("`{pattern}` is no pattern: {}", error.kind());
-        wrong(&text, "there are `*`, `?`, `[a-z]`, `{a,b}` and `**`")
+        let text = format!("invalid pattern `{pattern}`: {}", error.kind());
+        wrong(&text, "use `*`, `?`, `[a-z]`, `{a,b}` and `**`")
     };
     let mut set = GlobSetBuilder::new();
     let glob = |text: &str| GlobBuilder::new(text).literal_separator(true).build();
     for (pattern, rest) in patterns {
         let rest = rest.trim_end_matches('/');
-        // With a `\`, the pattern already says which of its signs are literal.
+        // A `\` shows that the author has already escaped literal characters.
         let may_be_literal = rest.contains(['[', '{']) && !rest.contains('\\');
         let as_written = may_be_literal.then(|| glob(&literal(rest)).ok()).flatten();
         match (glob(rest), &as_written) {
@@ -78,14 +78,14 @@ pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
     set.build().map_err(|error| failed(name, &error))
 }
 
-/// Whether a bracket begins no class: a name such as `[user-id]` has one.
+/// Returns true if the error is a bracket that starts no character class, as in `[user-id]`.
 fn is_no_class(error: &globset::Error) -> bool {
     use globset::ErrorKind::{InvalidRange, UnclosedClass};
     matches!(error.kind(), InvalidRange(..) | UnclosedClass)
 }
 
-/// The pattern with literal brackets and braces, because callers give names such as `[id]` and
-/// `{slug}` as they are.
+/// Escapes brackets and braces in a pattern, because callers pass names such as `[id]` and `{slug}`
+/// unescaped.
 fn literal(pattern: &str) -> String {
     let mut literal = String::with_capacity(pattern.len() + 16);
     for sign in pattern.chars() {

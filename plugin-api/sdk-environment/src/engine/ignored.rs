@@ -1,4 +1,4 @@
-//! Ignore rules, during a walk through a tree: `.gitignore`, `.git/info/exclude` and `.ignore`.
+//! Applies ignore rules during a walk: `.gitignore`, `.git/info/exclude` and `.ignore`.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -11,19 +11,20 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use super::folder::{Folder, Names};
 
-/// Bytes of a file with rules that are read.
+/// The most bytes that are read from a file with rules.
 const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The rules of the folders on the way to the current one, the innermost last.
+/// The rules of the folders on the way to the current one, innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
-    /// `.ignore`: wins over all others.
+    /// The rules from `.ignore`, which override all others.
     own: Vec<Rules>,
-    /// `.gitignore`.
+    /// The rules from `.gitignore`.
     git: Vec<Rules>,
-    /// `.git/info/exclude`: counts if nothing else matches.
+    /// The rules from `.git/info/exclude`, which apply if nothing else matches.
     exclude: Vec<Rules>,
-    /// The depths at which entered repositories begin: git's rules from above do not count inside.
+    /// The depths of the repositories' roots. Git rules from above do not apply inside a
+    /// repository.
     repositories: Vec<usize>,
     /// The number of folders that were entered and not left.
     depth: usize,
@@ -31,9 +32,9 @@ pub(crate) struct Ignored {
 
 #[derive(Debug)]
 struct Rules {
-    /// The depth of their folder.
+    /// The depth of the folder with the rules.
     depth: usize,
-    /// Where, in a path, the part below their folder begins.
+    /// The offset in a path at which the part below that folder starts.
     start: usize,
     rules: Gitignore,
 }
@@ -48,8 +49,8 @@ pub(crate) enum Said {
 }
 
 impl Ignored {
-    /// Enters a folder. `names` are the names in it, if they are known. `start` is the length of
-    /// its path, with a `/` at its end. Returns the files in it whose rules are too large to count.
+    /// Enters a folder. `names` are the names in it, if known. `start` is the length of its path
+    /// with the final `/`. Returns the files whose rules are too large to apply.
     #[must_use]
     pub(crate) fn enter<F: Folder>(
         &mut self,
@@ -85,7 +86,7 @@ impl Ignored {
         too_large
     }
 
-    /// Whether the folder that was entered last is in a repository.
+    /// Returns true if the current folder is in a repository.
     pub(crate) fn is_in_repository(&self) -> bool {
         !self.repositories.is_empty()
     }
@@ -122,24 +123,24 @@ impl Ignored {
     }
 }
 
-/// Patterns that a request leaves out.
+/// The exclude patterns of a request.
 #[derive(Debug)]
 pub(crate) struct Patterns {
     rules: Gitignore,
-    /// The path from the patterns' root to the walk's top, and then an entry's path.
+    /// The path from the patterns' root to the walk's top, followed by an entry's path.
     path: Vec<u8>,
     way: usize,
 }
 
 impl Patterns {
-    /// Compiles patterns; `None` if there are none. `way` is the path from the patterns' root to
-    /// the walk's top: empty, or with a `/` at its end.
+    /// Compiles patterns. Returns `None` if there are none. `way` is the path from the patterns'
+    /// root to the walk's top. It is empty or ends with `/`.
     pub(crate) fn new(patterns: &[String], way: &str) -> Result<Option<Self>> {
         if patterns.is_empty() {
             return Ok(None);
         }
         let wrong = |error: ignore::Error| {
-            let text = format!("what is left out is no pattern: {error}");
+            let text = format!("invalid exclude pattern: {error}");
             Error::new(ErrorKind::InvalidArguments, text).with_hint("write it as in `.gitignore`")
         };
         let mut builder = GitignoreBuilder::new("");
@@ -150,7 +151,7 @@ impl Patterns {
         Ok(Some(Self { rules, path: way.as_bytes().to_vec(), way: way.len() }))
     }
 
-    /// Whether a pattern matches a path.
+    /// Returns true if a pattern matches the path.
     pub(crate) fn has(&mut self, path: &[u8], is_folder: bool) -> bool {
         let path = match self.way {
             0 => path,
@@ -164,8 +165,8 @@ impl Patterns {
     }
 }
 
-/// Reads rules. As in git, a file that is missing or cannot be read, or that is a link, has no
-/// rules. Fails if the rules are too large to compile.
+/// Reads rules. As in git, a file that is missing, unreadable or a link has no rules. Fails if the
+/// rules are too large to compile.
 fn read<F: Folder>(folder: &F, name: &str) -> Option<Result<Gitignore, ignore::Error>> {
     let (file, _) = folder.open(name.as_ref(), IGNORE_BYTES_MAX).ok()??;
     let mut text = Vec::new();
@@ -173,7 +174,7 @@ fn read<F: Folder>(folder: &F, name: &str) -> Option<Result<Gitignore, ignore::E
     let text = String::from_utf8_lossy(&text);
     let mut builder = GitignoreBuilder::new("");
     for line in text.trim_start_matches('\u{feff}').lines() {
-        // As in git, a line that is not a valid pattern is no rule.
+        // As in git, an invalid pattern is ignored.
         let _ = builder.add_line(None, line);
     }
     Some(builder.build())

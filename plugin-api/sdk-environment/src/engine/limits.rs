@@ -1,9 +1,8 @@
-//! Bounds of what the engine looks at.
+//! Limits of the engine.
 
-/// Folders deep that a tree is gone through, deleted or copied; each holds a descriptor open
-/// meanwhile.
+/// The deepest folder level of a walk, a deletion or a copy. Each level keeps a descriptor open.
 pub const DEPTH_MAX: usize = 256;
-/// Bytes of a path, as in Linux.
+/// The most bytes in a path, as in Linux.
 pub const PATH_BYTES_MAX: usize = 4096;
-/// Entries of one folder that are looked at.
+/// The most entries that are read from one folder.
 pub const FOLDER_ENTRIES_MAX: usize = 1_000_000;

@@ -1,5 +1,5 @@
-//! What a search tells: lines that are cut where they are too long, and pages of the right size.
-//! Pure; shared by all that search.
+//! The lines of a search, shortened if they are too long, and pages of the right size. Pure, and
+//! shared by all searches.
 
 use jaato_plugin_sdk::types::text::cut;
 use jaato_types::files::{
@@ -8,14 +8,13 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind};
 
-/// Bytes of JSON that a line has beside its text and its matches, about.
+/// The approximate bytes of JSON that a line needs besides its text and matches.
 const LINE_BYTES: usize = 40;
-/// Bytes of JSON of one match, about.
+/// The approximate bytes of JSON of one match.
 const MATCH_BYTES: usize = 12;
 
-/// Makes the line that a search tells: without its end, cut around its first match. `matches` are
-/// the bytes of the line at which matches begin and end, in order; none for a line that is told
-/// because of its neighbours.
+/// Builds the result line of a search, without its line end and shortened around the first match.
+/// `matches` lists the byte ranges of the matches, in order. It is empty for a context line.
 ///
 /// ```
 /// use jaato_plugin_sdk_environment::searched_line;
@@ -35,7 +34,8 @@ pub fn searched_line(number: u64, line: &[u8], matches: &[(usize, usize)]) -> Se
         chars
     };
     for (start, end) in matches {
-        // One that begins where the text ends is told only if it is empty and so is the rest.
+        // A match at the end of the text counts only if it is empty and the rest of the line is
+        // too.
         if *start < from || *start > to || (*start == to && to < line.len()) {
             continue;
         }
@@ -52,7 +52,7 @@ pub fn searched_line(number: u64, line: &[u8], matches: &[(usize, usize)]) -> Se
     }
 }
 
-/// Collects the matches of a line: those that are not empty, or else the first one.
+/// Collects the matches of a line: all that are not empty, or otherwise the first one.
 pub fn matches_in(find: impl FnOnce(&mut dyn FnMut(usize, usize))) -> Vec<(usize, usize)> {
     let (mut matches, mut empty) = (Vec::new(), None);
     find(&mut |start, end| match start == end {
@@ -65,9 +65,9 @@ pub fn matches_in(find: impl FnOnce(&mut dyn FnMut(usize, usize))) -> Vec<(usize
     matches
 }
 
-/// Makes the error of a regular expression, on one line.
+/// Returns a one-line error for an invalid regular expression.
 pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
-    /// Characters of the pattern that are told.
+    /// The most characters of the pattern in the error.
     const PATTERN_CHARS_MAX: usize = 80;
 
     let error = error.to_string();
@@ -84,13 +84,13 @@ pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
         .with_hint("the syntax is that of Rust: no look-around, no back-references")
 }
 
-/// A line without `\n` or `\r\n` at its end.
+/// Returns a line without `\n` or `\r\n` at its end.
 pub(super) fn without_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The part of a line that is told: so much of it that a part before the first match is there too.
+/// Returns the part of a line to show, which includes some text before the first match.
 fn shown(line: &[u8], first: usize) -> (usize, usize) {
     let rest = match line.len().checked_sub(SEARCH_LINE_BYTES_MAX) {
         None | Some(0) => return (0, line.len()),
@@ -101,19 +101,19 @@ fn shown(line: &[u8], first: usize) -> (usize, usize) {
     (at_char(line, from), at_char(line, to))
 }
 
-/// The beginning of the character that this byte is in, where it is in one.
+/// Returns the offset at which the character at this byte starts.
 fn at_char(line: &[u8], at: usize) -> usize {
     let is_inside = |at: &usize| line.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
     (at.saturating_sub(3)..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
 }
 
-/// Characters as they are told: what is no UTF-8 is one for each piece.
+/// Counts characters as they are shown. Each invalid UTF-8 sequence counts as one.
 fn count_chars(bytes: &[u8]) -> usize {
     let chunks = bytes.utf8_chunks();
     chunks.map(|it| it.valid().chars().count() + usize::from(!it.invalid().is_empty())).sum()
 }
 
-/// Collects what a search finds into pages of the right size, and stops at the limit.
+/// Collects search results into pages of the right size, and stops at the limit.
 ///
 /// ```
 /// use jaato_plugin_sdk_environment::{PageFiller, searched_line};
@@ -128,27 +128,27 @@ fn count_chars(bytes: &[u8]) -> usize {
 #[derive(Debug, Default)]
 pub struct PageFiller {
     files: Vec<SearchedFile>,
-    /// The file of the line that came last.
+    /// The file of the last line.
     path: Option<String>,
     unreadable: Vec<String>,
     unreadable_left: usize,
     bytes: usize,
-    /// Matches that are still told.
+    /// The number of matches that may still be added.
     left: usize,
-    /// A match was not told: nothing behind it is.
+    /// A match was omitted, so later matches are omitted too.
     is_over: bool,
-    /// What was found so far.
+    /// The totals so far.
     pub totals: SearchTotals,
 }
 
 impl PageFiller {
-    /// Begins. So many matches are told at most; never more than [`SEARCH_MATCHES_MAX`].
+    /// Creates a filler for at most `limit` matches, and never more than [`SEARCH_MATCHES_MAX`].
     pub fn new(limit: Option<usize>) -> Self {
         let left = limit.unwrap_or(SEARCH_MATCHES_MAX).min(SEARCH_MATCHES_MAX);
         Self { left, unreadable_left: UNREADABLE_MAX, ..Self::default() }
     }
 
-    /// Adds a line of a file. Lines come in order, those of one file together.
+    /// Adds a line of a file. Lines must arrive in order, with the lines of one file together.
     pub fn push(&mut self, path: &str, mut line: SearchedLine) {
         let is_match = !line.matches.is_empty();
         let is_same = self.path.as_deref() == Some(path);
@@ -172,7 +172,7 @@ impl PageFiller {
         }
     }
 
-    /// Adds a file with the number of its matches.
+    /// Adds a file with its number of matches.
     pub fn push_count(&mut self, path: String, matches: u64) {
         if self.left == 0 {
             self.is_over = true;
@@ -183,7 +183,7 @@ impl PageFiller {
         self.files.push(SearchedFile { path, matches: Some(matches), ..SearchedFile::default() });
     }
 
-    /// Adds what could not be read, with the reason, unless there were many.
+    /// Adds the reason why a file could not be read, up to a limit.
     pub fn push_unreadable(&mut self, line: String) {
         if self.unreadable_left > 0 {
             self.unreadable_left -= 1;
@@ -192,17 +192,17 @@ impl PageFiller {
         }
     }
 
-    /// Tells whether the page has room for no more.
+    /// Returns true if the page is full.
     pub fn is_full(&self) -> bool {
         self.bytes >= WALK_BYTES_MAX
     }
 
-    /// Tells whether the limit is reached: lines that come are only counted.
+    /// Returns true if the limit is reached. Further matches are only counted.
     pub fn is_enough(&self) -> bool {
         self.is_over
     }
 
-    /// Takes the page.
+    /// Takes the collected page.
     pub fn take(&mut self) -> SearchedPage {
         self.bytes = 0;
         SearchedPage {
@@ -214,7 +214,7 @@ impl PageFiller {
     }
 }
 
-/// What a text takes as JSON: a character may take six bytes.
+/// Returns the size of a text as JSON, assuming six bytes for each escaped character.
 pub(crate) fn json_bytes(text: &str) -> usize {
     let escaped = text.bytes().filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\'));
     text.len() + 5 * escaped.count()

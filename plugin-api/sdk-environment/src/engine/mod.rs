@@ -1,9 +1,9 @@
-//! Walks, patterns, searches, ranges of text and edits, over any files.
+//! The engine: walks, patterns, searches, text ranges and edits, over any files.
 //!
-//! The engine reads files through two traits: [`Files`] opens the folder in which a request begins,
-//! and [`Folder`] reads everything below it. For this machine's files, handles implement them; for
-//! another environment's files, its six operations do. The engine blocks, and knows nothing of
-//! plugins.
+//! The engine reads files through two traits. [`Files`] opens the folder in which a request starts,
+//! and [`Folder`] reads everything below it. This machine's files implement them with handles, and
+//! the files of other environments with the environment's six operations. The engine blocks and is
+//! independent of plugins.
 
 mod best;
 mod call_limits;

@@ -1,4 +1,4 @@
-//! Searching texts: one thread goes through the tree, some search its files, and pages come in the
+//! Searches texts. One thread walks the tree, others search the files, and the pages come in the
 //! order of the paths.
 
 mod board;
@@ -27,19 +27,19 @@ use super::lines::{PageFiller, wrong_regex};
 use super::tree::{Looks, Tree};
 use crate::errors::{self, Verb};
 
-/// How often a page shows the progress if nothing is found.
+/// How often a page reports the progress if nothing is found.
 pub(crate) const PROGRESS: Duration = Duration::from_millis(200);
 
-/// The most threads of a search.
+/// The most search threads.
 const SEARCHERS_MAX: usize = 8;
 
-/// Largest regular expression, compiled, in bytes.
+/// The largest compiled regular expression, in bytes.
 const PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// Patterns of files, and of what is left out.
+/// The most include and exclude patterns.
 const PATTERNS_MAX: usize = 1000;
 
-/// Ends a search early: the caller that waits for the next page gets none.
+/// Cancels a search. The caller that waits for the next page gets none.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<CancelState>);
 
@@ -51,7 +51,7 @@ struct CancelState {
 }
 
 impl Cancel {
-    /// Ends it.
+    /// Cancels the search.
     pub fn set(&self) {
         self.0.is_set.store(true, Relaxed);
         if let Some(wake) = self.0.wake.get() {
@@ -64,7 +64,7 @@ impl Cancel {
     }
 
     fn wakes(&self, wake: impl Fn() + Send + Sync + 'static) {
-        // One search has one cancel.
+        // A cancel belongs to one search, so this is set once.
         let _ = self.0.wake.set(Box::new(wake));
     }
 }
@@ -81,13 +81,13 @@ pub(crate) struct Search<F: Folder> {
     board: Arc<Board<F>>,
     pub(crate) threads: Vec<thread::JoinHandle<()>>,
     filler: PageFiller,
-    /// Lines of a file that did not fit onto the page.
+    /// Lines of a file that did not fit into the page.
     rest: Option<(String, std::vec::IntoIter<SearchedLine>)>,
     is_over: bool,
 }
 
-/// Begins to search texts. A file that the path names is searched whatever it is called and however
-/// large it is. In folders, what is no file is skipped, and links are not followed.
+/// Starts to search texts. If the path names a file, it is searched whatever its name and size. In
+/// folders, only regular files are searched, and links are not followed.
 pub(crate) fn search<S: Files>(
     files: &S,
     request: &FileSearch,
@@ -130,7 +130,7 @@ pub(crate) fn search<S: Files>(
     Ok(search)
 }
 
-/// Opens the file that a path names; `None` when it is a folder.
+/// Opens the file that a path names. Returns `None` if it is a folder.
 fn named_file<S: Files>(files: &S, path: &str) -> Result<Option<Job<S::Folder>>> {
     if path.is_empty() {
         return Ok(None);
@@ -150,8 +150,8 @@ fn named_file<S: Files>(files: &S, path: &str) -> Result<Option<Job<S::Folder>>>
 impl<F: Folder> Iterator for Search<F> {
     type Item = Result<SearchedPage>;
 
-    /// Reads the next page; none at the end, and when it was cancelled. One without files tells
-    /// how far it has come.
+    /// Returns the next page, or `None` at the end and after a cancel. A page without files reports
+    /// the progress.
     fn next(&mut self) -> Option<Result<SearchedPage>> {
         if self.is_over {
             return None;
@@ -183,7 +183,7 @@ impl<F: Folder> Iterator for Search<F> {
                 News::Failed => {
                     self.is_over = true;
                     self.board.cancel();
-                    let broken = Error::new(ErrorKind::PluginPanicked, "a search broke down");
+                    let broken = Error::new(ErrorKind::PluginPanicked, "the search panicked");
                     return Some(Err(broken));
                 }
             }
@@ -228,7 +228,7 @@ impl<F: Folder> Search<F> {
     fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
         let board = Arc::clone(&self.board);
         let guarded = move || {
-            // However the thread ends, the caller that waits for pages wakes.
+            // The guard wakes the caller that waits for pages, even if the thread panics.
             let _guard = board.guard();
             work();
         };
@@ -244,12 +244,12 @@ impl<F: Folder> Search<F> {
 
 impl<F: Folder> Drop for Search<F> {
     fn drop(&mut self) {
-        // No one waits for the threads here: they check this flag often.
+        // Do not wait for the threads: they check the flag often.
         self.board.cancel();
     }
 }
 
-/// Goes through the tree and gives its files to those that search.
+/// Walks the tree and passes its files to the search threads.
 fn walk<F: Folder>(mut tree: Tree<F>, patterns: Option<&GlobSet>, board: &Board<F>) {
     let mut batch = Batch::default();
     while let Some(kind) = tree.next() {
@@ -295,7 +295,7 @@ fn compiled(request: &FileSearch) -> Result<RegexMatcher> {
         .map_err(|error| wrong_regex(&request.pattern, error))
 }
 
-/// A pattern without `/` fits names at any depth.
+/// Extends a pattern without `/` so that it matches names at any depth.
 fn at_any_depth(pattern: &str) -> String {
     match pattern.contains('/') {
         true => pattern.to_owned(),
@@ -306,11 +306,11 @@ fn at_any_depth(pattern: &str) -> String {
 fn check_counts(request: &FileSearch) -> Result<()> {
     let count = request.files.len().max(request.leave_out.len());
     if count > PATTERNS_MAX {
-        let text = format!("there are {count} patterns of files, at most {PATTERNS_MAX}");
+        let text = format!("{count} file patterns exceed the limit of {PATTERNS_MAX}");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     if request.files.iter().any(|it| it.is_empty() || it.len() > PATH_BYTES_MAX) {
-        let text = "a pattern of files is empty or too long";
+        let text = "a file pattern is empty or too long";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     Ok(())

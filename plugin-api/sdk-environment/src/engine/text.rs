@@ -1,33 +1,33 @@
-//! Reading text, counted in characters or lines, without holding the whole file.
+//! Reads text, counted in characters or lines, without holding the whole file.
 
 use std::str;
 
 use jaato_types::files::{FileReadText, FileText, TEXT_BYTES_MAX, TextUnit};
 use jaato_types::{Error, ErrorKind, Result};
 
-/// Bytes of a file in which characters or lines are counted.
+/// The most bytes of a file in which characters or lines are counted.
 const TEXT_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Reads a range of a text that comes in pieces, cut anywhere.
+/// Reads a range of a text that arrives in pieces, split anywhere.
 pub(crate) struct TextReader<'a> {
     shown: &'a str,
     range: Range,
-    /// The beginning of a character that a piece cut.
+    /// The start of a character that a piece split.
     rest: Vec<u8>,
-    /// Bytes of the text that were looked at.
+    /// The number of bytes processed.
     position: u64,
 }
 
 impl<'a> TextReader<'a> {
-    /// Begins. `shown` is the path as errors name it.
+    /// Creates a reader. `shown` is the path as errors show it.
     pub(crate) fn new(request: &FileReadText, shown: &'a str) -> Self {
         Self { shown, range: Range::new(request), rest: Vec::new(), position: 0 }
     }
 
-    /// Takes the next piece; an empty one is the end. Returns true while it wants more.
+    /// Takes the next piece. An empty piece is the end. Returns true while the reader needs more.
     ///
     /// # Errors
-    /// The text is not UTF-8, or is too large to be counted through.
+    /// Fails if the text is not UTF-8, or is too large to count.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<bool> {
         if self.range.is_full() {
             return Ok(false);
@@ -60,14 +60,14 @@ impl<'a> TextReader<'a> {
         }
         if self.position > TEXT_SCAN_BYTES_MAX {
             let shown = self.shown;
-            let what = "it is too large to be counted through; read bytes by their offset";
+            let what = "it is too large to count characters or lines; read bytes by offset";
             let text = format!("cannot read `{shown}`: {what}");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         Ok(!self.range.is_full() && !piece.is_empty())
     }
 
-    /// Returns the text. `size` and `version` are those of the file.
+    /// Returns the text. `size` and `version` describe the file.
     pub(crate) fn finish(self, size: u64, version: Option<String>) -> FileText {
         let size = size.max(self.range.end);
         FileText {
@@ -80,15 +80,15 @@ impl<'a> TextReader<'a> {
     }
 }
 
-/// A range of a text that passes by in pieces.
+/// A range of a text that arrives in pieces.
 struct Range {
     unit: TextUnit,
-    /// Units that are still to be passed over.
+    /// The number of units still to skip.
     skip: u64,
-    /// Units that are still wanted.
+    /// The number of units still to take.
     wanted: u64,
     text: String,
-    /// Where the text that was taken, or passed over, ends, in bytes.
+    /// The offset at which the text that was taken or skipped ends, in bytes.
     end: u64,
     is_cut: bool,
 }
@@ -130,8 +130,8 @@ impl Range {
         self.end += bytes as u64;
     }
 
-    /// Returns the bytes of so many units, or of all that are there, and the number of units. A
-    /// line counts once its end is there.
+    /// Returns the number of bytes that hold up to this many units, and the number of units. A line
+    /// counts only with its line end.
     fn prefix(&self, piece: &str, units: u64) -> (usize, u64) {
         let at_most = usize::try_from(units).unwrap_or(usize::MAX);
         match self.unit {

@@ -1,4 +1,4 @@
-//! Walks through a tree, folder by folder, and never follows a link.
+//! Walks a tree, folder by folder, and never follows a link.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,7 +18,7 @@ use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 use super::lines::json_bytes;
 use crate::errors::{self, Verb};
 
-/// Bytes of JSON that an entry has next to its path: `{"path":"","kind":"folder"},`.
+/// The bytes of JSON that an entry needs besides its path: `{"path":"","kind":"folder"},`.
 const ENTRY_BYTES: usize = 30;
 
 /// A walk through a tree, page by page.
@@ -33,9 +33,9 @@ struct Walk<F> {
 #[derive(Debug)]
 pub(crate) struct Tree<F> {
     levels: Vec<Level<F>>,
-    /// The path of the current entry, from the topmost folder whose rules count.
+    /// The path of the current entry, from the topmost folder whose rules apply.
     path: Vec<u8>,
-    /// Where in `path` the part begins that callers see.
+    /// The offset in `path` at which the part that callers see starts.
     start: usize,
     ignored: Option<Ignored>,
     includes_hidden: bool,
@@ -45,9 +45,9 @@ pub(crate) struct Tree<F> {
     depth_max: usize,
     /// The current entry, if it is a folder to enter next.
     enter: Option<OsString>,
-    /// Folders that could not be read, and files of rules that do not count, with the reason.
+    /// Folders that could not be read, and rule files that were skipped, with the reason.
     pub(crate) unreadable: Vec<String>,
-    /// How much was left out so far.
+    /// The number of entries skipped so far.
     pub(crate) left_out: LeftOut,
     shown: PathBuf,
     pub(crate) limits: Option<TreeLimits>,
@@ -56,12 +56,12 @@ pub(crate) struct Tree<F> {
 /// Which entries of a tree a walk visits.
 #[derive(Debug)]
 pub(crate) struct Looks {
-    /// Whether files are included that ignore rules name.
+    /// Whether to include files that ignore rules exclude.
     pub(crate) include_ignored: bool,
-    /// Whether hidden files are included.
+    /// Whether to include hidden files.
     pub(crate) include_hidden: bool,
     pub(crate) leave_out: Option<Patterns>,
-    /// Patterns that are left out too, but only outside of repositories.
+    /// Further patterns to leave out, but only outside repositories.
     pub(crate) leave_out_unless_git: Option<Patterns>,
     pub(crate) sorted: Sorted,
     pub(crate) depth_max: usize,
@@ -75,8 +75,8 @@ struct Level<F> {
     length: usize,
 }
 
-/// Begins to walk through a tree. Hidden files, and files that ignore rules name, are left out
-/// unless the request includes them. `.git` is always left out.
+/// Starts to walk a tree. Skips hidden and ignored files unless the request includes them. Always
+/// skips `.git`.
 pub(crate) fn walk<S: Files>(
     files: &S,
     request: &FileWalk,
@@ -96,7 +96,7 @@ pub(crate) fn walk<S: Files>(
 impl<F: Folder> Iterator for Walk<F> {
     type Item = Result<WalkedPage>;
 
-    /// Reads the next page; it has no entries only when the last folders could not be read.
+    /// Returns the next page. It has no entries only if the last folders could not be read.
     fn next(&mut self) -> Option<Result<WalkedPage>> {
         let (mut entries, mut unreadable, mut bytes) = (Vec::new(), Vec::new(), 0);
         while !self.is_done && entries.len() < WALK_ENTRIES_MAX && bytes < WALK_BYTES_MAX {
@@ -122,7 +122,7 @@ impl<F: Folder> Iterator for Walk<F> {
 }
 
 impl<F: Folder> Tree<F> {
-    /// Begins at the top.
+    /// Starts the walk at the top.
     pub(crate) fn begin(top: Top<F>, looks: Looks) -> Result<Self> {
         let Top { above, folder, shown, limits } = top;
         let names = folder.names(looks.sorted);
@@ -130,7 +130,7 @@ impl<F: Folder> Tree<F> {
         let mut ignored = (!looks.include_ignored).then(Ignored::default);
         let (mut path, mut unreadable) = (Vec::new(), Vec::new());
         if let Some(ignored) = &mut ignored {
-            // Rules of a folder above match paths that begin in that folder.
+            // Rules of a folder above match paths that start in that folder.
             for (at, (folder, next)) in above.iter().enumerate() {
                 let too_large = ignored.enter(folder, None, path.len());
                 let shown = shown.ancestors().nth(above.len() - at).unwrap_or(Path::new(""));
@@ -160,7 +160,7 @@ impl<F: Folder> Tree<F> {
         })
     }
 
-    /// Goes to the next entry and returns its kind; a folder comes before its entries.
+    /// Moves to the next entry and returns its kind. A folder comes before its entries.
     pub(crate) fn next(&mut self) -> Option<FileKind> {
         if let Some(name) = self.enter.take() {
             self.go_in(&name);
@@ -195,7 +195,7 @@ impl<F: Folder> Tree<F> {
         None
     }
 
-    /// Whether the entry is left out; counts it if so.
+    /// Returns true if the entry must be skipped, and counts it.
     fn leaves_out(&mut self, is_folder: bool, is_hidden: bool) -> bool {
         let path = &self.path[self.start..];
         if self.limits.as_ref().is_some_and(|limits| limits.leaves_out(path)) {
@@ -225,7 +225,7 @@ impl<F: Folder> Tree<F> {
         true
     }
 
-    /// The path of the entry, from the top.
+    /// Returns the path of the entry, relative to the top.
     pub(crate) fn path(&self) -> &[u8] {
         &self.path[self.start..]
     }
@@ -236,7 +236,7 @@ impl<F: Folder> Tree<F> {
         folder.facts(name)
     }
 
-    /// The folder that the entry is in, and its name there.
+    /// Returns the folder that contains the entry, and the entry's name in it.
     pub(crate) fn place(&self) -> Option<(&F, &OsStr)> {
         let level = self.levels.last()?;
         Some((&level.folder, OsStr::from_bytes(&self.path[level.length..])))
@@ -273,7 +273,7 @@ impl<F: Folder> Tree<F> {
         }
     }
 
-    /// Whether the path is longer than a request may have.
+    /// Returns true if the path is longer than requests allow.
     fn is_too_long(&self) -> bool {
         self.shown.as_os_str().len() + 1 + self.path().len() > PATH_BYTES_MAX
     }
@@ -286,7 +286,7 @@ impl<F: Folder> Tree<F> {
     }
 }
 
-/// Tells that the ignore rules of a file do not count.
+/// Returns the message that a file's ignore rules do not apply.
 fn lost_rules(folder: &Path, name: &str) -> String {
-    format!("`{}`: its rules are too large and do not count", folder.join(name).display())
+    format!("`{}`: its rules are too large and were ignored", folder.join(name).display())
 }

@@ -1,5 +1,5 @@
-//! Programs that outlive the call which started them: the end of their output is kept, and their
-//! exit.
+//! Background programs, which outlive the call that started them. Keeps the end of their output,
+//! and their exit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::frames::unknown;
 use super::shell::ProgramEvents;
 use super::watched::Watched;
 
-/// Bytes of output that one answer holds.
+/// The most bytes of output in one answer.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// The programs that outlive their calls.
@@ -28,7 +28,7 @@ impl<P> Default for Background<P> {
     }
 }
 
-/// One of them.
+/// One background program.
 pub(super) struct Kept<P> {
     pub(super) program: P,
     pid: Option<u32>,
@@ -37,15 +37,15 @@ pub(super) struct Kept<P> {
     printed: Arc<Watched<Printed>>,
 }
 
-/// What one has printed.
+/// The output and exit of a program.
 #[derive(Default)]
 struct Printed {
-    /// The last of it.
+    /// The end of the output.
     tail: VecDeque<u8>,
-    /// Bytes in all.
+    /// The number of all bytes that were printed.
     bytes: u64,
     exit: Option<ProcessExit>,
-    /// Why it is not known any more.
+    /// Why the program was lost.
     lost: Option<Error>,
 }
 
@@ -58,7 +58,7 @@ impl Printed {
         self.tail.extend(bytes);
     }
 
-    /// Gives what is kept from a byte on.
+    /// Returns the kept output, starting at an offset.
     fn read(&self, from: u64, bytes_max: usize) -> (u64, Vec<u8>) {
         let first = self.bytes - self.tail.len() as u64;
         let from = from.clamp(first, self.bytes);
@@ -70,7 +70,7 @@ impl Printed {
         self.exit.is_some() || self.lost.is_some()
     }
 
-    /// The exit, where it is known or cannot be known any more.
+    /// Returns the exit, or the error that makes it unknown, if the program has ended.
     fn end(&self) -> Option<Result<ProcessExit>> {
         match (&self.exit, &self.lost) {
             (Some(exit), _) => Some(Ok(exit.clone())),
@@ -81,7 +81,8 @@ impl Printed {
 }
 
 impl<P> Background<P> {
-    /// Refuses where too many run; of those that have ended the oldest is forgotten.
+    /// Makes room for one more program by forgetting the oldest one that has ended. Fails if all of
+    /// them still run.
     pub(super) fn make_room(&self) -> Result<()> {
         let mut programs = self.lock();
         if programs.len() < STARTED_MAX {
@@ -96,7 +97,7 @@ impl<P> Background<P> {
         Ok(())
     }
 
-    /// Takes a program; the future reads its events to the end.
+    /// Adds a program. The returned future reads its events to the end.
     pub(super) fn add<V: ProgramEvents>(
         &self,
         number: u64,
@@ -128,18 +129,18 @@ impl<P> Background<P> {
         self.lock().remove(&number)
     }
 
-    /// Takes all of them away.
+    /// Removes and returns all programs.
     pub(super) fn take(&self) -> Vec<Arc<Kept<P>>> {
         std::mem::take(&mut *self.lock()).into_values().collect()
     }
 
-    /// Lists them.
+    /// Lists the programs.
     pub(super) fn list(&self) -> Vec<ProcessFacts> {
         let programs = self.lock();
         programs.iter().map(|(&process, kept)| kept.facts(process)).collect()
     }
 
-    /// Reads what one has printed.
+    /// Reads the output of a program.
     pub(super) fn output(&self, read: ProcessOutputRead) -> Result<(ProcessOutput, Vec<u8>)> {
         let kept = self.find(read.process).ok_or_else(|| unknown("program", read.process))?;
         let wanted = read.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
@@ -167,7 +168,7 @@ impl<P> Kept<P> {
         ProcessFacts { process, pid, label, age_ms, printed, exit, ..ProcessFacts::default() }
     }
 
-    /// Waits for its exit.
+    /// Waits for the program's exit.
     pub(super) async fn exit(&self) -> Result<ProcessExit> {
         self.printed.until(Printed::end).await
     }

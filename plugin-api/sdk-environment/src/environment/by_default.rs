@@ -1,5 +1,5 @@
-//! The default methods that need no tree: text in ranges, edits, and files piece by piece. None
-//! holds more than [`WHOLE_BYTES_MAX`] of one file.
+//! Default methods that need no tree: reading text, edits, and streams of one file. None of them
+//! holds more than [`WHOLE_BYTES_MAX`] of a file.
 
 use std::future::ready;
 use std::path::Path;
@@ -17,10 +17,10 @@ use super::streams::{FileSink, NextPiece, PieceStream, Sink, Step};
 use crate::engine::{EDIT_BYTES_MAX, TextReader, edited};
 use crate::errors::{self, Verb};
 
-/// The most bytes of one file that are held at once, by an edit, an upload or a copy.
+/// The most bytes of one file that an edit, an upload or a copy holds in memory.
 pub(super) const WHOLE_BYTES_MAX: u64 = EDIT_BYTES_MAX;
 
-/// Reads text over [`Files::stat`] and [`Files::read`].
+/// Reads text with [`Files::stat`] and [`Files::read`].
 pub(super) async fn read_text<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
@@ -38,8 +38,8 @@ pub(super) async fn read_text<F: Files + ?Sized>(
     }
 }
 
-/// Edits over [`Files::stat`], [`Files::read`] and [`Files::write`]. If the files have versions,
-/// changes that others write meanwhile are not overwritten.
+/// Edits with [`Files::stat`], [`Files::read`] and [`Files::write`]. If the files have versions,
+/// the write fails instead of overwriting a concurrent change.
 pub(super) async fn edit<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
@@ -104,11 +104,11 @@ fn too_large(path: &str, hint: &str) -> Error {
 struct Ranges {
     path: String,
     offset: u64,
-    /// Bytes that are still wanted.
+    /// The number of bytes still to read.
     left: u64,
 }
 
-/// Opens a file that is read range by range.
+/// Opens a file for reading range by range.
 pub(super) async fn open<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
@@ -144,15 +144,15 @@ impl<F: Files + ?Sized> NextPiece<F> for Ranges {
     }
 }
 
-/// A file that is collected and then written at once, so that dropping it leaves what was there.
+/// Collects a file and writes it at once, so that dropping the upload keeps the old file.
 struct Upload {
     write: FileWrite,
     bytes: Vec<u8>,
-    /// Bytes were lost, so the file must not be written.
+    /// Some bytes were lost, so the file must not be written.
     is_lost: bool,
 }
 
-/// Begins a file that is collected.
+/// Starts to collect a file.
 pub(super) fn create<F: Files + ?Sized>(write: FileWrite) -> FileSink<F> {
     FileSink::over(Upload { write, bytes: Vec::new(), is_lost: false })
 }
@@ -173,7 +173,7 @@ impl<F: Files + ?Sized> Sink<F> for Upload {
     fn finish<'a>(self: Box<Self>, files: &'a F, host: &'a Reporter) -> Step<'a, FileFacts> {
         Box::pin(async move {
             if self.is_lost {
-                let error = Error::new(ErrorKind::Io, "writing the file has failed before");
+                let error = Error::new(ErrorKind::Io, "an earlier write to the file failed");
                 return Err(error.with_hint("write it again"));
             }
             files.write(host, self.write, self.bytes).await

@@ -1,7 +1,6 @@
 //! Enforces a call's limits by path, for environments whose files have no handles.
 //!
-//! Such an environment cannot say where a link leads, so that a call with limits may not go through
-//! one.
+//! Such an environment cannot say where a link leads, so a call with limits must not follow one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -28,12 +27,12 @@ pub(super) struct ByPath<'a, F: ?Sized> {
     limits: &'a Arc<CallLimits>,
 }
 
-/// What becomes of a link at the end of a path.
+/// How to treat a link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AtLink {
-    /// The environment follows it, and cannot tell where it leads.
+    /// Refuse it, because the environment would follow it to an unknown target.
     Refuse,
-    /// The operation is about the link itself.
+    /// Accept it, because the operation is about the link itself.
     Stay,
 }
 
@@ -42,7 +41,7 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         Self { files, host, limits }
     }
 
-    /// Refuses a path that the call keeps off, or that leads through a link. Returns it whole.
+    /// Refuses a path that the limits exclude or that contains a link. Returns the full path.
     pub(super) async fn check(
         &self,
         verb: Verb,
@@ -52,7 +51,8 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
     ) -> Result<TruePath> {
         let folder = self.files.stat(self.host, named(".")).await?.path;
         let folder = Path::new(&folder);
-        // The folders above the default one may be outside of those that can be listed.
+        // The folders above the default folder may be outside the allowed ones, and cannot be
+        // listed then.
         let (start, rest) = match Path::new(path).strip_prefix(folder) {
             Ok(rest) => (folder, rest.to_str().unwrap_or(path)),
             Err(_) if path.starts_with('/') => (Path::new("/"), path),
@@ -110,7 +110,7 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         }
     }
 
-    /// Lists a folder without what the call keeps off.
+    /// Lists a folder without the entries that the limits exclude.
     pub(super) async fn list(&self, request: FolderList) -> Result<FolderEntries> {
         let path = if request.path.is_empty() { "." } else { &request.path };
         let folder = self.check(Verb::List, path, Does::Read, AtLink::Refuse).await?;
@@ -139,7 +139,7 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         }
     }
 
-    /// Checks what is to be deleted.
+    /// Checks a deletion.
     pub(super) async fn check_delete(&self, delete: &FileDelete) -> Result<()> {
         let path = self.check(Verb::Delete, &delete.path, Does::Write, AtLink::Stay).await?;
         match delete.recursive {
@@ -148,7 +148,7 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         }
     }
 
-    /// Checks what is to be moved or copied. A link is copied as what it leads to.
+    /// Checks a move or a copy. A copy follows links.
     pub(super) async fn check_pair(&self, verb: Verb, pair: &FilePair) -> Result<()> {
         let does = if verb == Verb::Move { Does::Write } else { Does::Read };
         let from = self.check(verb, &pair.from, does, AtLink::Refuse).await?;
@@ -156,7 +156,8 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         self.check_below(verb, &pair.from, (from, does), Some(to)).await
     }
 
-    /// Refuses a folder that holds what the call keeps off, here or at its new place.
+    /// Refuses a folder if the limits exclude an entry below it, at its current path or at the path
+    /// it moves to.
     async fn check_below(
         &self,
         verb: Verb,
@@ -210,13 +211,13 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         exchange::find(self.files, self.host, find, Some(limits)).await
     }
 
-    /// Searches texts.
+    /// Searches the content of files.
     pub(super) async fn search(&self, search: FileSearch) -> Result<PageStream<F, SearchedPage>> {
         let limits = self.tree(&search.path).await?;
         exchange::search(self.files, self.host, search, Some(limits)).await
     }
 
-    /// Goes through a tree.
+    /// Walks a tree.
     pub(super) async fn walk(&self, walk: FileWalk) -> Result<PageStream<F, WalkedPage>> {
         let limits = self.tree(&walk.path).await?;
         exchange::walk(self.files, self.host, walk, Some(limits)).await

@@ -1,4 +1,4 @@
-//! Copies files and folders over reading, listing and writing; moves by a copy and a deletion.
+//! Default copies, made by reading, listing and writing, and moves, made by a copy and a deletion.
 
 use jaato_plugin_sdk::Reporter;
 use jaato_types::files::{
@@ -12,7 +12,7 @@ use super::exchange::{ENTRIES_MAX, joined};
 use super::files::Files;
 use crate::engine::DEPTH_MAX;
 
-/// Copies. A copy that fails takes away what it has made.
+/// Copies a file or folder. A copy that fails removes what it created.
 pub(super) async fn copy<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
@@ -35,13 +35,13 @@ pub(super) async fn copy<F: Files + ?Sized>(
         false => copy_folder(files, host, &pair.from, &pair.to).await,
     };
     if copied.is_err() {
-        // What went wrong first is told.
+        // Report the first error, not one of the cleanup.
         let _ = files.delete(host, all_of(pair.to)).await;
     }
     copied
 }
 
-/// Moves. Others may see both for a moment.
+/// Moves a file or folder. For a moment, others may see both paths.
 pub(super) async fn rename<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
@@ -90,7 +90,7 @@ async fn copy_folder<F: Files + ?Sized>(
                     files.make_folder(host, folder(&to)).await?;
                     open.push((from, to, depth + 1));
                 } else {
-                    // A link is copied as what it leads to: there is no operation that makes one.
+                    // Copy the target of a link, because no operation creates links.
                     copy_file(files, host, &from, &to, false).await?;
                 }
             }
@@ -113,7 +113,7 @@ async fn copy_file<F: Files + ?Sized>(
     let write = |mode| FileWrite { path: to.to_owned(), mode, ..FileWrite::default() };
     let facts = files.stat(host, named(from)).await?;
     if facts.kind != FileKind::File {
-        let text = format!("cannot copy `{from}`: it is no file and no folder");
+        let text = format!("cannot copy `{from}`: it is neither a file nor a folder");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     if facts.size <= WHOLE_BYTES_MAX / 2 {
@@ -159,5 +159,5 @@ fn is_inside(path: &str, folder: &str) -> bool {
 }
 
 fn there(path: &str) -> Error {
-    Error::new(ErrorKind::Conflict, format!("`{path}` is there already"))
+    Error::new(ErrorKind::Conflict, format!("`{path}` already exists"))
 }

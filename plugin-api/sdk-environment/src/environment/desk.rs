@@ -16,29 +16,29 @@ use super::streams::{FileSink, NextFrame};
 use super::terminals::Terminals;
 use super::traits::ExecutionEnvironment;
 
-/// Streams, programs, terminals and files that an environment has open at a time.
+/// The most streams, programs, terminals and files that an environment has open at a time.
 pub(super) const OPEN_MAX: usize = 1024;
 
-/// The program of an environment.
+/// The program type of an environment.
 pub(super) type ProgramOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Program;
 type EventsOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Events;
 type TerminalOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Terminal;
 type TerminalEventsOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Events;
 type FilesOf<E> = <E as ExecutionEnvironment>::Files;
 
-/// Something that is open.
+/// An open stream, program, terminal or upload.
 pub(super) enum Open<E: ExecutionEnvironment> {
     /// A program of a call.
     Program { program: ProgramOf<E>, events: Held<EventsOf<E>> },
     /// A terminal.
     Terminal { terminal: TerminalOf<E>, events: Held<TerminalEventsOf<E>> },
-    /// A file that is read, a tree that is gone through, a search.
+    /// A file read, a tree walk or a search.
     Stream(Held<Box<dyn NextFrame<FilesOf<E>>>>),
-    /// A file that is written.
+    /// A file write.
     Writer(Held<FileSink<FilesOf<E>>>),
 }
 
-/// What one instance's environment has open.
+/// The open streams, programs, terminals and files of one instance's environment.
 pub(super) struct Desk<E: ExecutionEnvironment> {
     pub(super) home: Home,
     ready: Mutex<Option<Arc<E>>>,
@@ -71,7 +71,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
         })
     }
 
-    /// Takes an environment that is ready.
+    /// Stores an environment that is set up, and returns it.
     pub(super) fn put(&self, environment: E) -> Arc<E> {
         let environment = Arc::new(environment);
         *self.ready.lock() = Some(Arc::clone(&environment));
@@ -88,18 +88,18 @@ impl<E: ExecutionEnvironment> Desk<E> {
         Some(self.shell_timeout_ms.load(Relaxed)).filter(|&milliseconds| milliseconds > 0)
     }
 
-    /// Takes everything away: the environment, and what it has open.
+    /// Removes and returns the environment and everything that it has open.
     pub(super) fn take(&self) -> (Option<Arc<E>>, Vec<Arc<Open<E>>>) {
         let open = std::mem::take(&mut *self.open.lock());
         (self.ready.lock().take(), open.into_values().collect())
     }
 
-    /// Returns a number that nothing else has.
+    /// Returns an unused number.
     pub(super) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Relaxed)
     }
 
-    /// Refuses if too much is open.
+    /// Returns an error if [`OPEN_MAX`] items are open.
     pub(super) fn has_room(&self) -> Result<()> {
         if self.open.lock().len() < OPEN_MAX {
             return Ok(());
@@ -108,19 +108,19 @@ impl<E: ExecutionEnvironment> Desk<E> {
         Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some of them").temporary())
     }
 
-    /// Takes something that was opened.
+    /// Adds an open item and returns its number.
     pub(super) fn add(&self, opened: Open<E>) -> u64 {
         let number = self.number();
         self.open.lock().insert(number, Arc::new(opened));
         number
     }
 
-    /// Finds something that is open.
+    /// Returns the open item with this number.
     pub(super) fn find(&self, number: u64) -> Option<Arc<Open<E>>> {
         self.open.lock().get(&number).cloned()
     }
 
-    /// Forgets something. It ends when no call uses it.
+    /// Removes an open item. It ends when no call uses it.
     pub(super) fn close(&self, number: u64) {
         let closed = self.open.lock().remove(&number);
         drop(closed);

@@ -1,4 +1,5 @@
-//! Answers the host for an execution environment: its life, its streams, and whose an operation is.
+//! Answers the host for an execution environment: its lifecycle, its streams, and the other
+//! operations.
 
 use jaato_plugin_sdk::__private::value_frame;
 use jaato_plugin_sdk::Cx;
@@ -56,7 +57,7 @@ async fn setup<E: ExecutionEnvironment>(
     setup: EnvironmentSetup,
 ) -> Result<Vec<u8>> {
     if desk.environment().is_ok() {
-        return Err(Error::new(ErrorKind::Conflict, "the execution environment is set up already"));
+        return Err(Error::new(ErrorKind::Conflict, "the execution environment is already set up"));
     }
     let environment = desk.put(E::setup(cx, setup).await?);
     match environment.facts(cx).await {
@@ -65,7 +66,7 @@ async fn setup<E: ExecutionEnvironment>(
             value_frame(&facts)
         }
         Err(error) => {
-            // What cannot be told of is not used.
+            // If the facts are unknown, the environment must not be used.
             drop(desk.take());
             environment.teardown(cx).await.map_err(|left| left.with_hint(error.to_string()))?;
             Err(error)
@@ -73,11 +74,12 @@ async fn setup<E: ExecutionEnvironment>(
     }
 }
 
-/// Ends what is open, asking for all of it at once, then the environment.
+/// Ends everything that is open, all at the same time, and then the environment.
 async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &Desk<E>) -> Result<Vec<u8>> {
     let (environment, open) = desk.take();
     for kept in desk.background.take() {
-        // One that cannot be ended ends with the environment, or with the host's guardian.
+        // A program that cannot be ended here ends with the environment or with the host's
+        // guardian.
         let _ = kept.program.end().await;
     }
     for opened in open {
@@ -93,7 +95,7 @@ async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &Desk<E>) ->
     done()
 }
 
-/// Waits for the next piece of a stream.
+/// Waits for the next item of a stream.
 async fn next<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &Desk<E>,
@@ -118,7 +120,7 @@ async fn next<E: ExecutionEnvironment>(
             let files = file_calls::files_of(&*environment)?;
             stream.lend()?.next(files, cx).await?.map_or_else(end, Ok)
         }
-        // Nothing comes of it: it is there to be closed.
+        // A writer has no items. It can only be closed.
         Open::Writer(_) => end(),
     }
 }

@@ -1,4 +1,4 @@
-//! How the sdk reaches an environment.
+//! The entry through which the sdk reaches an environment.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::shell::NoShell;
 use super::terminals::NoTerminals;
 use super::traits::ExecutionEnvironment;
 
-/// Makes the entry of an environment; `export_plugin!` calls it.
+/// Returns the entry of an environment. `export_plugin!` calls it.
 pub fn entry<E: ExecutionEnvironment>() -> EnvironmentEntry<E::State> {
     EnvironmentEntry {
         spec: E::spec,

@@ -1,8 +1,8 @@
-//! Runs the engine, which blocks, over the six methods of [`Files`], which are asynchronous.
+//! Runs the blocking engine over the six required methods of [`Files`], which are asynchronous.
 //!
-//! The engine runs on a thread of its own and sends each question about a file or folder over a
-//! [`Line`]. The call that waits for a page answers it, so the environment gets no question while
-//! no call waits. Dropping the [`Exchange`] ends the thread.
+//! The engine runs on its own thread and sends each question about a file or folder over a
+//! [`Line`]. The call that waits for a page answers the questions, so the environment gets none
+//! while no call waits. Dropping the [`Exchange`] ends the thread.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -24,10 +24,10 @@ use super::remote::Remote;
 use super::streams::{NextPage, PageStream, Step};
 use crate::engine::{self, Cancel, TreeLimits};
 
-/// Files and folders that one operation lists: each may cost a question to the environment.
+/// The most entries that one operation lists, because each may cost a request to the environment.
 pub(super) const ENTRIES_MAX: usize = 100_000;
 
-/// Finds over the required methods of the files, page by page.
+/// Finds files page by page.
 pub(super) async fn find<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
@@ -38,7 +38,7 @@ pub(super) async fn find<F: Files + ?Sized>(
     Ok(PageStream::over(Exchange::begin(files, host, work).await?))
 }
 
-/// Searches, page by page.
+/// Searches page by page.
 pub(super) async fn search<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
@@ -49,7 +49,7 @@ pub(super) async fn search<F: Files + ?Sized>(
     Ok(PageStream::over(Exchange::begin(files, host, work).await?))
 }
 
-/// Walks, page by page.
+/// Walks page by page.
 pub(super) async fn walk<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
@@ -60,7 +60,7 @@ pub(super) async fn walk<F: Files + ?Sized>(
     Ok(PageStream::over(Exchange::begin(files, host, work).await?))
 }
 
-/// Joins a folder, which may be the default one, and a name.
+/// Joins a folder and a name. An empty folder is the default folder.
 pub(super) fn joined(folder: &str, name: &str) -> String {
     match folder {
         "" => name.to_owned(),
@@ -69,14 +69,14 @@ pub(super) fn joined(folder: &str, name: &str) -> String {
     }
 }
 
-/// Pages that the engine makes on its thread.
+/// The pages that the engine produces on its thread.
 struct Exchange<P> {
     shared: Arc<Shared>,
-    /// The first `None` means that the engine has begun, the second that it has ended.
+    /// The first `None` means that the engine has started, the second that it has ended.
     pages: Receiver<Result<Option<P>>>,
 }
 
-/// The engine's end.
+/// The engine's end of the exchange.
 #[derive(Debug, Clone)]
 pub(super) struct Line(Arc<Shared>);
 
@@ -88,7 +88,7 @@ struct State {
     asked: VecDeque<Ask>,
     /// Wakes the call that waits for a question or a page.
     waiting: Option<Waker>,
-    /// Entries that were listed.
+    /// The number of entries listed so far.
     listed: usize,
     /// The error that ended the work.
     failed: Option<Error>,
@@ -123,7 +123,7 @@ impl Line {
         if state.listed > ENTRIES_MAX {
             let text = format!("`{path}`: the tree has more than {ENTRIES_MAX} files");
             let error = Error::new(ErrorKind::LimitReached, text);
-            let error = error.with_hint("begin in a folder of it");
+            let error = error.with_hint("search one of its folders instead");
             state.failed = Some(error.clone());
             state.close();
             return Err(error);
@@ -152,7 +152,7 @@ impl State {
         }
     }
 
-    /// Gives up: no question is answered any longer.
+    /// Stops answering questions.
     fn close(&mut self) {
         self.is_closed = true;
         self.asked.clear();
@@ -182,7 +182,7 @@ impl Drop for Answering<'_> {
 
 impl Answering<'_> {
     async fn answer<F: Files + ?Sized>(mut self, files: &F, host: &Reporter) {
-        // An engine that has given up takes no answer.
+        // The engine may have stopped waiting.
         match &self.ask {
             Some(Ask::Read(read, to)) => _ = to.send(files.read(host, read.clone()).await),
             Some(Ask::Stat(path, to)) => _ = to.send(files.stat(host, path.clone()).await),
@@ -194,7 +194,7 @@ impl Answering<'_> {
 }
 
 impl<P: Send + 'static> Exchange<P> {
-    /// Begins the work on a thread and waits until the engine has its first folder.
+    /// Starts the work on a thread and waits until the engine has opened its first folder.
     async fn begin<F: Files + ?Sized, I: Iterator<Item = Result<P>>>(
         files: &F,
         host: &Reporter,
@@ -225,7 +225,7 @@ impl<P: Send + 'static> Exchange<P> {
         Ok(exchange)
     }
 
-    /// Answers the engine until the next page comes; returns none at the end.
+    /// Answers the engine until the next page arrives. Returns `None` at the end.
     async fn next_page<F: Files + ?Sized>(
         &mut self,
         files: &F,
@@ -274,7 +274,7 @@ struct Told<P> {
 }
 
 impl<P> Told<P> {
-    /// Returns false if no call wants more.
+    /// Sends a page. Returns false if no call wants more.
     fn tell(&self, page: Result<Option<P>>) -> bool {
         let is_told = self.to.as_ref().is_some_and(|to| to.send(page).is_ok());
         self.line.0.0.lock().wake();
@@ -296,7 +296,7 @@ impl<F: Files + ?Sized, P: Send + 'static> NextPage<F, P> for Exchange<P> {
 }
 
 fn broken() -> Error {
-    Error::new(ErrorKind::PluginPanicked, "a search broke down")
+    Error::new(ErrorKind::PluginPanicked, "the search panicked")
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use super::traits::ExecutionEnvironment;
 use crate::engine::{CallLimits, Does};
 use crate::errors::Verb;
 
-/// Answers one of them.
+/// Answers a `files.*` operation.
 pub(super) async fn answer<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &Desk<E>,
@@ -49,7 +49,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     }
 }
 
-/// Reads the limits of the call that asks.
+/// Reads the limits of the call from its frame.
 fn limits_of(frame: &[u8]) -> Result<Option<Arc<CallLimits>>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -65,7 +65,7 @@ fn limits_of(frame: &[u8]) -> Result<Option<Arc<CallLimits>>> {
     Ok(CallLimits::new(limits))
 }
 
-/// Checks an operation by its paths; answers it where the limits are part of the answer.
+/// Checks an operation by its paths. Also answers it if the limits change the answer.
 async fn answer_by_path<E: ExecutionEnvironment>(
     desk: &Desk<E>,
     files: &ByPath<'_, E::Files>,
@@ -102,7 +102,7 @@ async fn answer_by_path<E: ExecutionEnvironment>(
     Ok(None)
 }
 
-/// Answers one of them, by files that hold to what limits there are.
+/// Answers an operation with files that already respect the limits, if there are any.
 async fn answer_freely<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &Desk<E>,
@@ -173,7 +173,7 @@ async fn answer_freely<E: ExecutionEnvironment>(
     }
 }
 
-/// The files of an environment that has had some.
+/// Returns the files of an environment that had files before.
 pub(super) fn files_of<E: ExecutionEnvironment>(environment: &E) -> Result<&E::Files> {
     let gone = || Error::new(ErrorKind::Unavailable, "the execution environment has no files");
     environment.files().ok_or_else(gone)

@@ -1,4 +1,4 @@
-//! The files of an execution environment: what authors implement.
+//! The [`Files`] trait, which authors implement.
 
 use std::future::{Future, ready};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::streams::{FileSink, PageStream, PieceStream};
 use super::{by_default, copy, exchange};
 use crate::engine::CallLimits;
 
-/// The files of an execution environment. Paths outside of the allowed folders are refused,
-/// whatever links and `..` make of them.
+/// The files of an execution environment. Paths that lead outside the allowed folders are refused,
+/// even through links or `..`.
 ///
-/// Six methods are required. All others work over these six, and each may be written where the
-/// environment does it faster or at once: a rename by the system, a pattern by a program that is
-/// there. Blocking work goes through [`Reporter::blocking`]. [`HostFiles`](crate::HostFiles) are
-/// those of folders of this machine.
+/// Six methods are required. The others have defaults that use these six. Override a default if the
+/// environment can do the operation faster or atomically, for example a rename by the system. Run
+/// blocking work with [`Reporter::blocking`]. [`HostFiles`](crate::HostFiles) implements the trait
+/// for folders of this machine.
 ///
 /// ```
 /// # use jaato_plugin_sdk::prelude::*;
@@ -50,8 +50,8 @@ pub trait Files: Send + Sync + 'static {
     /// Reads bytes.
     ///
     /// # Errors
-    /// `not_found`, `permission_denied` for a path that is not allowed, `io`, and so for all
-    /// methods.
+    /// `not_found`, `permission_denied` for a path that is not allowed, or `io`. The same kinds
+    /// apply to all methods.
     fn read(
         &self,
         host: &Reporter,
@@ -61,7 +61,7 @@ pub trait Files: Send + Sync + 'static {
     /// Writes a file.
     ///
     /// # Errors
-    /// `conflict` where something is there that must not be overwritten.
+    /// `conflict` if the file exists and must not be overwritten.
     fn write(
         &self,
         host: &Reporter,
@@ -69,7 +69,7 @@ pub trait Files: Send + Sync + 'static {
         bytes: Vec<u8>,
     ) -> impl Future<Output = Result<FileFacts>> + Send;
 
-    /// Tells what something is.
+    /// Returns the facts of a file or folder.
     ///
     /// # Errors
     /// As [`Files::read`].
@@ -89,7 +89,7 @@ pub trait Files: Send + Sync + 'static {
         list: FolderList,
     ) -> impl Future<Output = Result<FolderEntries>> + Send;
 
-    /// Deletes.
+    /// Deletes a file or folder.
     ///
     /// # Errors
     /// As [`Files::read`].
@@ -99,7 +99,7 @@ pub trait Files: Send + Sync + 'static {
         delete: FileDelete,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Makes a folder.
+    /// Creates a folder.
     ///
     /// # Errors
     /// As [`Files::read`].
@@ -109,11 +109,11 @@ pub trait Files: Send + Sync + 'static {
         make: FolderMake,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Tells where paths lead: links and `..` followed name by name, with what tells the file there
-    /// from others. By default no path can be resolved.
+    /// Resolves paths, following links and `..` name by name. Each result also identifies the file.
+    /// By default no path can be resolved.
     ///
     /// # Errors
-    /// What keeps it from telling.
+    /// As [`Files::read`].
     fn resolve(
         &self,
         _host: &Reporter,
@@ -123,8 +123,8 @@ pub trait Files: Send + Sync + 'static {
         ready(Ok(FilesResolved { paths, ..FilesResolved::default() }))
     }
 
-    /// Returns the same files with the limits of one call, if they hold to these themselves, on
-    /// handles. By default they do not: limits are then held to by path, before each operation.
+    /// Returns the same files with the limits of one call, if they can enforce these on handles. By
+    /// default they cannot, and the sdk checks the limits by path before each operation.
     fn limited(&self, _limits: &Arc<CallLimits>) -> Option<Self>
     where
         Self: Sized,
@@ -132,10 +132,10 @@ pub trait Files: Send + Sync + 'static {
         None
     }
 
-    /// Reads text. By default over [`Files::stat`] and [`Files::read`].
+    /// Reads text. By default uses [`Files::stat`] and [`Files::read`].
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no UTF-8.
+    /// `invalid_arguments` if the content is not UTF-8.
     fn read_text(
         &self,
         host: &Reporter,
@@ -144,12 +144,12 @@ pub trait Files: Send + Sync + 'static {
         by_default::read_text(self, host, read)
     }
 
-    /// Replaces pieces of a text. By default it is read and written whole, at most 64 MiB, with the
-    /// version that [`Files::stat`] told.
+    /// Replaces pieces of a text. By default reads and writes the whole file, at most 64 MiB, and
+    /// passes the version that [`Files::stat`] returned.
     ///
     /// # Errors
-    /// `not_found` for a piece that is not there, `conflict` for one that stands there more than
-    /// once.
+    /// `not_found` if the file does not contain a piece, `conflict` if it contains a piece more
+    /// than once.
     fn edit(
         &self,
         host: &Reporter,
@@ -158,28 +158,29 @@ pub trait Files: Send + Sync + 'static {
         by_default::edit(self, host, edit)
     }
 
-    /// Moves. By default a copy and a deletion, so that others may see both for a moment.
+    /// Moves a file or folder. By default copies and then deletes, so others may see both for a
+    /// moment.
     ///
     /// # Errors
-    /// `conflict` where something is there.
+    /// `conflict` if the target exists.
     fn rename(&self, host: &Reporter, pair: FilePair) -> impl Future<Output = Result<()>> + Send {
         copy::rename(self, host, pair)
     }
 
-    /// Copies. By default files are read and written, links as what they lead to; a copy that fails
-    /// is taken away.
+    /// Copies a file or folder. By default reads and writes the files, follows links, and removes a
+    /// copy that fails.
     ///
     /// # Errors
-    /// `conflict` where something is there.
+    /// `conflict` if the target exists.
     fn copy(&self, host: &Reporter, pair: FilePair) -> impl Future<Output = Result<()>> + Send {
         copy::copy(self, host, pair)
     }
 
-    /// Begins to find files, and no folders, by a pattern. By default over [`Files::list`], and a
+    /// Starts to find files, but not folders, by a pattern. By default uses [`Files::list`], and
     /// [`Files::stat`] for each file that matches.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no pattern.
+    /// `invalid_arguments` if the pattern is invalid.
     fn find(
         &self,
         host: &Reporter,
@@ -188,13 +189,13 @@ pub trait Files: Send + Sync + 'static {
         exchange::find(self, host, find, None)
     }
 
-    /// Begins to search texts. By default over [`Files::list`] and [`Files::read`]. One of your own
-    /// tells what [`PageFiller`] makes of what you found.
+    /// Starts to search the content of files. By default uses [`Files::list`] and [`Files::read`].
+    /// An implementation of your own builds its pages with [`PageFiller`].
     ///
     /// [`PageFiller`]: crate::PageFiller
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no regular expression, or one that becomes too large.
+    /// `invalid_arguments` if the regular expression is invalid or becomes too large.
     fn search(
         &self,
         host: &Reporter,
@@ -203,8 +204,8 @@ pub trait Files: Send + Sync + 'static {
         exchange::search(self, host, search, None)
     }
 
-    /// Begins to go through a tree. By default over [`Files::list`]: folder by folder, without what
-    /// `.gitignore` and `.ignore` name.
+    /// Starts to walk a tree. By default uses [`Files::list`] folder by folder, without the entries
+    /// that `.gitignore` and `.ignore` exclude.
     ///
     /// # Errors
     /// As [`Files::read`].
@@ -216,8 +217,8 @@ pub trait Files: Send + Sync + 'static {
         exchange::walk(self, host, walk, None)
     }
 
-    /// Opens a file that is read piece by piece; gives the bytes that it has. By default it is read
-    /// range by range.
+    /// Opens a file for reading in pieces. Also returns its size. By default the file is read range
+    /// by range.
     ///
     /// # Errors
     /// As [`Files::read`].
@@ -229,8 +230,8 @@ pub trait Files: Send + Sync + 'static {
         by_default::open(self, host, read)
     }
 
-    /// Begins a file that is written piece by piece. By default at most 64 MiB are collected and
-    /// written at once.
+    /// Starts to write a file in pieces. By default collects at most 64 MiB and writes them at
+    /// once.
     ///
     /// # Errors
     /// As [`Files::write`].
@@ -243,7 +244,7 @@ pub trait Files: Send + Sync + 'static {
     }
 }
 
-/// The files of an environment that has none. It cannot be made.
+/// The files of an environment without files. It has no values.
 pub enum NoFiles {}
 
 impl Files for NoFiles {

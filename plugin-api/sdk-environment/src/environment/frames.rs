@@ -1,11 +1,11 @@
-//! Requests and answers as frames.
+//! Frames of requests and answers.
 
 use jaato_plugin_sdk::__private::{bad_answer, bad_frame};
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Answers that it is done.
+/// Returns an empty answer.
 pub(super) fn done() -> Result<Vec<u8>> {
     Ok(Frame::empty())
 }
@@ -21,19 +21,19 @@ pub(super) fn read_with_bytes<T: DeserializeOwned>(frame: &[u8]) -> Result<(T, V
     Ok((parsed.json().map_err(bad_frame)?, parsed.bytes.to_vec()))
 }
 
-/// Writes an answer with bytes.
+/// Builds an answer with bytes.
 pub(super) fn framed(value: &impl Serialize, bytes: &[u8]) -> Result<Vec<u8>> {
     Frame::write_with_bytes(value, bytes).map_err(bad_answer)
 }
 
-/// Makes the error of an operation that the environment does not have.
+/// Returns the error of an operation that the environment does not have.
 pub(super) fn unknown_operation(operation: &str) -> Error {
     let text = format!("the environment does not know the operation `{operation}`");
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
-/// Says that nothing has a number.
+/// Returns the error of an unknown number.
 pub(super) fn unknown(what: &str, number: u64) -> Error {
     let text = format!("the environment has no {what} {number}");
-    Error::new(ErrorKind::NotFound, text).with_hint("it has ended, or never was")
+    Error::new(ErrorKind::NotFound, text).with_hint("it has ended or never existed")
 }

@@ -1,14 +1,14 @@
-//! Something that one call at a time uses, and gives back when it ends, however it ends.
+//! A value that one call at a time borrows. The call's end returns it, even if the call is dropped.
 
 use std::ops::{Deref, DerefMut};
 
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
-/// What is lent to one call at a time.
+/// A value for one call at a time.
 pub(super) struct Held<T>(Mutex<Option<T>>);
 
-/// What was lent. Dropping it gives it back.
+/// The borrowed value. Dropping it returns the value.
 pub(super) struct Lent<'a, T> {
     held: &'a Held<T>,
     it: Option<T>,
@@ -19,7 +19,7 @@ impl<T> Held<T> {
         Self(Mutex::new(Some(it)))
     }
 
-    /// Lends it.
+    /// Lends the value.
     ///
     /// # Errors
     /// `conflict` while another call has it.
@@ -31,7 +31,7 @@ impl<T> Held<T> {
 }
 
 impl<T> Lent<'_, T> {
-    /// Keeps it for good.
+    /// Takes the value permanently.
     pub(super) fn keep(mut self) -> T {
         match self.it.take() {
             Some(it) => it,

@@ -1,7 +1,7 @@
-//! Execution environments: what authors implement, and what answers the host for them.
+//! Execution environments: the traits that authors implement, and the code that answers the host.
 //!
-//! Numbers of streams and programs, programs that outlive a call, and frames are handled here, so
-//! that authors write none of them.
+//! This module handles the numbers of streams and programs, background programs, and frames, so
+//! that authors need not.
 
 mod background;
 mod by_default;

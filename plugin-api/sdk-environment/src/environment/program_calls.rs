@@ -23,7 +23,7 @@ use super::held::Held;
 use super::shell::{Program, Shell};
 use super::traits::ExecutionEnvironment;
 
-/// Answers one of them.
+/// Answers a `process.*` operation.
 pub(super) async fn answer<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &Desk<E>,
@@ -89,7 +89,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     }
 }
 
-/// Gives a program that has no deadline the environment's.
+/// Applies the environment's default deadline to a program without one.
 fn bounded<E: ExecutionEnvironment>(desk: &Desk<E>, spawn: Spawn) -> Spawn {
     Spawn { deadline_ms: spawn.deadline_ms.or(desk.shell_timeout_ms()), ..spawn }
 }
@@ -115,7 +115,7 @@ async fn start<E: ExecutionEnvironment>(
     value_frame(&Started { process, pid, ..Started::default() })
 }
 
-/// Waits for an exit, but not longer than that.
+/// Waits for an exit, up to the timeout.
 async fn wait<S, P>(
     cx: &Cx<S>,
     kept: &Kept<P>,
@@ -133,7 +133,7 @@ async fn wait<S, P>(
     .await
 }
 
-/// A program, of a call or not.
+/// A program of a call or a background program.
 enum Running<E: ExecutionEnvironment> {
     OfCall(Arc<Open<E>>),
     InBackground(Arc<Kept<ProgramOf<E>>>),

@@ -1,4 +1,4 @@
-//! An environment's files for the engine, over `read`, `list` and `stat`.
+//! An environment's files for the engine, through `read`, `list` and `stat`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use super::exchange::{Line, joined};
 use crate::engine::{self, Folder, Found, Names, Sorted, Top, TreeLimits};
 use crate::errors::Verb;
 
-/// The files of an environment.
+/// The files of an environment, as the engine sees them.
 pub(super) struct Remote {
     line: Line,
     limits: Option<TreeLimits>,
@@ -30,10 +30,10 @@ pub(super) struct RemoteFolder {
 pub(super) struct RemoteFile {
     line: Line,
     path: String,
-    /// The last range that was read; the part from `given` on is not given yet.
+    /// The last range that was read. The bytes from `given` on are not yet passed on.
     bytes: Vec<u8>,
     given: usize,
-    /// The offset of the next range; none at the end.
+    /// The offset of the next range, or `None` at the end.
     next: Option<u64>,
 }
 
@@ -46,8 +46,8 @@ impl Remote {
         RemoteFolder { line: self.line.clone(), path }
     }
 
-    /// The folders above one whose ignore rules count: from the root of its repository on; without
-    /// a repository, from the default folder on if the path is relative.
+    /// Returns the folders above a path whose ignore rules apply. They start at the root of the
+    /// repository, or without a repository at the default folder if the path is relative.
     fn above(&self, path: &str) -> Vec<(RemoteFolder, OsString)> {
         let asked = if path.is_empty() { "." } else { path };
         let Ok(facts) = self.line.stat(named(asked)) else { return Vec::new() };
@@ -68,7 +68,7 @@ impl Remote {
             match has_repository {
                 None | Some(Ok(false)) => {}
                 Some(Ok(true)) => (kept, is_sought) = (kept.max(above.len()), false),
-                // This folder is outside of the allowed ones.
+                // This folder is outside the allowed ones.
                 Some(Err(_)) => is_sought = false,
             }
         }
@@ -82,7 +82,7 @@ impl engine::Files for Remote {
     type Folder = RemoteFolder;
 
     fn look(&self, path: &str, _verb: Verb) -> Result<Found> {
-        // What is looked at is the top of the limits.
+        // The path is the top of the limits.
         let protected = self.limits.as_ref().is_some_and(TreeLimits::is_top_protected);
         Ok(Found { protected, ..found(&self.line, path)? })
     }
@@ -134,7 +134,7 @@ impl Folder for RemoteFolder {
             skip += listed.entries.len();
             let is_end = listed.entries.is_empty() || skip >= listed.count;
             for entry in listed.entries {
-                // It cannot be full: one operation lists fewer entries.
+                // This always fits, because one operation lists fewer entries than the maximum.
                 names.add(entry.name.as_bytes(), entry.kind);
             }
             if is_end {
@@ -166,7 +166,7 @@ impl Folder for RemoteFolder {
 }
 
 impl RemoteFile {
-    /// Opens it by reading its first bytes, which tells its size too.
+    /// Opens a file by reading its first bytes, which also returns its size.
     fn open(line: &Line, path: String, bytes_max: u64) -> Result<(Self, u64)> {
         let (facts, bytes) = line.read(range(&path, 0, bytes_max.min(READ_BYTES_MAX)))?;
         let next = (facts.has_more && !bytes.is_empty()).then_some(bytes.len() as u64);

@@ -1,4 +1,4 @@
-//! What runs commands in an execution environment: what authors implement.
+//! The [`Shell`] trait, which runs commands in an execution environment.
 
 use std::future::{Future, ready};
 
@@ -7,20 +7,20 @@ use jaato_plugin_sdk::process::{Happened, Process, ProcessControl, ProcessEvents
 use jaato_types::Result;
 use jaato_types::process::{Signal, Spawn};
 
-/// Runs programs. Each lives until its exit, until [`Program::end`], or until both halves of it are
-/// dropped, which ends it and all that it started.
+/// Runs programs. Each program runs until it exits, until [`Program::end`], or until both of its
+/// halves are dropped, which ends it and its child processes.
 pub trait Shell: Send + Sync + 'static {
     /// A running program.
     type Program: Program;
-    /// What it does.
+    /// The events of a program.
     type Events: ProgramEvents;
 
-    /// Says how the host itself shall run a program on this machine: with what folder, variables,
-    /// words before it. The host then runs it, holds its deadline and gives its output straight to
-    /// the tool that asked, so that no piece of it comes through the plugin.
+    /// Returns how the host itself can run a program on this machine, with which folder, variables
+    /// and wrapper command. The host then runs the program, enforces its deadline, and passes its
+    /// output directly to the tool, so the output does not go through the plugin.
     ///
-    /// An environment whose programs run elsewhere always returns `None`, which is the default, and
-    /// [`Shell::start`] runs them. Programs that outlive their call are started there too.
+    /// If an environment runs its programs elsewhere, it returns `None`, which is the default, and
+    /// the programs start with [`Shell::start`]. Background programs always start there.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -56,7 +56,7 @@ pub trait Shell: Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// As [`Shell::start`]: what is refused here is not run.
+    /// As [`Shell::start`]. A refused program does not run.
     fn prepare(
         &self,
         _host: &Reporter,
@@ -65,12 +65,12 @@ pub trait Shell: Send + Sync + 'static {
         ready(Ok(None))
     }
 
-    /// Starts a program. Its deadline is the shell's to hold; where a call's program had none, it
-    /// is the `shell_timeout_ms` that the environment's facts told at its setup.
+    /// Starts a program. The shell enforces its deadline. If the program of a call has no deadline,
+    /// the deadline is the `shell_timeout_ms` from the environment's facts.
     ///
     /// # Errors
-    /// `not_found` for a program or a directory that is not there, `limit_reached` when too many
-    /// run.
+    /// `not_found` if the program or its directory does not exist, `limit_reached` if too many
+    /// programs run.
     fn start(
         &self,
         host: &Reporter,
@@ -78,46 +78,47 @@ pub trait Shell: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(Self::Program, Self::Events)>> + Send;
 }
 
-/// What a program does.
+/// The events of a program.
 pub trait ProgramEvents: Send + 'static {
-    /// Waits for what it does next; nothing after its exit. Dropping the wait loses nothing.
+    /// Waits for the next event. Returns `None` after the exit. Dropping the future loses no event.
     ///
     /// # Errors
-    /// What the program was lost by.
+    /// The reason why the program was lost.
     fn next(&mut self) -> impl Future<Output = Result<Option<Happened>>> + Send;
 }
 
 /// A running program.
 pub trait Program: Send + Sync + 'static {
-    /// Returns its process id, where that can be known.
+    /// Returns the process id, if it is known.
     fn pid(&self) -> Option<u32>;
 
-    /// Writes to its standard input; waits while that is full.
+    /// Writes to the program's standard input. Waits while the pipe is full.
     ///
     /// # Errors
-    /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
+    /// `io` if the program no longer reads, `invalid_arguments` if its input is not a pipe.
     fn write(&self, bytes: Vec<u8>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ends its standard input.
+    /// Closes the program's standard input.
     ///
     /// # Errors
     /// As [`Program::write`].
     fn close_input(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Sends a signal to its process group; nothing happens when nothing of it is left.
+    /// Sends a signal to the program's process group. Does nothing if all its processes have ended.
     ///
     /// # Errors
-    /// What keeps it from being sent.
+    /// The reason why the signal could not be sent.
     fn signal(&self, signal: Signal) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ends it and all that it started, with a moment to tidy up; its events then tell the exit.
+    /// Ends the program and its child processes, with a moment to clean up. The exit then arrives
+    /// as an event.
     ///
     /// # Errors
-    /// What keeps it from being ended.
+    /// The reason why the program could not be ended.
     fn end(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Programs that the host runs on this machine.
+/// The programs that the host runs on this machine.
 impl Program for ProcessControl {
     fn pid(&self) -> Option<u32> {
         Some(self.pid())
@@ -152,7 +153,7 @@ impl ProgramEvents for Process {
     }
 }
 
-/// What runs commands in an environment without any. It cannot be made.
+/// The shell of an environment that runs no commands. It has no values.
 pub enum NoShell {}
 
 impl Shell for NoShell {

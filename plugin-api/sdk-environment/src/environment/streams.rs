@@ -1,7 +1,7 @@
-//! Streams of an environment's files: pages, pieces and files that are written.
+//! Streams of an environment's files: pages, file pieces, and files that are written.
 //!
-//! An environment's own stream works by itself. One that comes by default works over the required
-//! methods of [`Files`], which are lent to it for each step.
+//! An environment's own stream is self-contained. A default stream uses the required methods of
+//! [`Files`], and borrows the files for each step.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,23 +14,22 @@ use serde::Serialize;
 
 use super::files::Files;
 
-/// Pages of a kind, one after the other.
+/// A sequence of pages.
 pub trait Pages<P: 'static>: Send + 'static {
-    /// Gives the next page, as much as fits into 64 KiB of JSON; none at the end.
+    /// Returns the next page, with at most 64 KiB of JSON, or `None` at the end.
     ///
     /// # Errors
-    /// What ends the search.
+    /// The error that ends the search.
     fn next(&mut self, host: &Reporter) -> impl Future<Output = Result<Option<P>>> + Send;
 }
 
-/// A file that is read piece by piece.
+/// A file that is read in pieces.
 pub trait FilePieces: Send + 'static {
-    /// Appends the next piece to the buffer, at most
-    /// [`PIECE_BYTES_MAX`](jaato_types::execution::PIECE_BYTES_MAX) bytes, and gives that back;
-    /// nothing is appended at the end.
+    /// Appends the next piece, at most [`PIECE_BYTES_MAX`](jaato_types::execution::PIECE_BYTES_MAX)
+    /// bytes, to the buffer and returns the buffer. At the end, appends nothing.
     ///
     /// # Errors
-    /// What ends the reading.
+    /// The error that ends the reading.
     fn next(
         &mut self,
         host: &Reporter,
@@ -38,40 +37,40 @@ pub trait FilePieces: Send + 'static {
     ) -> impl Future<Output = Result<Vec<u8>>> + Send;
 }
 
-/// A file that is written piece by piece. Dropping it leaves what was there.
+/// A file that is written in pieces. Dropping it keeps the old file.
 pub trait FileWriter: Send + 'static {
-    /// Writes behind what was written.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// What keeps it from being written.
+    /// The reason why the bytes could not be written.
     fn write(&mut self, host: &Reporter, bytes: Vec<u8>)
     -> impl Future<Output = Result<()>> + Send;
 
-    /// Puts what was written in its place.
+    /// Replaces the target file with the written content.
     ///
     /// # Errors
-    /// What keeps it from its place.
+    /// The reason why the target could not be replaced.
     fn finish(self, host: &Reporter) -> impl Future<Output = Result<FileFacts>> + Send;
 }
 
 /// The pages of a search or a walk in the files `F`.
 pub struct PageStream<F: ?Sized, P: 'static>(Box<dyn NextPage<F, P>>);
 
-/// A file of `F` that is read piece by piece.
+/// A file of `F` that is read in pieces.
 pub struct PieceStream<F: ?Sized>(Box<dyn NextPiece<F>>);
 
-/// A file of `F` that is written piece by piece.
+/// A file of `F` that is written in pieces.
 pub struct FileSink<F: ?Sized>(Box<dyn Sink<F>>);
 
 /// One step of a stream.
 pub(super) type Step<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// Gives pages, over the files that are lent to it.
+/// Produces pages with borrowed files.
 pub(super) trait NextPage<F: ?Sized, P>: Send {
     fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<P>>;
 }
 
-/// Gives pieces, over the files that are lent to it.
+/// Produces pieces with borrowed files.
 pub(super) trait NextPiece<F: ?Sized>: Send {
     fn next<'a>(
         &'a mut self,
@@ -81,16 +80,16 @@ pub(super) trait NextPiece<F: ?Sized>: Send {
     ) -> Step<'a, Vec<u8>>;
 }
 
-/// Takes pieces, over the files that are lent to it.
+/// Receives pieces with borrowed files.
 pub(super) trait Sink<F: ?Sized>: Send {
     fn write<'a>(&'a mut self, host: &'a Reporter, bytes: Vec<u8>) -> Step<'a, ()>;
 
     fn finish<'a>(self: Box<Self>, files: &'a F, host: &'a Reporter) -> Step<'a, FileFacts>;
 }
 
-/// Gives frames: what a stream is to the host.
+/// Produces frames for the host.
 pub(super) trait NextFrame<F: ?Sized>: Send {
-    /// Gives the next frame; none at the end.
+    /// Returns the next frame, or `None` at the end.
     fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<Vec<u8>>>;
 }
 
@@ -98,7 +97,7 @@ pub(super) trait NextFrame<F: ?Sized>: Send {
 struct Own<T>(T);
 
 impl<F: ?Sized, P: 'static> PageStream<F, P> {
-    /// Takes an environment's own pages.
+    /// Wraps an environment's own pages.
     pub fn new(pages: impl Pages<P>) -> Self {
         Self(Box::new(Own(pages)))
     }
@@ -109,7 +108,7 @@ impl<F: ?Sized, P: 'static> PageStream<F, P> {
 }
 
 impl<F: ?Sized> PieceStream<F> {
-    /// Takes an environment's own pieces.
+    /// Wraps an environment's own pieces.
     pub fn new(pieces: impl FilePieces) -> Self {
         Self(Box::new(Own(pieces)))
     }
@@ -120,7 +119,7 @@ impl<F: ?Sized> PieceStream<F> {
 }
 
 impl<F: ?Sized> FileSink<F> {
-    /// Takes an environment's own writer.
+    /// Wraps an environment's own writer.
     pub fn new(writer: impl FileWriter) -> Self {
         Self(Box::new(Own(writer)))
     }
@@ -175,7 +174,7 @@ impl<F: Files + ?Sized, P: Serialize + Send + 'static> NextFrame<F> for PageStre
 impl<F: Files + ?Sized> NextFrame<F> for PieceStream<F> {
     fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<Vec<u8>>> {
         Box::pin(async move {
-            // A frame's head comes first, so that the bytes need not be moved.
+            // Start with the frame's head, so that the bytes need not be moved later.
             let head = Frame::empty();
             let length = head.len();
             let piece = self.0.next(files, host, head).await?;

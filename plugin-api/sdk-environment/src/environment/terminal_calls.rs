@@ -18,7 +18,7 @@ use super::held::Held;
 use super::terminals::{Terminal, Terminals};
 use super::traits::ExecutionEnvironment;
 
-/// Answers one of them.
+/// Answers a `terminal.*` operation.
 pub(super) async fn answer<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &Desk<E>,

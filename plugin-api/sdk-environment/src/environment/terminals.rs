@@ -1,4 +1,4 @@
-//! What runs programs on terminals in an execution environment: what authors implement.
+//! The [`Terminals`] trait, which runs programs on terminals in an execution environment.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use jaato_types::Result;
 use jaato_types::process::Signal;
 use jaato_types::terminal::{TerminalResize, TerminalSpawn, TerminalState};
 
-/// Runs programs on terminals. Each lives until its exit, until [`Terminal::end`], or until both
-/// halves of it are dropped, which ends it and all that it started.
+/// Runs programs on terminals. Each program runs until it exits, until [`Terminal::end`], or until
+/// both halves of the terminal are dropped, which ends it and its child processes.
 pub trait Terminals: Send + Sync + 'static {
     /// A terminal.
     type Terminal: Terminal;
-    /// What happens there.
+    /// The events of a terminal.
     type Events: TerminalEvents;
 
     /// Starts a program on a new terminal. Rows and columns are at least 1.
     ///
     /// # Errors
-    /// `not_found` for a program or a directory that is not there, `limit_reached` when too many
-    /// run.
+    /// `not_found` if the program or its directory does not exist, `limit_reached` if too many
+    /// programs run.
     fn spawn(
         &self,
         host: &Reporter,
@@ -29,29 +29,29 @@ pub trait Terminals: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(Self::Terminal, Self::Events)>> + Send;
 }
 
-/// What happens on a terminal.
+/// The events of a terminal.
 pub trait TerminalEvents: Send + 'static {
-    /// Waits for what happens next; nothing after the exit. Dropping the wait loses nothing.
+    /// Waits for the next event. Returns `None` after the exit. Dropping the future loses no event.
     ///
     /// # Errors
-    /// What the terminal was lost by.
+    /// The reason why the terminal was lost.
     fn next(&mut self) -> impl Future<Output = Result<Option<TerminalHappened>>> + Send;
 }
 
-/// A terminal.
+/// A terminal with its program.
 pub trait Terminal: Send + Sync + 'static {
-    /// Returns the program's process id, where that can be known.
+    /// Returns the program's process id, if it is known.
     fn pid(&self) -> Option<u32>;
 
-    /// Types; waits while nobody reads.
+    /// Writes input to the terminal. Waits while the program does not read.
     ///
     /// # Errors
     /// `io` when the terminal is closed.
     fn write(&self, bytes: Vec<u8>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Types within that time; returns how many bytes the terminal took, the rest is never typed.
-    /// Who asks so must have an answer whatever the program does, so implement it wherever the
-    /// system tells how much it took: without it all is waited for.
+    /// Writes input for at most `longest` and returns how many bytes the terminal took. The rest is
+    /// discarded. Callers need an answer whatever the program does, so override this if the system
+    /// reports how many bytes it took. The default waits for the whole write.
     ///
     /// # Errors
     /// `io` when the terminal is closed.
@@ -60,7 +60,8 @@ pub trait Terminal: Send + Sync + 'static {
         bytes: Vec<u8>,
         longest: Duration,
     ) -> impl Future<Output = Result<usize>> + Send {
-        // Nothing tells how much was taken of a write that is given up.
+        // An abandoned write does not report how much the terminal took, so the default cannot stop
+        // early.
         let _ = longest;
         async move {
             let length = bytes.len();
@@ -69,7 +70,7 @@ pub trait Terminal: Send + Sync + 'static {
         }
     }
 
-    /// Sets the size.
+    /// Sets the size of the terminal.
     ///
     /// # Errors
     /// `io` when the terminal is closed.
@@ -78,24 +79,24 @@ pub trait Terminal: Send + Sync + 'static {
     /// Sends a signal to the terminal's foreground processes.
     ///
     /// # Errors
-    /// What keeps it from being sent.
+    /// The reason why the signal could not be sent.
     fn signal(&self, signal: Signal) -> impl Future<Output = Result<()>> + Send;
 
-    /// Tells what the system knows of the terminal at this moment.
+    /// Returns what the system knows about the terminal at this moment.
     ///
     /// # Errors
     /// `io` when the terminal is closed.
     fn state(&self) -> impl Future<Output = Result<TerminalState>> + Send;
 
-    /// Ends the program and all that it started; its events then tell the exit. After the exit,
-    /// ends what the program left running.
+    /// Ends the program and its child processes. The exit then arrives as an event. After the exit,
+    /// ends the processes that the program left running.
     ///
     /// # Errors
-    /// What keeps it from being ended.
+    /// The reason why the program could not be ended.
     fn end(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// What an environment without terminals has. It cannot be made.
+/// The terminals of an environment without terminals. It has no values.
 pub enum NoTerminals {}
 
 impl Terminals for NoTerminals {

@@ -1,4 +1,4 @@
-//! Execution environments: what authors implement.
+//! The [`ExecutionEnvironment`] trait, which authors implement.
 
 use std::future::{Future, ready};
 
@@ -12,70 +12,70 @@ use super::files::Files;
 use super::shell::Shell;
 use super::terminals::Terminals;
 
-/// An execution environment that is ready. Dropping it leaves nothing behind that [`teardown`]
-/// would have taken away, as far as that can be done without waiting.
+/// An execution environment that is ready. Dropping it cleans up like [`teardown`], as far as that
+/// is possible without waiting.
 ///
-/// All methods are called on the host's plugin executor and must not block.
+/// The host calls all methods on its plugin executor, so they must not block.
 ///
 /// [`teardown`]: ExecutionEnvironment::teardown
 pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
-    /// The plugin's state, as `export_plugin!` names it.
+    /// The plugin's state type, as in `export_plugin!`.
     type State: State;
-    /// Its files; [`NoFiles`](crate::NoFiles) for none.
+    /// Its files, or [`NoFiles`](crate::NoFiles).
     type Files: Files;
-    /// What runs commands; [`NoShell`](crate::NoShell) for nothing.
+    /// The part that runs commands, or [`NoShell`](crate::NoShell).
     type Shell: Shell;
-    /// What runs programs on terminals; [`NoTerminals`](crate::NoTerminals) for nothing.
+    /// The part that runs programs on terminals, or [`NoTerminals`](crate::NoTerminals).
     type Terminals: Terminals;
 
-    /// Names it. Runs without an instance.
+    /// Returns the environment's name and description. Runs without an instance.
     fn spec() -> EnvironmentSpec;
 
-    /// Makes it ready, once for each environment that the host wants. What was made by then goes
-    /// away when this fails or is dropped.
+    /// Sets up the environment, once for each environment that the host needs. If this fails or the
+    /// future is dropped, everything created so far is removed.
     ///
     /// # Errors
-    /// What keeps it from being ready, and what to do.
+    /// The reason why the setup failed, and what to do about it.
     fn setup(
         cx: &Cx<Self::State>,
         setup: EnvironmentSetup,
     ) -> impl Future<Output = Result<Self>> + Send;
 
-    /// Takes it down. Resources and programs have ended by then.
+    /// Takes the environment down. Its streams and programs have ended by then.
     ///
     /// # Errors
-    /// What is left behind.
+    /// A description of the resources that remain.
     fn teardown(&self, _cx: &Cx<Self::State>) -> impl Future<Output = Result<()>> + Send {
         ready(Ok(()))
     }
 
-    /// Tells what it is.
+    /// Returns the facts of the environment.
     ///
     /// # Errors
-    /// What keeps it from telling: it is gone.
+    /// The reason why the facts are unknown, for example because the environment is gone.
     fn facts(&self, cx: &Cx<Self::State>) -> impl Future<Output = Result<EnvironmentFacts>> + Send;
 
-    /// Gives its files, where it has some.
+    /// Returns the files, if the environment has any.
     fn files(&self) -> Option<&Self::Files> {
         None
     }
 
-    /// Gives what runs commands, where it has that.
+    /// Returns the part that runs commands, if the environment has one.
     fn shell(&self) -> Option<&Self::Shell> {
         None
     }
 
-    /// Gives what runs programs on terminals, where it has that.
+    /// Returns the part that runs programs on terminals, if the environment has one.
     fn terminals(&self) -> Option<&Self::Terminals> {
         None
     }
 }
 
-/// Reads an environment's settings: those of its configuration, and over them the options that a
-/// person chose for this environment. The host has checked both against the plugin's schema.
+/// Reads an environment's settings: its configuration, overridden by the options that the user
+/// chose for this environment. The host has checked both against the plugin's schema.
 ///
 /// # Errors
-/// `configuration` for an option that is none, or whose value does not fit.
+/// `configuration` for an unknown option or an invalid value.
 pub fn settings<T: DeserializeOwned>(config: &Value, options: &Map<String, Value>) -> Result<T> {
     let mut all = config.as_object().cloned().unwrap_or_default();
     all.extend(options.clone());

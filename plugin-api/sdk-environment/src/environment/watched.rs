@@ -1,11 +1,11 @@
-//! A value whose changes others wait for, under any executor.
+//! A value that tasks can watch for changes, under any executor.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// A value and who waits for it to change.
+/// A value and the wakers of the tasks that watch it.
 pub(super) struct Watched<T>(Mutex<(T, Vec<Waker>)>);
 
 impl<T> Watched<T> {
@@ -13,12 +13,12 @@ impl<T> Watched<T> {
         Self(Mutex::new((value, Vec::new())))
     }
 
-    /// Looks at it.
+    /// Reads the value.
     pub(super) fn with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.lock().0)
     }
 
-    /// Changes it and wakes whoever waits.
+    /// Changes the value and wakes the tasks that watch it.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let (changed, waiting) = {
             let mut locked = self.lock();
@@ -29,7 +29,7 @@ impl<T> Watched<T> {
         changed
     }
 
-    /// Waits until `look` finds what it looks for.
+    /// Waits until `look` returns a result.
     pub(super) async fn until<R>(&self, look: impl Fn(&T) -> Option<R>) -> R {
         poll_fn(|cx| {
             let mut locked = self.lock();

@@ -1,4 +1,4 @@
-//! A path as it was asked for, in pieces.
+//! A requested path, split into its parts.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,19 +10,19 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use crate::engine::{CallLimits, PATH_BYTES_MAX};
 
-/// A path as it was asked for: absolute, as the environment shows it, not yet looked up.
+/// A requested path: absolute, as the environment shows it, and not yet resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    /// Names and `..`, from the top.
+    /// Names and `..`, from the root.
     pub(crate) parts: Vec<OsString>,
-    /// Whether what is there must be a folder, as after a slash at the end.
+    /// Whether the path must lead to a folder, for example because it ends with a slash.
     pub(crate) wants_folder: bool,
-    /// The limits of the call that asks.
+    /// The limits of the call.
     pub(crate) limits: Option<Arc<CallLimits>>,
 }
 
 impl Asked {
-    /// Takes a path apart. A relative one starts at `default`.
+    /// Splits a path. A relative path starts at `default`.
     pub(crate) fn new(path: &str, default: &Path) -> Result<Self> {
         if path.is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "the path is empty"));
@@ -47,25 +47,25 @@ impl Asked {
         Ok(Self { parts, wants_folder: matches!(last, "" | "." | ".."), limits: None })
     }
 
-    /// Whether it goes up somewhere.
+    /// Returns true if the path contains `..`.
     pub(crate) fn goes_up(&self) -> bool {
         self.parts.iter().any(|part| part == "..")
     }
 
-    /// How it is told.
+    /// Returns the path as users see it.
     pub(crate) fn shown(&self) -> PathBuf {
         joined(&self.parts)
     }
 }
 
-/// Appends the names of a path; `.` and what is empty say nothing.
+/// Appends the names of a path. Skips `.` and empty names.
 pub(crate) fn push_parts(parts: &mut Vec<OsString>, path: &OsStr) {
     let names = path.as_bytes().split(|byte| *byte == b'/');
     let names = names.filter(|name| !name.is_empty() && *name != b".");
     parts.extend(names.map(|name| OsStr::from_bytes(name).to_owned()));
 }
 
-/// Makes an absolute path of names.
+/// Joins names into an absolute path.
 pub(crate) fn joined(parts: &[OsString]) -> PathBuf {
     let mut path = OsString::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
     for part in parts {

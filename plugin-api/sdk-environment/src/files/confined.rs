@@ -1,4 +1,4 @@
-//! The files of an execution environment: what all operations share.
+//! The files of an execution environment: the state that all operations share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::errors::Verb;
 
 /// The files of an execution environment.
 ///
-/// All methods block. They may be called from several threads at once. Paths in requests, answers
-/// and errors are those that the environment shows. Clones are the same files.
+/// All methods block, and several threads may call them at once. Requests, answers and errors
+/// contain paths as the environment shows them. Clones share the same files.
 #[derive(Debug, Clone)]
 pub struct Confined {
     pub(crate) roots: Arc<Roots>,
-    /// All that this machine has, if the environment shows paths as this machine calls them.
+    /// All files of this machine, if the environment shows paths under this machine's own names.
     machine: Option<Arc<Roots>>,
     temporary: Option<Arc<Temporary>>,
     writes: Arc<[Mutex<()>; WRITE_LOCKS]>,
-    /// The limits of the call for which they are used.
+    /// The limits of the call that uses the files.
     pub(crate) limits: Option<Arc<CallLimits>>,
 }
 
 impl Confined {
-    /// Opens the allowed folders, makes the temporary folder, and removes those that hosts left
-    /// behind which were killed.
+    /// Opens the allowed folders, creates the temporary folder, and removes temporary folders that
+    /// killed hosts left behind.
     pub fn open(settings: &Settings) -> Result<Self> {
         let temporary = settings.temporary.as_ref().map(Temporary::make).transpose()?;
         let mut roots = settings.roots.clone();
@@ -52,49 +52,50 @@ impl Confined {
         })
     }
 
-    /// The same files with the limits of a call.
+    /// Returns the same files with the limits of a call.
     #[must_use]
     pub fn limited(&self, limits: &Arc<CallLimits>) -> Self {
         Self { limits: Some(Arc::clone(limits)), ..self.clone() }
     }
 
-    /// Takes a path apart.
+    /// Parses a path.
     pub(crate) fn asked(&self, path: &str) -> Result<Asked> {
         let asked = Asked::new(path, self.roots.default_folder())?;
         Ok(Asked { limits: self.limits.clone(), ..asked })
     }
 
-    /// Takes the path of a folder apart; the default one where it is empty.
+    /// Parses the path of a folder. An empty path is the default folder.
     pub(crate) fn asked_folder(&self, path: &str) -> Result<Asked> {
         let asked = self.asked(if path.is_empty() { "." } else { path })?;
         Ok(Asked { wants_folder: true, ..asked })
     }
 
-    /// Where relative paths start, as it is shown.
+    /// Returns the folder in which relative paths start, as the environment shows it.
     pub fn default_folder(&self) -> &Path {
         self.roots.default_folder()
     }
 
-    /// The temporary folder: where it is on this machine, and how it is shown.
+    /// Returns the temporary folder's path on this machine, and its path in the environment.
     pub fn temporary_folder(&self) -> Option<(&Path, &Path)> {
         self.temporary.as_ref().map(|it| (it.host(), it.shown()))
     }
 
-    /// The allowed folders as they are shown, the temporary one last.
+    /// Returns the allowed folders as the environment shows them, with the temporary folder last.
     pub fn allowed_folders(&self) -> impl Iterator<Item = &Path> {
         self.roots.shown()
     }
 
-    /// Finds a folder, to run a program in it: where it is on this machine, and how it is shown.
-    /// The names on the machine may be exchanged after that; what stands on them is not confined.
+    /// Returns the path of a folder on this machine and its path in the environment, to run a
+    /// program there. Another process may replace the folder afterwards, and programs are not
+    /// confined.
     pub fn folder(&self, path: &str) -> Result<(std::path::PathBuf, std::path::PathBuf)> {
         let asked = self.asked_folder(path)?;
         let place = self.roots.open_folder_place(&asked, Verb::Open)?;
         Ok((self.roots.host_path(&place), self.roots.true_path(&place)))
     }
 
-    /// Tells where paths lead, name by name as the operations go. Where this machine's own paths
-    /// are shown, it goes beyond the allowed folders too.
+    /// Resolves paths name by name, like the operations. If the environment shows this machine's
+    /// own paths, it also resolves paths outside the allowed folders.
     pub fn resolve(&self, request: &FileResolve) -> FilesResolved {
         let roots = self.machine.as_ref().unwrap_or(&self.roots);
         let paths = request.paths.iter().take(RESOLVE_PATHS_MAX);
@@ -102,18 +103,18 @@ impl Confined {
         FilesResolved { paths: resolved.collect(), ..FilesResolved::default() }
     }
 
-    /// Removes the temporary folder, and tells where that failed. Dropping does so too.
+    /// Removes the temporary folder, and returns an error if that fails. Dropping removes it too.
     pub fn close(&self) -> Result<()> {
         self.temporary.as_ref().map_or(Ok(()), |it| it.remove())
     }
 
-    /// Waits for other writes to that name.
+    /// Waits for other writes to the same name.
     pub(crate) fn write_lock(&self, name: &std::ffi::OsStr) -> parking_lot::MutexGuard<'_, ()> {
         use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
         let lock = &self.writes[usize::try_from(hash % WRITE_LOCKS as u64).unwrap_or(0)];
-        // Nothing is kept under the lock that a panic could leave half done.
+        // The lock protects no data that a panic could leave half-finished.
         lock.lock()
     }
 }

@@ -1,4 +1,4 @@
-//! Copying files and folders.
+//! Copies files and folders.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,9 +21,9 @@ use crate::errors::{self, Verb};
 use crate::platform::Facts;
 
 impl Confined {
-    /// Copies a file, or a folder with all that is in it, to a new name, where it is whole at once.
-    /// Links in a folder are copied as they are, and followed no more than the old ones are; a link
-    /// that is named itself is followed.
+    /// Copies a file, or a folder with its content, to a new name. The copy appears only when it is
+    /// complete. Links inside a folder are copied as links. If the path itself is a link, it is
+    /// followed.
     pub fn copy(&self, request: &FilePair) -> Result<()> {
         let from = self.asked(&request.from)?;
         let to = self.asked(&request.to)?;
@@ -51,7 +51,7 @@ pub(crate) fn taken(request: &FilePair) -> Taken {
     if request.overwrite { Taken::Replaced } else { Taken::Refused }
 }
 
-/// Copies what is at a place, and no link, to another name.
+/// Copies a file or folder, but not a link, to another name.
 pub(crate) fn copy_to(source: &Place, place: &Place, kind: FileKind, taken: Taken) -> Result<()> {
     let name = place.name(Verb::Copy)?;
     if kind == FileKind::Folder {
@@ -82,7 +82,7 @@ impl From<Errno> for NotCopied {
     }
 }
 
-/// Copies bytes and permission bits.
+/// Copies the bytes and the permission bits.
 fn copy_content(folder: impl AsFd, name: &OsStr, draft: &mut Draft) -> Result<(), NotCopied> {
     let (mut file, facts) = open_source(folder, name)?;
     std::io::copy(&mut file, &mut draft.file).map_err(|error| errno_of(&error))?;
@@ -104,7 +104,7 @@ fn open_source(folder: impl AsFd, name: &OsStr) -> Result<(File, Facts), NotCopi
     Ok((file.into(), facts))
 }
 
-/// Copies a folder under a name that nothing has, and puts it in its place when it is whole.
+/// Copies a folder under a unique name, and renames it when it is complete.
 fn copy_folder(source: &Place, place: &Place, name: &OsStr) -> Result<()> {
     let failed = |errno| errors::failed(Verb::Copy, &place.shown, errno);
     if place.facts().is_ok() {
@@ -115,7 +115,7 @@ fn copy_folder(source: &Place, place: &Place, name: &OsStr) -> Result<()> {
     let copied = fill(source, place, &draft)
         .and_then(|()| rename_new(&*place.dir, &draft, &*place.dir, name).map_err(failed));
     if copied.is_err() {
-        // The first error tells more than what becomes of half a copy.
+        // Report the first error, not one of the cleanup.
         let _ = delete_folder(&*place.dir, &draft, &place.shown, Verb::Copy);
     }
     copied
@@ -171,7 +171,7 @@ impl Level {
         Ok(Self { from: Listed::read(from, Sorted::Yes)?, to, mode })
     }
 
-    /// Copies what has that name; a folder is made, and returned to be gone into.
+    /// Copies an entry. If the entry is a folder, creates it and returns the level to copy next.
     fn copy_entry(&self, name: &OsString, kind: FileKind, top: &Place) -> Result<Option<Self>> {
         let from = self.from.handle.as_fd();
         let shown = top.shown.join(name);

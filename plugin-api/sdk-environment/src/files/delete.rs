@@ -1,4 +1,4 @@
-//! Deleting: a link itself and never what it leads to.
+//! Deletes files, folders and links, and never the target of a link.
 
 use jaato_types::files::{FileDelete, FileKind, is_draft_name};
 use jaato_types::{Error, ErrorKind, Result};
@@ -13,8 +13,8 @@ use crate::engine::Does;
 use crate::errors::{self, Verb};
 
 impl Confined {
-    /// Deletes a file, a link itself, or a folder. Where not all of a folder can be deleted, the
-    /// rest stays.
+    /// Deletes a file, a link, or a folder. If a part of a folder cannot be deleted, that part
+    /// remains.
     pub fn delete(&self, request: &FileDelete) -> Result<()> {
         let asked = self.asked(&request.path)?;
         let place = self.roots.find(&asked, Last::Stay, Verb::Delete)?;
@@ -38,13 +38,13 @@ impl Confined {
         if request.recursive {
             return delete_folder(&*place.dir, name, &place.shown, Verb::Delete);
         }
-        // Some systems say that it exists where they mean that something is in it.
+        // Some systems report EXIST for a folder that is not empty.
         unlinkat(&*place.dir, name, AtFlags::REMOVEDIR)
             .map_err(|errno| failed(if errno == Errno::EXIST { Errno::NOTEMPTY } else { errno }))
     }
 }
 
-/// Whether the process that writes a draft lives.
+/// Returns true if the process that writes the draft is still alive.
 fn is_held(place: &Place) -> bool {
     let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
     flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN)

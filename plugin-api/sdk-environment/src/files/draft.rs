@@ -1,4 +1,4 @@
-//! A file that is written beside its place under a name of its own, and then put there at once.
+//! A file that is written under a temporary name in the target folder, and then renamed atomically.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::place::Handle;
 use crate::platform::Facts;
 
-/// A file that is not yet in its place. Dropped before that, it is removed.
+/// A file that is not yet renamed. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Draft {
     dir: Handle,
@@ -26,7 +26,7 @@ pub(crate) struct Draft {
     is_placed: bool,
 }
 
-/// What becomes of what has the name already.
+/// What to do if the name is already taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     Replaced,
@@ -35,23 +35,23 @@ pub(crate) enum Taken {
 
 /// Permission bits of a new file, before the process's mask.
 const NEW_FILE_MODE: u32 = 0o666;
-/// Permission bits that a file which replaces another takes over: none that lend somebody's rights.
+/// Permission bits that a replacement inherits. They exclude set-user-ID and set-group-ID.
 const KEPT_MODE: u32 = 0o1777;
 
 impl Draft {
-    /// Begins a file in that folder.
+    /// Creates a draft in a folder.
     pub(crate) fn begin(dir: &Handle) -> rustix::io::Result<Self> {
         let name = unique_name()?;
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&**dir, &name, flags, Mode::from_raw_mode(NEW_FILE_MODE as _))?;
-        // Says that somebody works on it, however that ends. A file system without locks is no
-        // reason not to write.
+        // Marks the draft as in use until this process ends. File systems without locks must not
+        // prevent the write.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(Self { dir: dir.clone(), name, file: file.into(), is_placed: false })
     }
 
-    /// Takes over owner and permission bits of the file that it replaces.
+    /// Copies the owner and permission bits of the file to replace.
     pub(crate) fn like(&self, old: &Facts, fresh: &Facts) -> rustix::io::Result<()> {
         if (old.user, old.group) != (fresh.user, fresh.group) {
             let (user, group) = (Uid::from_raw(old.user), Gid::from_raw(old.group));
@@ -63,18 +63,18 @@ impl Draft {
         Ok(())
     }
 
-    /// Gets the permission bits that a new file was asked with, if it was.
+    /// Sets the requested permission bits of a new file, if there are any.
     pub(crate) fn permit(&self, permissions: Option<u32>) -> rustix::io::Result<()> {
         let Some(permissions) = permissions else { return Ok(()) };
         fchmod(&self.file, Mode::from_raw_mode((permissions & KEPT_MODE) as _))
     }
 
-    /// Writes behind what is written.
+    /// Appends bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> rustix::io::Result<()> {
         self.file.write_all(bytes).map_err(|error| errno_of(&error))
     }
 
-    /// Puts it in its place. A link there is replaced, never followed.
+    /// Renames the draft to its final name. An existing link is replaced, not followed.
     pub(crate) fn place(&mut self, name: &OsStr, taken: Taken) -> rustix::io::Result<()> {
         self.place_in(self.dir.clone().as_fd(), name, taken)
     }
@@ -92,13 +92,13 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_placed {
-            // Nobody is there to be told; the name says whose it was.
+            // A drop cannot report errors. The draft's name shows that jaato created it.
             let _ = unlinkat(&*self.dir, &self.name, AtFlags::empty());
         }
     }
 }
 
-/// Renames to a name that nothing has.
+/// Renames a file or folder, but only if the new name is free.
 pub(crate) fn rename_new(
     old_dir: impl AsFd,
     old: &OsStr,
@@ -107,13 +107,12 @@ pub(crate) fn rename_new(
 ) -> rustix::io::Result<()> {
     let (old_dir, new_dir) = (old_dir.as_fd(), new_dir.as_fd());
     match renameat_with(old_dir, old, new_dir, new, RenameFlags::NOREPLACE) {
-        // Perhaps the file system cannot do that. A second name can be given to no name that is
-        // taken.
+        // The file system may not support this flag. A hard link fails too if its name is taken.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             match linkat(old_dir, old, new_dir, new, AtFlags::empty()) {
                 Ok(()) => unlinkat(old_dir, old, AtFlags::empty()),
-                // A folder has one name. It replaces an empty folder at most, that somebody makes
-                // in this moment.
+                // Folders cannot be hard-linked. A plain rename replaces at most an empty folder
+                // that another process creates at this moment.
                 Err(Errno::PERM) => match statat(new_dir, new, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(_) => Err(Errno::EXIST),
                     Err(_) => renameat(old_dir, old, new_dir, new),
@@ -125,9 +124,9 @@ pub(crate) fn rename_new(
     }
 }
 
-/// Makes a name that nothing has, hidden, and that tells whose it is.
+/// Returns a unique hidden name that shows that jaato created the file.
 pub(crate) fn unique_name() -> rustix::io::Result<OsString> {
-    /// Numbers from a random one on: processes do not meet.
+    /// Counts from a random number, so that processes do not choose the same names.
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
     let next = match NEXT.get() {
         Some(next) => next,
@@ -140,7 +139,7 @@ pub(crate) fn unique_name() -> rustix::io::Result<OsString> {
     Ok(draft_name(number).into())
 }
 
-/// What the system said.
+/// Returns the system's error number.
 pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -1,4 +1,4 @@
-//! Replacing pieces of a text at its place.
+//! Replaces pieces of a text in a file.
 
 use jaato_types::Result;
 use jaato_types::files::{FileEdit, FileEdited};
@@ -9,8 +9,8 @@ use crate::engine::{EDIT_BYTES_MAX, edited};
 use crate::errors::{self, Verb};
 
 impl Confined {
-    /// Replaces pieces of a text. Other edits and writes of the file wait meanwhile, if they come
-    /// through here.
+    /// Replaces pieces of a text. Until it is done, other edits and writes of the file through this
+    /// environment wait.
     pub fn edit(&self, request: &FileEdit) -> Result<FileEdited> {
         let asked = self.asked_file(&request.path, Verb::Edit)?;
         let shown = asked.shown();
@@ -22,7 +22,7 @@ impl Confined {
         };
         if old.size > EDIT_BYTES_MAX {
             let size = old.size;
-            let what = format!("it has {size} bytes, more than {EDIT_BYTES_MAX} are not edited");
+            let what = format!("it has {size} bytes, but the limit is {EDIT_BYTES_MAX}");
             return Err(errors::too_large(Verb::Edit, &shown, &what));
         }
         target.check_expected(request.expected.as_deref())?;

@@ -1,4 +1,4 @@
-//! What the system tells of a file, as it is told.
+//! Converts the system's metadata to the facts in answers.
 
 use std::path::Path;
 
@@ -7,20 +7,21 @@ use jaato_types::files::{FileFacts, FileIdentity};
 use crate::platform::Facts;
 
 impl Facts {
-    /// Another word each time that the file is another or was changed, as far as the system tells.
+    /// Returns a version that differs if the file was replaced or changed, as far as the system
+    /// reports it.
     pub(crate) fn version(&self) -> String {
         let (_, number) = self.identity;
         let (modified, changed) = (nanoseconds(self.modified), nanoseconds(self.changed));
         format!("{number:x}-{:x}-{modified:x}-{changed:x}", self.size)
     }
 
-    /// What tells it from other files.
+    /// Returns the identity that distinguishes the file from others.
     pub(crate) fn identity(&self) -> FileIdentity {
         let (device, inode) = self.identity;
         FileIdentity::new(device, inode)
     }
 
-    /// All of it.
+    /// Returns the facts of the file.
     pub(crate) fn told(&self, shown: &Path) -> FileFacts {
         let (seconds, nanoseconds) = self.modified;
         FileFacts {

@@ -1,4 +1,4 @@
-//! A folder of this machine, read by its handle.
+//! Reads a folder of this machine through its handle.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,21 +15,21 @@ use super::place::Handle;
 use crate::engine::{Folder, Found, Names, Sorted};
 use crate::platform::{Facts, kind_of, read_folder};
 
-/// How a folder is opened to read its names, never through a link.
+/// Flags that open a folder to read its names, without following a link.
 const TO_LIST: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
-/// How a file in a folder is opened: never through a link, and a pipe makes nobody wait.
+/// Flags that open a file in a folder, without following a link or waiting for a pipe.
 const TO_SEARCH: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::NOFOLLOW);
 
-/// Opens a folder that is in another, never through a link.
+/// Opens a subfolder without following a link.
 pub(crate) fn open_in(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     openat(folder, name, TO_LIST, Mode::empty())
 }
@@ -38,7 +38,7 @@ fn read_names(folder: impl AsFd, sorted: Sorted) -> rustix::io::Result<Names> {
     let (folder, mut names) = (folder.as_fd(), Names::default());
     read_folder(folder, |name, kind| {
         let kind = match kind {
-            // Some file systems do not tell kinds with names.
+            // Some file systems do not report types with names.
             FileType::Unknown => {
                 facts(folder, OsStr::from_bytes(name)).map_or(FileKind::Other, |facts| facts.kind)
             }
@@ -52,12 +52,12 @@ fn read_names(folder: impl AsFd, sorted: Sorted) -> rustix::io::Result<Names> {
     Ok(names)
 }
 
-/// Looks at what has that name, and never through a link.
+/// Returns the metadata of an entry without following a link.
 pub(crate) fn facts(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Facts> {
     statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Facts::from(&stat))
 }
 
-/// A folder that is read: its handle, and the names that were in it.
+/// An open folder and the names that were in it.
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) handle: OwnedFd,
@@ -65,7 +65,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Reads all names of a folder that was opened to be listed.
+    /// Reads all names of a folder that was opened to list it.
     pub(crate) fn read(handle: OwnedFd, sorted: Sorted) -> rustix::io::Result<Self> {
         let names = read_names(&handle, sorted)?;
         Ok(Self { handle, names })

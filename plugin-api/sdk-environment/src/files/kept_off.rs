@@ -1,4 +1,5 @@
-//! Folders that are moved, copied or deleted whole: nothing in them may be what the call keeps off.
+//! Checks folders before they are moved, copied or deleted: the call's limits must not exclude any
+//! entry.
 
 use jaato_types::Result;
 use jaato_types::files::FileKind;
@@ -11,16 +12,17 @@ use super::place::Place;
 use crate::engine::{CallLimits, DEPTH_MAX, Does, Sorted, TruePath};
 use crate::errors::{self, Verb};
 
-/// A folder that is looked through.
+/// A folder that is being checked.
 struct Level {
     folder: Listed,
     from: TruePath,
-    /// Where it is to be.
+    /// Its path after the operation.
     to: Option<TruePath>,
 }
 
 impl Confined {
-    /// Refuses a folder that holds what the call keeps off, here or at its new place.
+    /// Refuses a folder if the limits exclude an entry below it, at its current path or at its new
+    /// path.
     pub(crate) fn check_below(
         &self,
         place: &Place,
@@ -63,7 +65,7 @@ impl Confined {
             let Some(level) = levels.last() else { break };
             match read(&level.folder.handle, &name) {
                 Ok(folder) => levels.push(Level { folder, from, to }),
-                // It is gone, or no folder any more.
+                // It is gone, or no longer a folder.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 Err(errno) => return Err(failed(errno)),
             }

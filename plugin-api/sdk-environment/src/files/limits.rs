@@ -1,11 +1,11 @@
-//! Bounds of what is done with files of this machine.
+//! Limits of operations on files of this machine.
 
-/// Symbolic links that a path may lead through, as in Linux.
+/// The most symbolic links in one path, as in Linux.
 pub const LINKS_MAX: u32 = 40;
-/// Files and folders that one copy takes with it.
+/// The most files and folders that one copy includes.
 pub const COPY_ENTRIES_MAX: u64 = 200_000;
-/// How often something is looked up again that is exchanged while we look at it.
+/// The most retries if a name keeps changing during a look-up.
 pub(crate) const RACES_MAX: u32 = 64;
-/// Writes to different names go on beside each other; those to one name wait for each other. So
-/// many locks are spread over the names.
+/// The number of write locks. Names are distributed over the locks. Writes to one name wait for
+/// each other, and writes to different names usually run in parallel.
 pub(crate) const WRITE_LOCKS: usize = 16;

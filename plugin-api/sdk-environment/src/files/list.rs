@@ -1,4 +1,4 @@
-//! What is in a folder, what something is, and new folders.
+//! Lists folders, returns facts, and creates folders.
 
 use std::ffi::OsStr;
 
@@ -17,7 +17,8 @@ use crate::engine::{Sorted, TreeLimits};
 use crate::errors::{self, Verb};
 
 impl Confined {
-    /// Lists a folder, sorted by name. What cannot be looked at is listed with what is known.
+    /// Lists a folder, sorted by name. If the facts of an entry cannot be read, it is listed
+    /// without them.
     pub fn list(&self, request: &FolderList) -> Result<FolderEntries> {
         let asked = self.asked_folder(&request.path)?;
         let failed = |errno| errors::failed(Verb::List, &asked.shown(), errno);
@@ -48,7 +49,7 @@ impl Confined {
         Ok(FolderEntries { entries, count: names.len(), denied, ..FolderEntries::default() })
     }
 
-    /// Tells what something is, links followed.
+    /// Returns the facts of a file or folder, following links.
     pub fn stat(&self, request: &FilePath) -> Result<FileFacts> {
         let asked = self.asked(&request.path)?;
         if request.itself {
@@ -64,14 +65,14 @@ impl Confined {
         Ok(facts.told(&self.roots.true_path(&place)))
     }
 
-    /// Tells what something is if that is in memory: without waiting for a disk. None where that is
-    /// not so, or not known; then [`Self::stat`] tells.
+    /// Returns the facts of a file or folder if the system has them in memory, without waiting for
+    /// the disk. Returns `None` if it does not, or if that is unknown. Use [`Self::stat`] then.
     pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
         let asked = self.asked(&request.path).ok().filter(|_| !request.itself)?;
         Some(self.roots.look_at_once(&asked)?.told(&asked.shown()))
     }
 
-    /// Makes a folder. One that is there already will do.
+    /// Creates a folder. Succeeds if the folder exists already.
     pub fn make_folder(&self, request: &FolderMake) -> Result<()> {
         let asked = self.asked(&request.path)?;
         let missing = if request.parents { Missing::Make } else { Missing::Fail };

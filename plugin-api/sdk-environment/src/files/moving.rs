@@ -1,4 +1,4 @@
-//! Moving to a new name; to another file system by copying and deleting.
+//! Moves files and folders. Between file systems, copies and then deletes.
 
 use jaato_types::Result;
 use jaato_types::files::{FileKind, FilePair};
@@ -76,7 +76,7 @@ fn copy_link(source: &Place, place: &Place, taken: Taken) -> Result<()> {
         Taken::Refused => rename_new(&*place.dir, &draft, &*place.dir, name),
     };
     placed.map_err(|errno| {
-        // The first error tells more than what becomes of the link.
+        // Report the first error, not one of the cleanup.
         let _ = unlinkat(&*place.dir, &draft, AtFlags::empty());
         failed(errno)
     })

@@ -1,4 +1,4 @@
-//! Where a path leads: a folder that is open, and a name in it.
+//! The target of a path: an open folder and a name in it.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -11,21 +11,21 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use crate::errors::{self, Verb};
 use crate::platform::Facts;
 
-/// A folder that is open; the last owner closes it.
+/// An open folder. The last owner closes it.
 pub(crate) type Handle = Arc<OwnedFd>;
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// In which of the allowed folders.
+    /// The index of the allowed folder.
     pub(crate) root: usize,
-    /// The folder that holds it.
+    /// The folder that contains the target.
     pub(crate) dir: Handle,
-    /// Its name there; none where the path ended at a folder that is already open as `dir`.
+    /// The name in that folder. `None` if the path ended at a folder that is already open as `dir`.
     pub(crate) name: Option<OsString>,
-    /// The folders on the way; empty where the kernel went it.
+    /// The folders on the way. Empty if the kernel resolved the path.
     pub(crate) above: Vec<Below>,
-    /// How the path is told.
+    /// The path as users see it.
     pub(crate) shown: PathBuf,
 }
 
@@ -44,13 +44,14 @@ impl Place {
         path
     }
 
-    /// The name, where it is one that can be made, removed or exchanged.
+    /// Returns the name, or an error if the path does not name an entry to create, remove or
+    /// replace.
     pub(crate) fn name(&self, verb: Verb) -> Result<&OsString> {
         let reason = "the path ends at a folder without naming it";
         self.name.as_ref().ok_or_else(|| errors::refused(verb, &self.shown, reason))
     }
 
-    /// Looks at it, and never through a link.
+    /// Returns the metadata without following a link.
     pub(crate) fn facts(&self) -> rustix::io::Result<Facts> {
         match &self.name {
             Some(name) => statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW),
@@ -59,7 +60,7 @@ impl Place {
         .map(|stat| Facts::from(&stat))
     }
 
-    /// Opens it, and never through a link.
+    /// Opens the target without following a link.
     pub(crate) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let name = self.name.as_deref().unwrap_or(".".as_ref());
         openat(&*self.dir, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())

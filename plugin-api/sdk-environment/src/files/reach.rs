@@ -1,4 +1,4 @@
-//! Goes where a path leads: by one call of the kernel if it can, else step by step.
+//! Resolves paths: with one system call if possible, or step by step.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,12 +19,12 @@ use crate::engine::{Does, TruePath};
 use crate::errors::{self, Verb};
 use crate::platform::{Facts, PASS_THROUGH, Wait, open_beneath};
 
-/// How a file is opened to be read: a pipe makes nobody wait, and no terminal becomes ours.
+/// Flags that open a file for reading, without waiting for a pipe or acquiring a terminal.
 const TO_READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 impl Roots {
-    /// Opens a file to read it, with its facts. What is no file is refused.
+    /// Opens a file for reading and returns its metadata. Fails unless it is a regular file.
     pub(crate) fn open_file(&self, asked: &Asked, verb: Verb) -> Result<(OwnedFd, Facts)> {
         let flags = if asked.wants_folder { TO_READ | OFlags::DIRECTORY } else { TO_READ };
         let file = self.open_asked(asked, flags, verb)?;
@@ -36,14 +36,14 @@ impl Roots {
         Ok((file, facts))
     }
 
-    /// Opens a file if nothing has to be waited for.
+    /// Opens a file if that does not need to wait.
     pub(crate) fn open_at_once(&self, asked: &Asked) -> Option<(OwnedFd, Facts)> {
         let file = self.reach_at_once(asked, TO_READ)?;
         let facts = Facts::from(&fstat(&file).ok()?);
         (facts.kind == FileKind::File).then_some((file, facts))
     }
 
-    /// Tells what is there if nothing has to be waited for.
+    /// Returns the metadata of a file or folder if that does not need to wait.
     pub(crate) fn look_at_once(&self, asked: &Asked) -> Option<Facts> {
         let file =
             self.reach_at_once(asked, PASS_THROUGH - OFlags::DIRECTORY - OFlags::NOFOLLOW)?;
@@ -57,7 +57,7 @@ impl Roots {
         is_same(asked, &file)?.then_some(file)
     }
 
-    /// Tells what is there, links followed.
+    /// Returns the metadata of a file or folder, following links.
     pub(crate) fn look(&self, asked: &Asked, verb: Verb) -> Result<Facts> {
         let failed = |errno| errors::failed(verb, &asked.shown(), errno);
         let flags = PASS_THROUGH - OFlags::NOFOLLOW;
@@ -79,7 +79,7 @@ impl Roots {
         Err(errors::keeps_changing(verb, &asked.shown()))
     }
 
-    /// Goes to a place step by step.
+    /// Resolves a path step by step.
     pub(crate) fn find(&self, asked: &Asked, last: Last, verb: Verb) -> Result<Place> {
         let place = Steps::new(self, asked, verb, Missing::Fail).reach(last)?;
         let does = if matches!(verb, Verb::Delete | Verb::Move) { Does::Write } else { Does::Read };
@@ -87,8 +87,8 @@ impl Roots {
         Ok(place)
     }
 
-    /// Refuses a place that the call keeps off, or that its path did not lead to when the call was
-    /// checked.
+    /// Refuses a place that the limits exclude, or that differs from the place to which the path
+    /// led when the call was checked.
     fn check_limits(&self, asked: &Asked, place: &Place, does: Does, verb: Verb) -> Result<()> {
         let Some(limits) = &asked.limits else { return Ok(()) };
         limits.check(verb, &place.shown, &self.names_of(place), does)?;
@@ -107,11 +107,11 @@ impl Roots {
                 .identity
                 .is_none_or(|identity| self.identity_at(place, &expected.found) == Some(identity));
         }
-        // A link itself, or one that is still to be followed.
+        // The place is a link itself, or a link that is still to be followed.
         is_there(&expected.entry)
     }
 
-    /// Returns the identity of what is at that path, on the way to a place.
+    /// Returns the identity of the entry at a path, on the way to a place.
     fn identity_at(&self, place: &Place, path: &str) -> Option<FileIdentity> {
         let path = Path::new(path);
         let is_at = |place: &Place| self.names_of(place).names().any(|name| name == path);
@@ -127,7 +127,7 @@ impl Roots {
         })
     }
 
-    /// Tells where a path leads, as far as something is there.
+    /// Returns where a path leads, as far as it exists.
     pub(crate) fn resolve(&self, asked: &Asked) -> Option<ResolvedPath> {
         let go = |last| {
             let steps = Steps::new(self, asked, Verb::Find, Missing::Stop);
@@ -158,7 +158,7 @@ impl Roots {
         })
     }
 
-    /// Refuses what [`Self::check_limits`] refuses, before folders are made on the way.
+    /// Applies the checks of [`Self::check_limits`] before any folders are created on the way.
     fn check_way(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<()> {
         let Some(limits) = asked.limits.as_ref().filter(|_| missing == Missing::Make) else {
             return Ok(());
@@ -175,9 +175,9 @@ impl Roots {
         }
     }
 
-    /// Goes to a name that is to be made or exchanged. What is there may be a link with
-    /// [`Last::Follow`] too, the first time that it is looked for: who opens it without following
-    /// sees that, and looks by [`Self::find_target`].
+    /// Resolves a name to create or replace. Even with [`Last::Follow`], the first look-up may
+    /// return a link. A caller that opens the place without following links notices this, and then
+    /// calls [`Self::find_target`].
     pub(crate) fn find_name(
         &self,
         asked: &Asked,
@@ -195,7 +195,7 @@ impl Roots {
         Ok(place)
     }
 
-    /// Goes to where a link leads that is to be written through.
+    /// Resolves a path for writing, following links.
     pub(crate) fn find_target(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<Place> {
         self.check_way(asked, missing, verb)?;
         let place = Steps::new(self, asked, verb, missing).reach(Last::Follow)?;
@@ -204,8 +204,8 @@ impl Roots {
         Ok(place)
     }
 
-    /// As far as the kernel goes in one call; the last name may still be a link. None where steps
-    /// are needed.
+    /// Resolves a path in one system call. The last name may still be a link. Returns `None` if
+    /// steps are needed.
     fn find_fast(&self, asked: &Asked, verb: Verb) -> Option<Result<Place>> {
         if asked.limits.is_some() {
             return None;
@@ -226,17 +226,17 @@ impl Roots {
         let folders: PathBuf = folders.iter().collect();
         match open_beneath(&**handle, &folders, PASS_THROUGH - OFlags::NOFOLLOW, Wait::May)? {
             Ok(dir) => Some(Ok(place(Arc::new(dir)))),
-            // Steps may make it, and tell better what it is.
+            // Steps may create the folder, or report a better error.
             Err(Errno::NOENT | Errno::NOTDIR) => None,
             Err(errno) => Some(Err(errors::failed(verb, &asked.shown(), errno))),
         }
     }
 
-    /// Goes into a folder, through links, step by step; `dir` is the folder itself, open to be
-    /// passed through.
+    /// Resolves a folder step by step, following links. In the returned place, `dir` is the folder
+    /// itself, opened only to pass through it.
     pub(crate) fn open_folder_place(&self, asked: &Asked, verb: Verb) -> Result<Place> {
         let mut inside = asked.clone();
-        // A name more makes the last folder one on the way.
+        // With one more name, the last folder becomes a folder on the way.
         inside.parts.push(".".into());
         let place = Steps::new(self, &inside, verb, Missing::Fail).reach(Last::Stay)?;
         let place = Place { name: None, shown: asked.shown(), ..place };
@@ -264,7 +264,7 @@ impl Roots {
         Err(errors::keeps_changing(verb, &asked.shown()))
     }
 
-    /// Opens a path by one call of the kernel. Returns `None` if steps are needed.
+    /// Opens a path with one system call. Returns `None` if steps are needed.
     fn open_fast(&self, asked: &Asked, flags: OFlags, verb: Verb) -> Option<Result<OwnedFd>> {
         let (root, used) = self.beneath(asked)?;
         let rest = rest(asked, used);
@@ -280,7 +280,7 @@ impl Roots {
 }
 
 /// Returns true if a file is the one that the path led to when the call was checked, and `None` if
-/// only its path can tell.
+/// that must be checked by path.
 fn is_same(asked: &Asked, file: impl AsFd) -> Option<bool> {
     let expected = asked.limits.as_ref().and_then(|limits| limits.expected(&asked.shown()));
     let Some(expected) = expected else { return Some(true) };
@@ -288,7 +288,7 @@ fn is_same(asked: &Asked, file: impl AsFd) -> Option<bool> {
     Some(Facts::from(&fstat(file).ok()?).identity() == identity)
 }
 
-/// A path, and names behind it that nothing has.
+/// Appends names that do not exist to a path.
 fn behind(path: &Path, ahead: &[OsString]) -> PathBuf {
     let mut path = path.to_owned();
     for name in ahead.iter().rev() {

@@ -1,4 +1,4 @@
-//! Reading bytes.
+//! Reads bytes.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::confined::Confined;
 use crate::errors::{self, Verb};
 use crate::platform::{Facts, read_at_once};
 
-/// Bytes that are read in place at most where nothing has to be waited for.
+/// The most bytes that are read in place if nothing has to wait.
 pub const CACHED_BYTES_MAX: u64 = 64 * 1024;
 
 impl Confined {
@@ -25,9 +25,8 @@ impl Confined {
         Ok((told(request.offset, &bytes, &facts), bytes))
     }
 
-    /// Reads bytes if they are in memory and few: without waiting for a disk, so that a thread
-    /// which must not wait may call it. None where that is not so, or not known; then
-    /// [`Self::read`] tells.
+    /// Reads a few bytes if the system has them in memory, so that a thread that must not block may
+    /// call it. Returns `None` if it does not, or if that is unknown. Use [`Self::read`] then.
     pub fn read_cached(&self, request: &FileRead) -> Option<(FileBytes, Vec<u8>)> {
         let asked = self.asked(&request.path).ok()?;
         let (file, facts) = self.roots.open_at_once(&asked)?;
@@ -38,7 +37,7 @@ impl Confined {
         }
         let mut bytes = vec![0; usize::try_from(wanted).ok()?];
         let count = read_at_once(&file, &mut bytes, request.offset)?;
-        // A file without a size of its own, or one that became shorter.
+        // A file without a fixed size, or one that became shorter.
         if count == 0 || count < bytes.len() {
             return None;
         }
@@ -59,7 +58,7 @@ fn read_range(
     facts: &Facts,
     shown: &Path,
 ) -> Result<Vec<u8>> {
-    // One more than is known to be there: the read that finds the end needs no more memory.
+    // One byte more than the known size, so that the read that finds the end needs no more memory.
     let known = facts.size.saturating_sub(offset).saturating_add(1).min(wanted);
     let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(usize::try_from(known).unwrap_or(0));
@@ -69,7 +68,7 @@ fn read_range(
         }
         let at = offset.saturating_add(bytes.len() as u64);
         match pread(file, spare_capacity(&mut bytes), at) {
-            // The end; or an offset past all that can be.
+            // The end of the file, or an offset beyond the possible sizes.
             Ok(0) | Err(Errno::INVAL | Errno::OVERFLOW) => break,
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errors::failed(Verb::Read, shown, errno)),
@@ -79,5 +78,5 @@ fn read_range(
     Ok(bytes)
 }
 
-/// What a buffer grows by for a file that has more than its size says, as those of the kernel.
+/// The growth of the buffer for a file that is larger than its size says, as for files of `/proc`.
 const GROWTH_BYTES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Deleting a folder with all that is in it, from handle to handle.
+//! Deletes a folder with its content, through handles.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -16,11 +16,11 @@ use crate::errors::{self, Verb};
 /// A folder that is being emptied.
 struct Level {
     folder: Listed,
-    /// Its name in the one above.
+    /// Its name in the parent folder.
     name: OsString,
 }
 
-/// Deletes a folder with all that is in it, from handle to handle.
+/// Deletes a folder with its content, through handles.
 pub(crate) fn delete_folder(
     above: impl AsFd,
     name: &OsStr,
@@ -55,7 +55,7 @@ pub(crate) fn delete_folder(
                 return Err(errors::too_large(verb, shown, &what));
             }
             Err(Errno::NOENT) => {}
-            // It was exchanged since its name was read.
+            // Another process replaced it after its name was read.
             Err(Errno::LOOP | Errno::NOTDIR) => {
                 ignore_missing(unlinkat(handle, &name, AtFlags::empty())).map_err(failed)?;
             }

@@ -1,4 +1,4 @@
-//! The allowed folders, open.
+//! The allowed folders, as open handles.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,30 +13,30 @@ use super::settings::{Access, Root};
 use crate::engine::{Does, TruePath};
 use crate::errors::{self, Verb};
 
-/// The allowed folders, open.
+/// The allowed folders, as open handles.
 #[derive(Debug)]
 pub(crate) struct Roots {
     roots: Vec<OpenRoot>,
     default: PathBuf,
 }
 
-/// An allowed folder, open. It stays the same folder, whatever becomes of its name.
+/// An allowed folder. The handle stays valid if the folder is renamed.
 #[derive(Debug)]
 pub(crate) struct OpenRoot {
     pub(crate) handle: Handle,
     host: PathBuf,
     shown: PathBuf,
     access: Access,
-    /// How paths may call it, in pieces: as it is shown, and its real path where both sides are
-    /// this machine.
+    /// The names by which paths may reach it, split into parts: its shown path, and its real path
+    /// if the environment shows this machine's own paths.
     names: Vec<Vec<OsString>>,
-    /// Whether another allowed folder lies below it: then paths are gone through step by step, to
-    /// see when they enter that one.
+    /// Whether it contains another allowed folder. Paths are then resolved step by step, to detect
+    /// when they enter that one.
     has_roots_below: bool,
 }
 
 impl Roots {
-    /// Opens them.
+    /// Opens the allowed folders.
     pub(crate) fn open(roots: &[Root], default: &Path) -> Result<Self> {
         let mut opened = roots.iter().map(OpenRoot::open).collect::<Result<Vec<_>>>()?;
         for at in 0..opened.len() {
@@ -71,13 +71,13 @@ impl Roots {
         &self.roots[root]
     }
 
-    /// The folder of exactly that path.
+    /// Returns the folder with exactly this path.
     pub(crate) fn at(&self, parts: &[OsString]) -> Option<usize> {
         self.roots.iter().position(|root| root.names.iter().any(|name| name == parts))
     }
 
-    /// The innermost folder that such a path begins with, and how many of its parts that takes.
-    /// None where the path has to be gone through step by step.
+    /// Returns the innermost folder that the path starts with, and the number of parts in that
+    /// prefix. Returns `None` if the path must be resolved step by step.
     pub(crate) fn beneath(&self, asked: &Asked) -> Option<(usize, usize)> {
         let mut found: Option<(usize, usize)> = None;
         for (at, root) in self.roots.iter().enumerate() {
@@ -87,29 +87,29 @@ impl Roots {
                 }
             }
         }
-        // What a call keeps off is seen name by name.
+        // Limits are checked name by name.
         let keeps_off = asked.limits.as_ref().is_some_and(|limits| limits.has_patterns(Does::Read));
         let needs_steps = keeps_off || asked.goes_up();
         found.filter(|(at, _)| !needs_steps && !self.roots[*at].has_roots_below)
     }
 
-    /// Refuses to change what may only be read.
+    /// Returns an error if the place is read-only.
     pub(crate) fn check_writable(&self, verb: Verb, place: &Place) -> Result<()> {
         self.check_root_writable(verb, place.root, &place.shown)
     }
 
-    /// The same, before there is a place.
+    /// Like [`Self::check_writable`], but before the place is known.
     pub(crate) fn check_root_writable(&self, verb: Verb, root: usize, shown: &Path) -> Result<()> {
         let root = &self.roots[root];
         if root.access == Access::Write {
             return Ok(());
         }
-        let reason = format!("the folder `{}` may only be read", root.shown.display());
+        let reason = format!("the folder `{}` is read-only", root.shown.display());
         let error = errors::refused(verb, shown, &reason);
         Err(Error { kind: ErrorKind::PermissionDenied, ..error })
     }
 
-    /// Refuses to delete or move an allowed folder, or one that holds such.
+    /// Refuses to delete or move an allowed folder, or a folder that contains one.
     pub(crate) fn check_holds_no_root(&self, verb: Verb, place: &Place) -> Result<()> {
         let is_root = place.name.is_none() && place.above.is_empty();
         let mut parts = Vec::new();
@@ -121,28 +121,28 @@ impl Roots {
             return Err(Error { kind: ErrorKind::PermissionDenied, ..error });
         }
         below.map_or(Ok(()), |root| {
-            let reason = format!("the allowed folder `{}` is in it", root.shown.display());
+            let reason = format!("it contains the allowed folder `{}`", root.shown.display());
             let error = errors::refused(verb, &place.shown, &reason);
             Err(Error { kind: ErrorKind::PermissionDenied, ..error })
         })
     }
 
-    /// Where a place really is, as it is shown.
+    /// Returns the path of a place without links, as the environment shows it.
     pub(crate) fn true_path(&self, place: &Place) -> PathBuf {
         place.path_from(&self.roots[place.root].shown)
     }
 
-    /// Where a place is on this machine.
+    /// Returns the path of a place on this machine.
     pub(crate) fn host_path(&self, place: &Place) -> PathBuf {
         place.path_from(&self.roots[place.root].host)
     }
 
-    /// Both names of a place, without links.
+    /// Returns both names of a place, without links.
     pub(crate) fn names_of(&self, place: &Place) -> TruePath {
         TruePath::new(self.true_path(place), self.host_path(place))
     }
 
-    /// Makes the error of a path outside.
+    /// Returns the error of a path outside the allowed folders.
     pub(crate) fn outside(&self, verb: &str) -> Error {
         let allowed: Vec<String> =
             self.roots.iter().map(|root| format!("`{}`", root.shown.display())).collect();
@@ -160,7 +160,7 @@ impl OpenRoot {
         let mut shown = Vec::new();
         push_parts(&mut shown, root.shown.as_os_str());
         if !root.shown.is_absolute() || shown.iter().any(|part| part == "..") {
-            return Err(wrong(&format!("`{}` is no absolute path", root.shown.display())));
+            return Err(wrong(&format!("`{}` is not an absolute path", root.shown.display())));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, &root.host, flags, Mode::empty())
@@ -186,17 +186,17 @@ impl OpenRoot {
         })
     }
 
-    /// How it is shown, in pieces.
+    /// Returns the shown path, split into parts.
     pub(crate) fn parts(&self) -> &[OsString] {
         &self.names[0]
     }
 
-    /// How it is shown.
+    /// Returns the path as the environment shows it.
     pub(crate) fn shown(&self) -> &Path {
         &self.shown
     }
 
-    /// Where it is on this machine.
+    /// Returns the path on this machine.
     pub(crate) fn host(&self) -> &Path {
         &self.host
     }

@@ -1,4 +1,4 @@
-//! Walks, patterns and searches over the files of this machine, by handles.
+//! Walks, patterns and searches over the files of this machine, through handles.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::engine::{self, Cancel, Does, Files, Folder, Found, Top, TreeLimits};
 use crate::errors::{self, Verb};
 use crate::platform::PASS_THROUGH;
 
-/// What a walk or a search finds, page by page. It blocks. Dropping it ends the search.
+/// The results of a walk or a search, page by page. It blocks. Dropping it ends the search.
 pub struct Pages<P> {
     pages: Box<dyn Iterator<Item = Result<P>> + Send>,
     cancel: Cancel,
@@ -32,7 +32,7 @@ impl<P> Pages<P> {
         Ok(Self { pages: begin(&cancel)?, cancel })
     }
 
-    /// What ends it early.
+    /// Returns a handle that cancels the search.
     pub fn cancel(&self) -> Cancel {
         self.cancel.clone()
     }
@@ -41,8 +41,8 @@ impl<P> Pages<P> {
 impl<P> Iterator for Pages<P> {
     type Item = Result<P>;
 
-    /// Reads the next page; `None` at the end, and when it was cancelled. A page may be empty: it
-    /// tells how far a search has come.
+    /// Returns the next page, or `None` at the end and after a cancel. An empty page reports the
+    /// progress of a search.
     fn next(&mut self) -> Option<Result<P>> {
         self.pages.next()
     }
@@ -55,26 +55,26 @@ impl<P> fmt::Debug for Pages<P> {
 }
 
 impl Confined {
-    /// Begins to go through a tree. Hidden files, and those that `.gitignore` and its like name,
-    /// are left out unless the request includes them. `.git` always is.
+    /// Starts to walk a tree. Skips hidden and ignored files unless the request includes them.
+    /// Always skips `.git`.
     pub fn walk(&self, request: &FileWalk) -> Result<Pages<WalkedPage>> {
         Pages::new(|_| Ok(Box::new(engine::walk(self, request)?)))
     }
 
-    /// Begins to find files by a pattern. Those that are equally new come in the order of their
-    /// paths.
+    /// Starts to find files by a pattern. Files with the same modification time are sorted by path.
     pub fn find(&self, request: &FileFind) -> Result<Pages<FoundPage>> {
         Pages::new(|cancel| Ok(Box::new(engine::find(self, request, cancel)?)))
     }
 
-    /// Begins to search texts. A file that the path names is searched whatever it is called and
-    /// however large it is. In folders, what is no file is skipped, and links are not followed.
+    /// Starts to search texts. If the path names a file, it is searched whatever its name and size.
+    /// In folders, only regular files are searched, and links are not followed.
     pub fn search(&self, request: &FileSearch) -> Result<Pages<SearchedPage>> {
         Pages::new(|cancel| Ok(Box::new(engine::search(self, request, cancel)?)))
     }
 
-    /// The folders above a place whose ignore rules count: from the root of its repository on,
-    /// which may be above the allowed folders; without a repository, from the allowed folder on.
+    /// Returns the folders above a place whose ignore rules apply. They start at the root of the
+    /// repository, which may be above the allowed folders, or without a repository at the allowed
+    /// folder.
     fn above(&self, place: &Place) -> Vec<(Handle, OsString)> {
         let root = self.roots.get(place.root);
         let handles = std::iter::once(&root.handle).chain(place.above.iter().map(|it| &it.folder));
@@ -89,7 +89,7 @@ impl Confined {
     }
 }
 
-/// The folders above an allowed folder, from the root of the repository in which it is. Only ignore
+/// Returns the folders above an allowed folder, from the root of its repository on. Only ignore
 /// rules are read there.
 fn above_root(root: &Path) -> Vec<(Handle, OsString)> {
     let is_repository = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
@@ -166,7 +166,7 @@ mod tests {
         cancel.set();
         assert!(search.next().is_none());
         let mut threads = std::mem::take(&mut search.threads);
-        // Those that wait for room end too.
+        // Threads that wait for room end too.
         let mut other = engine::search(&confined, &request, &Cancel::default()).unwrap();
         threads.append(&mut other.threads);
         drop(other);

@@ -1,50 +1,51 @@
-//! What the files of an environment are confined to.
+//! The settings that confine the files of an environment.
 
 use std::path::PathBuf;
 
-/// What is allowed.
+/// The allowed folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The allowed folders.
     pub roots: Vec<Root>,
-    /// Where relative paths start, as it is shown; in one of the allowed folders.
+    /// The folder in which relative paths start, as the environment shows it. Must be in an allowed
+    /// folder.
     pub default_folder: PathBuf,
-    /// The temporary folder, which is allowed too; none without.
+    /// The temporary folder, which is allowed too. `None` for no temporary folder.
     pub temporary: Option<TemporarySettings>,
 }
 
 /// An allowed folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// Where it is on this machine.
+    /// Its path on this machine.
     pub host: PathBuf,
-    /// How the environment shows it: in a container, the container's path. Absolute.
+    /// Its absolute path in the environment, for example in a container.
     pub shown: PathBuf,
-    /// What may be done there.
+    /// The allowed access.
     pub access: Access,
 }
 
-/// What may be done in an allowed folder.
+/// The access to an allowed folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// All.
+    /// Read and write.
     #[default]
     Write,
-    /// Reading alone.
+    /// Read only.
     Read,
 }
 
-/// Where the temporary folder is made.
+/// The location of the temporary folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TemporarySettings {
-    /// The folder in which it is made; the system's for temporary files by default.
+    /// The folder in which it is created. Defaults to the system's folder for temporary files.
     pub base: Option<PathBuf>,
-    /// How it is shown; as it is called on this machine by default.
+    /// Its path in the environment. Defaults to its path on this machine.
     pub shown: Option<PathBuf>,
 }
 
 impl Root {
-    /// A folder that is shown as it is called on this machine, to read and write.
+    /// Returns a folder with read and write access, shown under its path on this machine.
     pub fn local(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { shown: path.clone(), host: path, access: Access::Write }

@@ -1,10 +1,10 @@
-//! Goes through a path name by name, from the handle of one folder to the next.
+//! Resolves a path name by name, from the handle of one folder to the next.
 //!
-//! What the kernel does in one call where it can ([`crate::platform::open_beneath`]), and the rest:
-//! links with an absolute target, `..` that leaves one allowed folder and enters another, folders
-//! that are made on the way, and all of it where there is no such call. `..` goes back to the
-//! handle that we came from, so that nobody who renames folders meanwhile leads us up elsewhere.
-//! Above the allowed folders there are only names; nothing is opened there.
+//! If possible, the kernel resolves a path in one call ([`crate::platform::open_beneath`]). Steps
+//! handle everything else: links with an absolute target, `..` that leaves one allowed folder and
+//! enters another, folders that are created on the way, and systems without such a call. `..`
+//! returns to the handle of the previous folder, so concurrent renames cannot redirect it. Above
+//! the allowed folders, paths are only names, and nothing is opened.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,29 +23,29 @@ use crate::engine::{CallLimits, Does, PATH_BYTES_MAX, TruePath};
 use crate::errors::{self, Verb};
 use crate::platform::PASS_THROUGH;
 
-/// What becomes of a link at the path's end.
+/// What to do with a link at the end of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
     Follow,
     Stay,
 }
 
-/// What becomes of folders on the way that are missing.
+/// What to do if folders on the way are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     Fail,
     Make,
-    /// The way ends in front of them.
+    /// Stop before the first missing folder.
     Stop,
 }
 
-/// A way through names, as far as it has come.
+/// The state of a path's resolution.
 pub(crate) struct Steps<'a> {
     roots: &'a Roots,
     verb: Verb,
     shown: PathBuf,
     missing: Missing,
-    /// What is ahead, the next one last.
+    /// The names ahead, in reverse order.
     ahead: Vec<OsString>,
     links: u32,
     steps: usize,
@@ -53,15 +53,15 @@ pub(crate) struct Steps<'a> {
     limits: Option<Arc<CallLimits>>,
 }
 
-/// Where it is.
+/// The current position.
 enum At {
-    /// Above or beside the allowed folders: only names.
+    /// Outside the allowed folders, where only names are tracked.
     Outside(Vec<OsString>),
     /// In an allowed folder.
     Inside { root: usize, below: Vec<Below> },
 }
 
-/// Names on a way: what all links together can say.
+/// The most names in one resolution, including the targets of links.
 const STEPS_MAX: usize = PATH_BYTES_MAX * 4;
 
 impl<'a> Steps<'a> {
@@ -81,12 +81,12 @@ impl<'a> Steps<'a> {
         steps
     }
 
-    /// Goes to the end: to the folder that holds the last name.
+    /// Resolves the path to the folder that contains the last name.
     pub(crate) fn reach(self, last: Last) -> Result<Place> {
         self.reach_what_is_there(last).map(|(place, _)| place)
     }
 
-    /// Goes as far as there is something; returns the names ahead of that, too.
+    /// Resolves as much of the path as exists. Also returns the names that remain.
     pub(crate) fn reach_what_is_there(mut self, last: Last) -> Result<(Place, Vec<OsString>)> {
         while let Some(part) = self.ahead.pop() {
             self.steps += 1;
@@ -117,12 +117,12 @@ impl<'a> Steps<'a> {
         self.place(None)
     }
 
-    /// Refuses to look at what the call keeps off.
+    /// Refuses a name that the limits exclude.
     fn check_kept_off(&self, part: &OsStr) -> Result<()> {
         let (Some(limits), At::Inside { root, below }) = (&self.limits, &self.at) else {
             return Ok(());
         };
-        // A path has this name only to make its last folder one on the way.
+        // Only a path whose last folder is to be entered contains this name.
         if part == "." {
             return Ok(());
         }
@@ -147,7 +147,7 @@ impl<'a> Steps<'a> {
         Ok((Place { root, dir, name, above: below, shown: self.shown }, self.ahead))
     }
 
-    /// Where only names have led to an allowed folder, it goes on there.
+    /// Enters an allowed folder if the names so far are its path.
     fn enter(&mut self) {
         let At::Outside(names) = &self.at else { return };
         if let Some(root) = self.roots.at(names) {
@@ -155,7 +155,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// An allowed folder below another is entered by its name, whatever the other one has there.
+    /// Enters an allowed folder that is below another one, whatever the outer folder contains
+    /// there.
     fn enters_root(&mut self, part: &OsStr) -> bool {
         let At::Inside { root, below } = &self.at else { return false };
         let root = self.roots.get(*root);
@@ -180,7 +181,7 @@ impl<'a> Steps<'a> {
                 if below.pop().is_some() {
                     return;
                 }
-                // From the top again: another allowed folder may be above.
+                // Start again at the root, because another allowed folder may be above.
                 let parts = self.roots.get(*root).parts();
                 let above = &parts[..parts.len().saturating_sub(1)];
                 self.ahead.extend(above.iter().rev().cloned());
@@ -199,8 +200,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Goes into a folder, or where a link leads. Returns the name if nothing has it, and that is
-    /// where the way ends.
+    /// Enters a folder or follows a link. Returns the name if the folder is missing and the
+    /// resolution stops there.
     fn down(&mut self, part: OsString) -> Result<Option<OsString>> {
         let folder = self.folder();
         for _ in 0..RACES_MAX {
@@ -216,7 +217,7 @@ impl<'a> Steps<'a> {
                         return Ok(None);
                     }
                     let stat = statat(&*folder, &part, AtFlags::SYMLINK_NOFOLLOW);
-                    // Else it was exchanged since we looked.
+                    // Otherwise another process replaced it after the first look.
                     if stat.is_ok_and(|stat| is_neither(FileType::from_raw_mode(stat.st_mode))) {
                         if self.missing == Missing::Stop {
                             return Ok(Some(part));
@@ -238,7 +239,7 @@ impl<'a> Steps<'a> {
         Err(errors::keeps_changing(self.verb, &self.shown))
     }
 
-    /// Where it is a link, what it says is what is ahead.
+    /// If the entry is a link, puts its target ahead and returns true.
     fn follows(&mut self, part: &OsStr) -> Result<bool> {
         let target = match readlinkat(&*self.folder(), part, Vec::new()) {
             Ok(target) => OsString::from_vec(target.into_bytes()),

@@ -1,4 +1,4 @@
-//! Files piece by piece, both ways.
+//! Streams that read and write files in pieces.
 
 use std::path::PathBuf;
 
@@ -17,11 +17,11 @@ use super::write::Target;
 use crate::errors::{self, Verb};
 use crate::platform::Facts;
 
-/// Bytes of a piece that is read, at most. As many as may cross: a system call costs some
-/// microseconds beside what it reads.
+/// The largest piece that is read. It is as large as the boundary allows, because each system call
+/// takes some microseconds.
 pub const PIECE_BYTES: usize = jaato_types::execution::PIECE_BYTES_MAX;
 
-/// A file that is read piece by piece.
+/// A file that is read in pieces.
 #[derive(Debug)]
 pub struct Pieces {
     file: OwnedFd,
@@ -30,19 +30,19 @@ pub struct Pieces {
     left: u64,
 }
 
-/// A file that is written piece by piece. Dropped before it is finished, it leaves the old one as
-/// it was.
+/// A file that is written in pieces. If it is dropped before it is finished, the old file stays
+/// unchanged.
 #[derive(Debug)]
 pub struct Writer {
     target: Target,
     draft: Draft,
     taken: Taken,
-    /// The version of the file that it replaces, where somebody cares.
+    /// The expected version of the file that it replaces, if the caller named one.
     expected: Option<String>,
 }
 
 impl Confined {
-    /// Begins to read a file piece by piece.
+    /// Starts to read a file in pieces.
     pub fn read_stream(&self, request: &FileRead) -> Result<(FileStreamed, Pieces)> {
         let asked = self.asked(&request.path)?;
         let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
@@ -51,7 +51,7 @@ impl Confined {
         Ok((FileStreamed { size: facts.size, ..FileStreamed::default() }, pieces))
     }
 
-    /// Begins to write a file piece by piece. What is appended is appended to a copy.
+    /// Starts to write a file in pieces. An append writes to a copy of the file.
     pub fn write_stream(&self, request: &FileWrite) -> Result<Writer> {
         let asked = self.asked_file(&request.path, Verb::Write)?;
         let missing = if request.parents { Missing::Make } else { Missing::Fail };
@@ -62,7 +62,7 @@ impl Confined {
         target.check_expected(request.expected.as_deref())?;
         let shown = target.place.shown.clone();
         let failed = |errno| errors::failed(Verb::Write, &shown, errno);
-        // Written in place, it could not be left as it was.
+        // A write in place could not be undone.
         let mut draft = target.draft(Verb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
         if target.old.is_none() {
             draft.permit(request.permissions).map_err(failed)?;
@@ -95,15 +95,16 @@ impl Confined {
 }
 
 impl Pieces {
-    /// Reads the next piece; none at the end.
+    /// Reads the next piece, or returns `None` at the end.
     pub fn read(&mut self) -> Result<Option<Vec<u8>>> {
         let piece = self.read_behind(Vec::new(), PIECE_BYTES)?;
         self.skip(piece.len());
         Ok((!piece.is_empty()).then_some(piece))
     }
 
-    /// Appends what comes next, of so many bytes at most, to a buffer, and gives that back; nothing
-    /// at the end. It comes again until it is skipped: who stops waiting for it has lost nothing.
+    /// Appends the next piece, of at most `bytes_max` bytes, to a buffer and returns the buffer.
+    /// Appends nothing at the end. The piece is read again until it is skipped, so a dropped call
+    /// loses nothing.
     pub fn read_behind(&self, mut buffer: Vec<u8>, bytes_max: usize) -> Result<Vec<u8>> {
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes_max);
         if wanted == 0 {
@@ -118,12 +119,12 @@ impl Pieces {
                 Err(errno) => return Err(errors::failed(Verb::Read, &self.shown, errno)),
             }
         }
-        // The buffer may have had more room than was asked for.
+        // The buffer may have had more capacity than requested.
         buffer.truncate(start + wanted);
         Ok(buffer)
     }
 
-    /// Goes past bytes.
+    /// Skips bytes.
     pub fn skip(&mut self, bytes: usize) {
         self.offset = self.offset.saturating_add(bytes as u64);
         self.left = self.left.saturating_sub(bytes as u64);
@@ -131,13 +132,13 @@ impl Pieces {
 }
 
 impl Writer {
-    /// Writes behind what was written.
+    /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let place = &self.target.place;
         self.draft.write(bytes).map_err(|errno| errors::failed(Verb::Write, &place.shown, errno))
     }
 
-    /// Puts the file in its place.
+    /// Replaces the target with the written file.
     pub fn finish(mut self) -> Result<FileFacts> {
         let place = &self.target.place;
         let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);

@@ -1,9 +1,9 @@
 //! The temporary folder of an environment.
 //!
-//! Its owner holds a lock on the folder itself (`flock`), which the system gives back however the
-//! owner ends. A folder with our name and nobody's lock was left behind, and is removed. Numbers of
-//! processes would not do: they come again, and another container has its own. A lock file in the
-//! folder would not do either: the folder's users could delete it.
+//! Its owner holds a lock (`flock`) on the folder itself, which the system releases however the
+//! owner ends. A folder with jaato's name and without a lock was left behind, and is removed.
+//! Process ids would not work, because they are reused and each container has its own. A lock file
+//! would not work either, because the folder's users could delete it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,13 +25,13 @@ use crate::engine::Sorted;
 use crate::errors::Verb;
 use crate::platform::Facts;
 
-/// What the names begin with; the user's number and a random one follow.
+/// The prefix of the names. The user id and a random number follow.
 const PREFIX: &str = "jaato-environment-";
 
-/// Folders that one start removes which others left behind: a start must not take long.
+/// The most abandoned folders that one start removes, so that the start stays fast.
 const SWEEP_MAX: usize = 64;
 
-/// A folder that exists as long as this.
+/// A temporary folder, which is removed with this value.
 #[derive(Debug)]
 pub(crate) struct Temporary {
     base: OwnedFd,
@@ -44,7 +44,7 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// Removes what was left behind, and makes a folder that none but its owner may enter.
+    /// Removes abandoned folders, and creates a folder that only its owner can access.
     pub(crate) fn make(settings: &TemporarySettings) -> Result<Self> {
         let base_path = settings.base.clone().unwrap_or_else(std::env::temp_dir);
         let failed = |errno: Errno| {
@@ -59,7 +59,7 @@ impl Temporary {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let base = openat(CWD, &base_path, flags, Mode::empty()).map_err(failed)?;
         let prefix = format!("{PREFIX}{}-", rustix::process::geteuid().as_raw());
-        // What cannot be removed this time is tried the next time.
+        // The next start tries again to remove what is left.
         let _ = sweep(&base, prefix.as_bytes());
         let real = base_path.canonicalize().map_err(|_| failed(Errno::NOENT))?;
         for _ in 0..RACES_MAX {
@@ -86,12 +86,12 @@ impl Temporary {
         &self.shown
     }
 
-    /// It is an allowed folder too.
+    /// Returns the folder as an allowed folder.
     pub(crate) fn root(&self) -> Root {
         Root { host: self.host.clone(), shown: self.shown.clone(), access: Access::Write }
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the folder with its content.
     pub(crate) fn remove(&self) -> Result<()> {
         if self.is_removed.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -105,12 +105,12 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What is left is removed by the next start.
+        // The next start removes what is left.
         let _ = self.remove();
     }
 }
 
-/// Locks a folder. None where somebody else has it, or has removed it.
+/// Locks a folder. Returns `None` if another process holds the lock or has removed the folder.
 fn locked(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
     let folder = match open_in(base.as_fd(), name) {
         Ok(folder) => folder,
@@ -122,7 +122,7 @@ fn locked(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> 
         Err(Errno::AGAIN) => return Ok(None),
         Err(errno) => return Err(errno),
     }
-    // Who swept it before we had the lock has removed it.
+    // Another process may have removed the folder before this lock was acquired.
     let there = match statat(base, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(there) => Facts::from(&there),
         Err(Errno::NOENT) => return Ok(None),
@@ -132,7 +132,7 @@ fn locked(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> 
     Ok((there.identity == ours.identity).then_some(folder))
 }
 
-/// Removes the folders of that user that nobody holds.
+/// Removes the user's folders that are not locked.
 fn sweep(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
     let mut folder = Listed::read(open_in(base, OsStr::new("."))?, Sorted::No)?;
     let user = rustix::process::geteuid().as_raw();
@@ -144,7 +144,7 @@ fn sweep(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
         let name = name.to_owned();
         let Ok(Some(left)) = locked(base, &name) else { continue };
         if fstat(&left).is_ok_and(|stat| stat.st_uid == user) {
-            // One that cannot be removed must not keep the others.
+            // A folder that cannot be removed must not prevent the removal of others.
             let _ = delete_folder(base, &name, Path::new(&name), Verb::Delete);
         }
         swept += 1;

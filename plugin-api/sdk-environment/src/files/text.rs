@@ -1,4 +1,4 @@
-//! Reading text, counted in characters or lines, without holding the whole file.
+//! Reads text, counted in characters or lines, without holding the whole file.
 
 use jaato_types::Result;
 use jaato_types::files::{FileReadText, FileText};
@@ -9,14 +9,14 @@ use super::confined::Confined;
 use crate::engine::TextReader;
 use crate::errors::{self, Verb};
 
-/// Bytes that are looked at in one go.
+/// The number of bytes that are read at once.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Room for a file whose size says nothing.
+/// The buffer size for a file whose reported size is wrong, such as a file in `/proc`.
 const MIN_CHUNK_BYTES: usize = 4096;
 
 impl Confined {
-    /// Reads text: as it is, no line end changed.
+    /// Reads text without changing line ends.
     pub fn read_text(&self, request: &FileReadText) -> Result<FileText> {
         let asked = self.asked(&request.path)?;
         let shown = asked.shown();

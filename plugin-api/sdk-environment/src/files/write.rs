@@ -1,4 +1,4 @@
-//! Writing whole files: at once, so that a reader sees the old or the new one.
+//! Writes whole files atomically, so that a reader sees either the old or the new file.
 
 use std::fs::File;
 use std::io::{Read, Seek as _, Write as _};
@@ -18,27 +18,28 @@ use crate::engine::EDIT_BYTES_MAX;
 use crate::errors::{self, Verb};
 use crate::platform::{Facts, copy_attributes};
 
-/// What stands where a file is to be written.
+/// The target of a write.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) place: Place,
-    /// The file that is there.
+    /// The existing file.
     pub(crate) old: Option<Facts>,
-    /// Whether that file stays and only its content changes: it has other names, or its owner or
-    /// attributes cannot be given to another file.
+    /// Whether to keep the file and change only its content, because it has other hard links, or
+    /// its owner or attributes cannot be given to another file.
     stays: bool,
 }
 
-/// Permission bits of a draft that does not come into its place.
+/// Permission bits of a draft that is only a copy.
 const OWNERS_MODE: u32 = 0o600;
 
 impl Confined {
     /// Writes a file.
     ///
-    /// It is replaced by a new one of the same owner, permission bits and extended attributes. If
-    /// the system does not allow that (the file is another user's, its folder may not be changed,
-    /// it is a mount point), or if the file has other names, it is written in place. A link stays,
-    /// and the file that it leads to is written. A read-only file is refused.
+    /// Replaces the file with a new one that has the same owner, permission bits and extended
+    /// attributes. If the system does not allow that (another user owns the file, its folder is
+    /// read-only, it is a mount point), or if the file has other hard links, its content is
+    /// overwritten. If the path is a link, the link stays and its target is written. Read-only
+    /// files are refused.
     pub fn write(&self, request: &FileWrite, bytes: &[u8]) -> Result<FileFacts> {
         let asked = self.asked_file(&request.path, Verb::Write)?;
         let missing = if request.parents { Missing::Make } else { Missing::Fail };
@@ -47,7 +48,7 @@ impl Confined {
                 let target = self.target(&asked, missing, Verb::Write)?;
                 let name = target.place.name(Verb::Write)?.clone();
                 let _one_at_a_time = self.write_lock(&name);
-                // Looked at again under the lock, where it matters.
+                // The version must be checked under the lock.
                 let target = match request.expected {
                     Some(_) => self.target(&asked, missing, Verb::Write)?,
                     None => target,
@@ -60,17 +61,17 @@ impl Confined {
         }
     }
 
-    /// Takes the path of a file apart.
+    /// Parses the path of a file.
     pub(crate) fn asked_file(&self, path: &str, verb: Verb) -> Result<Asked> {
         let asked = self.asked(path)?;
         if asked.wants_folder {
-            let reason = "a path that ends so names a folder, not a file";
+            let reason = "a path with this ending names a folder, not a file";
             return Err(errors::refused(verb, &asked.shown(), reason));
         }
         Ok(asked)
     }
 
-    /// Goes to where a file is to be written, through links, and looks at what is there.
+    /// Resolves the target of a write, following links, and looks at the existing file.
     pub(crate) fn target(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<Target> {
         let mut place = self.roots.find_name(asked, Last::Follow, missing, verb)?;
         for _ in 0..RACES_MAX {
@@ -143,7 +144,7 @@ impl Confined {
     }
 }
 
-/// How a file is opened to be written: a pipe makes nobody wait.
+/// Flags that open a file for writing, without waiting for a pipe.
 const TO_WRITE: OFlags = OFlags::WRONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -155,10 +156,10 @@ impl Target {
         Self { place, old, stays: false }
     }
 
-    /// Looks at what is at a place, and whether it may be written. None where that is a link.
+    /// Looks at a place and checks that it may be written. Returns `None` if it is a link.
     ///
-    /// It is not opened: a file that is replaced while somebody has it open to be written costs
-    /// file systems more.
+    /// Does not open the file, because replacing a file that is open for writing is slower on some
+    /// file systems.
     fn look(place: Place, verb: Verb) -> Result<Option<Self>> {
         let failed = |errno| errors::failed(verb, &place.shown, errno);
         let name = place.name(verb)?;
@@ -173,7 +174,7 @@ impl Target {
         check_is_file(&facts, &place, verb)?;
         match accessat(&*place.dir, name, Access::WRITE_OK, AtFlags::EACCESS) {
             Ok(()) => Ok(Some(Self::new(place, Some(facts)))),
-            // It went away meanwhile.
+            // Another process removed the file.
             Err(Errno::NOENT) => Ok(Some(Self::new(place, None))),
             Err(errno) => Err(failed(errno)),
         }
@@ -187,7 +188,7 @@ impl Target {
         }
     }
 
-    /// Opens the old file to read it: the same that was looked at.
+    /// Opens the old file for reading, and checks that it is the same file.
     pub(crate) fn open_old(&self, verb: Verb) -> Result<File> {
         self.open_same(OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, verb)
     }
@@ -203,7 +204,7 @@ impl Target {
         }
     }
 
-    /// Reads the old file whole.
+    /// Reads the whole old file.
     pub(crate) fn content(&self, verb: Verb) -> Result<Vec<u8>> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         let mut content = Vec::new();
@@ -213,8 +214,8 @@ impl Target {
         Ok(content)
     }
 
-    /// Begins the file that comes there. None where its folder takes no new file, so that the old
-    /// one has to be written in place.
+    /// Creates the draft of the new file. Returns `None` if its folder allows no new files, so that
+    /// the old file must be overwritten.
     pub(crate) fn draft(&mut self, verb: Verb) -> Result<Option<Draft>> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         let is_refused = |errno| self.old.is_some() && matches!(errno, Errno::ACCESS | Errno::PERM);
@@ -227,14 +228,14 @@ impl Target {
         let fresh = Facts::from(&fstat(&draft.file).map_err(failed)?);
         let like = draft.like(old, &fresh).and_then(|()| self.copy_attributes(&draft));
         if old.links > 1 || like.is_err() {
-            // The file stays and gets the content of the draft, which no other user may read.
+            // The file stays and receives the content of the draft, which no other user may read.
             draft.permit(Some(OWNERS_MODE)).map_err(failed)?;
             self.stays = true;
         }
         Ok(Some(draft))
     }
 
-    /// Puts bytes there; a file that is made by it gets the permission bits.
+    /// Replaces the file's content. A new file gets the permission bits.
     pub(crate) fn replace(
         mut self,
         bytes: &[u8],
@@ -250,7 +251,7 @@ impl Target {
         self.put(draft, verb)
     }
 
-    /// Puts a draft there that replaces what is there.
+    /// Replaces the file with a draft.
     pub(crate) fn put(&self, mut draft: Draft, verb: Verb) -> Result<FileFacts> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         if !self.stays {
@@ -259,22 +260,22 @@ impl Target {
                     let stat = fstat(&draft.file).map_err(failed)?;
                     return Ok(Facts::from(&stat).told(&self.place.shown));
                 }
-                // A mount point is no name that can be given to another file.
+                // A mount point cannot be renamed over.
                 Err(Errno::BUSY | Errno::XDEV) if self.old.is_some() => {}
                 Err(errno) => return Err(failed(errno)),
             }
         }
-        // The draft stays meanwhile: where this ends half-way, it tells what was to be there.
+        // The draft remains until the end: if this fails half-way, it still has the content.
         draft.file.rewind().map_err(|error| failed(errno_of(&error)))?;
         self.overwrite(&mut draft.file, verb)
     }
 
-    /// Writes over the old content.
+    /// Overwrites the content.
     fn write_in_place(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
         self.overwrite(&mut &*bytes, verb)
     }
 
-    /// Writes over the old content, and takes off what is left of it.
+    /// Overwrites the content and truncates the rest.
     fn overwrite(&self, content: &mut impl Read, verb: Verb) -> Result<FileFacts> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         let mut file = self.open_same(TO_WRITE, verb)?;
@@ -297,7 +298,7 @@ fn check_is_file(facts: &Facts, place: &Place, verb: Verb) -> Result<()> {
     Err(errors::no_file(verb, &place.shown, facts.kind))
 }
 
-/// A pipe without a reader cannot be opened: say that it is one.
+/// Returns a better error if the file is a pipe without a reader, which cannot be opened.
 fn not_to_open(place: &Place, errno: Errno, verb: Verb) -> jaato_types::Error {
     match place.facts() {
         Ok(facts) if errno == Errno::NXIO => errors::no_file(verb, &place.shown, facts.kind),

@@ -1,4 +1,4 @@
-//! Other Unix systems: every path is gone through by hand, and no read is known not to wait.
+//! Other Unix systems: paths are resolved name by name, and every read may wait.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -7,11 +7,11 @@ use rustix::fs::{Dir, FileType, OFlags};
 
 use super::Wait;
 
-/// Opens a folder to pass through it.
+/// Flags that open a folder only to pass through it.
 pub(crate) const PASS_THROUGH: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// There is no such call.
+/// Always returns `None`, because the system has no such call.
 pub(crate) fn open_beneath(
     _folder: impl AsFd,
     _path: &Path,
@@ -21,17 +21,17 @@ pub(crate) fn open_beneath(
     None
 }
 
-/// No attributes are copied here.
+/// Does nothing on these systems.
 pub(crate) fn copy_attributes(_from: impl AsFd, _to: impl AsFd) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// There is no such call.
+/// Always returns `None`, because the system has no such call.
 pub(crate) fn read_at_once(_file: impl AsFd, _buffer: &mut [u8], _offset: u64) -> Option<usize> {
     None
 }
 
-/// Tells each name in a folder with what it is, as far as the file system tells that.
+/// Calls `each` with every name in a folder and its type, as far as the file system reports it.
 pub(crate) fn read_folder(
     folder: impl AsFd,
     mut each: impl FnMut(&[u8], FileType) -> rustix::io::Result<()>,

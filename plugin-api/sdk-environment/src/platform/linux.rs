@@ -13,13 +13,13 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::Wait;
 
-/// Opens a folder to pass through it; asks for no right to list it.
+/// Flags that open a folder only to pass through it, without permission to list it.
 pub(crate) const PASS_THROUGH: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// Opens a path beneath a folder, whatever links are in it, in one call. None where that cannot be
-/// told so: a link has an absolute target or leads out, the kernel is old, something was renamed
-/// meanwhile, or it would wait.
+/// Opens a path beneath a folder in one call and follows links inside the folder. Returns `None` if
+/// one call cannot do it: a link has an absolute target or leads outside, the kernel is too old,
+/// something was renamed at the same time, or the call would wait.
 pub(crate) fn open_beneath(
     folder: impl AsFd,
     path: &Path,
@@ -38,8 +38,8 @@ pub(crate) fn open_beneath(
     }
 }
 
-/// Reads from an offset until the buffer is full or the file ends; none where the disk would be
-/// asked.
+/// Reads from an offset until the buffer is full or the file ends. Returns `None` if the read would
+/// wait for the disk.
 pub(crate) fn read_at_once(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Option<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -55,18 +55,18 @@ pub(crate) fn read_at_once(file: impl AsFd, buffer: &mut [u8], offset: u64) -> O
     Some(filled)
 }
 
-/// Bytes of an extended attribute, and of the names of all: what Linux allows.
+/// The most bytes of an extended attribute, and of all attribute names, that Linux allows.
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
-/// The access list of a file.
+/// The attribute that holds a file's access control list.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// Gives a file the access list and the extended attributes of another. Those of the system's
-/// security stay what they are: the kernel sets them, and some are void once the content changes.
+/// Copies the access control list and the extended attributes of a file. Skips the security
+/// attributes, because the kernel sets them and some become invalid when the content changes.
 pub(crate) fn copy_attributes(from: impl AsFd, to: impl AsFd) -> rustix::io::Result<()> {
     let names = attribute_names(&from)?;
     let own = attribute_names(&to)?;
-    // A folder may give each new file a list.
+    // The folder may have a default list for new files.
     if own.iter().any(|name| name == ACCESS_LIST) && !names.iter().any(|name| name == ACCESS_LIST) {
         fremovexattr(&to, ACCESS_LIST)?;
     }
@@ -77,7 +77,7 @@ pub(crate) fn copy_attributes(from: impl AsFd, to: impl AsFd) -> rustix::io::Res
         let mut value = Vec::with_capacity(ATTRIBUTE_BYTES_MAX);
         match fgetxattr(&from, &*name, spare_capacity(&mut value)) {
             Ok(_) => fsetxattr(&to, &*name, &value, XattrFlags::empty())?,
-            // It went away meanwhile.
+            // Another process removed the attribute.
             Err(Errno::NODATA) => {}
             Err(errno) => return Err(errno),
         }
@@ -86,7 +86,7 @@ pub(crate) fn copy_attributes(from: impl AsFd, to: impl AsFd) -> rustix::io::Res
 }
 
 fn attribute_names(file: impl AsFd) -> rustix::io::Result<Vec<String>> {
-    // Most files have none, and then nothing is made room for.
+    // Most files have no attributes, so this avoids allocating a buffer.
     match flistxattr_query(&file) {
         Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
         Ok(_) => {}
@@ -98,10 +98,10 @@ fn attribute_names(file: impl AsFd) -> rustix::io::Result<Vec<String>> {
     Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
 }
 
-/// Bytes of names that are read in one go.
+/// The size of the buffer for names.
 const NAMES_BYTES: usize = 32 * 1024;
 
-/// Tells each name in a folder with what it is, as far as the file system tells that.
+/// Calls `each` with every name in a folder and its type, as far as the file system reports it.
 pub(crate) fn read_folder(
     folder: impl AsFd,
     mut each: impl FnMut(&[u8], FileType) -> rustix::io::Result<()>,

@@ -1,72 +1,72 @@
-//! What a thread is blocked in, as `/proc/PID/task/TID/syscall` tells it. Pure.
+//! Parses the system call in which a thread is blocked, from `/proc/PID/task/TID/syscall`. Pure.
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// It runs, or is about to.
+    /// The thread runs, or is about to.
     Running,
-    /// It is blocked in a call of the system.
+    /// The thread is blocked in a system call.
     Blocked(Call),
 }
 
-/// A call in which something that is typed may be waited for. Addresses are the process's own.
+/// A system call that may wait for input. Addresses are those of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// `read`, `readv`.
     Read {
-        /// What it reads.
+        /// The descriptor that it reads.
         descriptor: u32,
     },
     /// `poll`, `ppoll`.
     Poll {
-        /// Where the list stands.
+        /// The address of the list.
         list: u64,
-        /// How long it is.
+        /// The length of the list.
         length: u64,
-        /// How long it waits.
+        /// The timeout.
         timeout: Timeout,
     },
     /// `select`, `pselect6`.
     Select {
-        /// Where the set of those to read stands.
+        /// The address of the set of descriptors to read.
         set: u64,
-        /// One more than the highest descriptor.
+        /// The highest descriptor plus one.
         descriptors: u64,
-        /// How long it waits.
+        /// The timeout.
         timeout: Timeout,
     },
-    /// `epoll_wait` and its kin.
+    /// `epoll_wait` and its variants.
     Epoll {
-        /// The set.
+        /// The descriptor of the epoll set.
         descriptor: u32,
-        /// How long it waits.
+        /// The timeout.
         timeout: Timeout,
     },
-    /// A wait that a stop has interrupted: of its arguments nothing is known any more.
+    /// A wait that a signal has interrupted. Its arguments are no longer known.
     Restarted,
     /// Another call.
     Other,
 }
 
-/// How long a call waits.
+/// The timeout of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
-    /// Without end.
+    /// No timeout.
     Endless,
-    /// For so many milliseconds.
+    /// The number of milliseconds.
     Milliseconds(u64),
-    /// For the time that stands at an address.
+    /// A time stored in the process's memory.
     Stands {
-        /// The address.
+        /// The address of the time.
         at: u64,
-        /// Parts of a second in the second of its two numbers.
+        /// The number of parts per second in the second of its two numbers.
         parts: u64,
     },
-    /// For a while of which nothing is known.
+    /// An unknown timeout.
     Unknown,
 }
 
-/// What the numbers of an architecture mean.
+/// The system call numbers of an architecture.
 pub struct Numbers {
     reads: &'static [i64],
     polls: &'static [(i64, Wait)],
@@ -75,14 +75,14 @@ pub struct Numbers {
     restart: i64,
 }
 
-/// How a call is told how long to wait.
+/// How a call receives its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// Milliseconds; negative is for ever.
+    /// Milliseconds. A negative number means no timeout.
     Milliseconds,
-    /// The address of seconds and nanoseconds; none is for ever.
+    /// The address of seconds and nanoseconds. Zero means no timeout.
     Nanoseconds,
-    /// The address of seconds and microseconds; none is for ever.
+    /// The address of seconds and microseconds. Zero means no timeout.
     Microseconds,
 }
 
@@ -103,7 +103,7 @@ const AARCH64: Numbers = Numbers {
 };
 
 impl Numbers {
-    /// Those of this machine, where they are known.
+    /// Returns the numbers of this machine, if they are known.
     pub fn own() -> Option<&'static Self> {
         match std::env::consts::ARCH {
             "x86_64" => Some(&X86_64),
@@ -112,7 +112,7 @@ impl Numbers {
         }
     }
 
-    /// Reads what a thread does; nothing for a text that is none.
+    /// Parses the state of a thread. Returns `None` for an invalid text.
     pub fn read(&self, text: &str) -> Option<Doing> {
         let mut words = text.split_whitespace();
         let number = match words.next()? {
@@ -130,7 +130,7 @@ impl Numbers {
         let [first, second, third, fourth, fifth, _] = arguments;
         let wait =
             |calls: &[(i64, Wait)]| calls.iter().find(|call| call.0 == number).map(|call| call.1);
-        // A descriptor is an `int`: the upper half of its register says nothing.
+        // A descriptor is an `int`, so the upper half of its register is meaningless.
         let descriptor = first as u32;
         if self.reads.contains(&number) {
             return Call::Read { descriptor };
@@ -155,7 +155,7 @@ impl Wait {
             at => Timeout::Stands { at, parts },
         };
         match self {
-            // An `int`, as a descriptor is.
+            // The timeout is an `int`, like a descriptor.
             Self::Milliseconds => {
                 match u64::try_from(i32::from_ne_bytes((argument as u32).to_ne_bytes())) {
                     Ok(milliseconds) => Timeout::Milliseconds(milliseconds),
@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn recorded_calls_are_read() {
-        // bash at its prompt, cat, python 3.13 at its prompt, node, sleep; a thread that has none.
+        // bash at its prompt, cat, python 3.13 at its prompt, node, sleep, and a thread without a
+        // call.
         let bash =
             "270 0x1 0x7ffd5b1d2c50 0x0 0x0 0x0 0x7ffd5b1d2bd0 0x7ffd5b1d2b88 0x7f7ae7d16c26\n";
         let select =

@@ -1,7 +1,7 @@
-//! Whether somebody waits for what is typed at a terminal: what `/proc` tells of a thread, and what
-//! it means.
+//! Detects whether a program waits for input at a terminal, from the data in `/proc`.
 //!
-//! Pure but for the clock: environments look in their own ways, and read what they found with this.
+//! Pure except for the clock. Environments read the data in their own ways and interpret it with
+//! this module.
 
 mod call;
 mod seen;
@@ -16,27 +16,28 @@ pub use sets::{
     select_bytes, terminal_index,
 };
 
-/// What was seen.
+/// The result of one look at a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Whether somebody waits, where that can be known.
+    /// Whether a program waits, if that is known.
     pub waits: Option<TerminalWait>,
-    /// Who waits.
+    /// The process that waits.
     pub waiter: Option<Waiter>,
-    /// The name of who is in the foreground.
+    /// The name of the foreground program.
     pub name: Option<String>,
 }
 
-/// Somebody who waits.
+/// A process that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiter {
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The thread of it.
+    /// The thread id.
     pub thread: u32,
-    /// How much it has run, and who passes on to it: the same as long as they have not.
+    /// How much the thread, and the processes that relay input to it, have run. Unchanged while
+    /// they wait.
     pub run: Option<String>,
-    /// How many milliseconds the wait takes if nothing is typed; nothing for one without end, or
-    /// where that cannot be known.
+    /// The duration of the wait in milliseconds if no input arrives. `None` if it has no timeout,
+    /// or if the timeout is unknown.
     pub takes_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Whether two looks at a terminal saw the same wait. Pure but for the clock.
+//! Detects whether two looks at a terminal saw the same wait. Pure except for the clock.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -7,56 +7,57 @@ use jaato_types::terminal::{TerminalState, TerminalWait};
 
 use super::{Waiter, Waiting};
 
-/// Programs of a terminal of which is remembered how long they wait: a shell, and what it runs.
+/// The number of programs per terminal whose waits are remembered: a shell, and the programs it
+/// runs.
 const PROGRAMS_MAX: usize = 32;
 
-/// A shorter wait than those before is a pause: a program that ends gives its terminal so long for
-/// a last answer.
+/// The longest pause: a wait that is shorter than earlier ones. A program that is about to exit
+/// waits this long for a last answer of its terminal.
 const PAUSE_MS_MAX: u64 = 100;
 
-/// After an escape, which begins many keys, programs wait so long for the rest: `ESCDELAY` of
-/// curses is a second.
+/// The longest pause after an escape character, with which many keys start. Programs wait this long
+/// for the rest of the key: `ESCDELAY` of curses is a second.
 const PAUSE_AFTER_ESCAPE_MS_MAX: u64 = 1_100;
 
-/// What begins many keys.
+/// The first byte of many keys.
 const ESCAPE: u8 = 0x1b;
 
-/// What was seen of a terminal.
+/// The history of looks at a terminal.
 #[derive(Default)]
 pub struct Seen {
-    /// The wait that was seen last.
+    /// The last wait.
     last: Option<Wait>,
-    /// The longest wait of each program in milliseconds, [`u64::MAX`] for one without end.
+    /// The longest wait of each program in milliseconds, or [`u64::MAX`] for one without a timeout.
     longest: HashMap<u32, u64>,
-    /// Whether an escape was typed last.
+    /// Whether the last input ended with an escape character.
     after_escape: bool,
 }
 
 struct Wait {
     waiter: Waiter,
-    /// Whether it ends by itself.
+    /// Whether the wait has a timeout.
     is_timed: bool,
     shown_bytes: Option<u64>,
     since: Instant,
-    /// How often it began anew.
+    /// The number of times that the wait started again.
     again: u32,
-    /// The longest that one of them takes.
+    /// The longest duration of these waits.
     takes_ms: Option<u64>,
 }
 
 impl Seen {
-    /// Forgets the wait: this was typed, so that the next one is another.
+    /// Forgets the wait because input was typed, so that the next wait is a different one.
     pub fn typed(&mut self, bytes: &[u8]) {
         self.last = None;
-        // Behind a whole sequence (an arrow key, a terminal's answer) nobody waits for more.
+        // After a complete sequence, such as an arrow key, programs do not wait for more.
         self.after_escape = bytes.ends_with(&[ESCAPE]);
     }
 
-    /// Adds what a look has seen to the state of the terminal.
+    /// Adds the result of a look to the state of the terminal.
     pub fn add(&mut self, looked: Waiting, state: &mut TerminalState) {
         let Waiting { waits, waiter, name } = looked;
         state.foreground_name = name;
-        // What was typed and is not taken is what somebody is about to work on.
+        // Input that no program has read yet is work that a program is about to do.
         state.waits = if state.has_input == Some(true) { Some(TerminalWait::Busy) } else { waits };
         let waiter = waiter.filter(|_| state.has_input != Some(true));
         let Some(waiter) = waiter else {
@@ -79,7 +80,7 @@ impl Seen {
         }
     }
 
-    /// Remembers how long a program waits; returns its longest wait.
+    /// Remembers how long a program waits. Returns its longest wait.
     fn longer(&mut self, program: u32, takes_ms: u64) -> u64 {
         if self.longest.len() >= PROGRAMS_MAX && !self.longest.contains_key(&program) {
             self.longest.clear();
@@ -89,12 +90,12 @@ impl Seen {
         *longest
     }
 
-    /// Tells of a wait whether it goes on, or is another one.
+    /// Records a wait, which either continues the last one or is another one.
     fn follow(&mut self, waiter: Waiter, shown_bytes: Option<u64>, is_timed: bool) -> &Wait {
         let goes_on = |wait: &Wait| {
             let is_same = (wait.waiter.pid, wait.waiter.thread) == (waiter.pid, waiter.thread);
             let has_not_run = wait.waiter.run == waiter.run;
-            // One that others worked beside begins when they are done.
+            // A wait of another kind is a different wait.
             let is_same = is_same && wait.is_timed == is_timed;
             is_same && (has_not_run || is_timed) && wait.shown_bytes == shown_bytes
         };
@@ -123,7 +124,7 @@ mod tests {
         Waiting { waits: Some(waits), waiter: Some(waiter), name: None }
     }
 
-    /// Looks, and tells whether the wait goes on since the mark, and how often it began anew.
+    /// Looks, and returns whether the wait continued and how often it started again.
     fn goes_on(seen: &mut Seen, looked: Waiting, shown_bytes: u64) -> (bool, Option<u32>) {
         let before = seen.last.as_ref().map(|wait| wait.since);
         let mut state =
@@ -165,8 +166,8 @@ mod tests {
         assert_eq!(goes_on(&mut seen, look(reads, "3 0 3"), 6), (false, Some(0)));
     }
 
-    /// Types, and looks at waits of so many milliseconds, none for one without end; tells of the
-    /// last one how long the longest takes that began anew, and whether it is a pause.
+    /// Types and then looks at waits of the given milliseconds, where `None` is a wait without a
+    /// timeout. Returns the longest duration of the last wait, and whether it is a pause.
     fn waits_of(typed: &[u8], waits: &[Option<u64>]) -> (Option<u64>, Option<bool>) {
         let (mut seen, mut state) = (Seen::default(), TerminalState::default());
         seen.typed(typed);

@@ -1,10 +1,9 @@
-//! Sets of descriptors that are waited for, as they stand in a process's memory and in `/proc`.
-//! Pure.
+//! Parses sets of descriptors to wait for, from a process's memory and from `/proc`. Pure.
 
-/// Descriptors of one set that are looked at. A terminal is among the first.
+/// The most descriptors of one set to look at. A terminal is among the first.
 pub const DESCRIPTORS_MAX: usize = 256;
 
-/// Bytes of one entry of `poll`'s list.
+/// The size of an entry in the list of `poll`, in bytes.
 pub const POLL_ENTRY_BYTES: usize = 8;
 
 /// `POLLIN` and `POLLRDNORM`.
@@ -13,26 +12,26 @@ const POLL_READ: u16 = 0x41;
 /// `EPOLLIN` and `EPOLLRDNORM`.
 const EPOLL_READ: u32 = 0x41;
 
-/// Lists whom `poll` waits for to be readable.
+/// Lists the descriptors that `poll` waits to read from.
 pub fn of_poll(list: &[u8]) -> Vec<u32> {
     let entries = list.chunks_exact(POLL_ENTRY_BYTES);
     let wanted = entries.filter_map(|entry| {
         let &[a, b, c, d, low, high, ..] = entry else { return None };
         let descriptor = i32::from_ne_bytes([a, b, c, d]);
         let is_read = u16::from_ne_bytes([low, high]) & POLL_READ != 0;
-        // A negative one is passed over by `poll` too.
+        // `poll` ignores negative descriptors too.
         is_read.then(|| u32::try_from(descriptor).ok()).flatten()
     });
     wanted.collect()
 }
 
-/// Bytes of a set of so many descriptors: whole words of the kernel.
+/// Returns the size of a set with this many descriptors in bytes, rounded up to whole words.
 pub fn select_bytes(descriptors: u64) -> usize {
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX).min(DESCRIPTORS_MAX);
     descriptors.div_ceil(64) * 8
 }
 
-/// Lists the members of `select`'s set.
+/// Lists the members of a `select` set.
 pub fn of_select(set: &[u8], descriptors: u64) -> Vec<u32> {
     let words = set.chunks_exact(8).filter_map(|word| word.try_into().ok());
     let words = words.map(u64::from_ne_bytes).zip((0_u32..).step_by(64));
@@ -42,7 +41,8 @@ pub fn of_select(set: &[u8], descriptors: u64) -> Vec<u32> {
     members.filter(|descriptor| u64::from(*descriptor) < descriptors).collect()
 }
 
-/// Lists whom an `epoll` set waits for to be readable: the lines `tfd:` of `/proc/PID/fdinfo/FD`.
+/// Lists the descriptors that an `epoll` set waits to read from: the lines `tfd:` of
+/// `/proc/PID/fdinfo/FD`.
 pub fn of_epoll(text: &str) -> Vec<u32> {
     let lines = text.lines().filter_map(|line| {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();
@@ -54,15 +54,16 @@ pub fn of_epoll(text: &str) -> Vec<u32> {
     lines.take(DESCRIPTORS_MAX).collect()
 }
 
-/// Reads the number of a terminal from `/proc/PID/fdinfo/FD` of who holds its other side.
+/// Reads the number of a terminal from `/proc/PID/fdinfo/FD` of the process that holds its other
+/// side.
 pub fn terminal_index(text: &str) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("tty-index:")?.trim().parse().ok())
 }
 
-/// Bytes of a time: two numbers of the kernel.
+/// The size of a time in bytes: two numbers of the kernel.
 pub const TIME_BYTES: usize = 16;
 
-/// Reads a time of seconds and so many parts of one, in milliseconds.
+/// Converts a time to milliseconds. Its second number counts `parts` per second.
 pub fn milliseconds(time: &[u8], parts: u64) -> Option<u64> {
     let number = |at| Some(u64::from_ne_bytes(time.get(at..at + 8)?.try_into().ok()?));
     let (seconds, rest): (u64, u64) = (number(0)?, number(8)?);

@@ -1,9 +1,9 @@
-//! Paths of nasty names at random: none of them touches what is outside.
+//! Random paths of nasty names. None of them may touch a file outside.
 
 use super::operations::OPERATIONS;
 use super::trap::Trap;
 
-/// Paths that are tried; the ground is made anew after each [`TRIES_PER_GROUND`].
+/// The number of paths to try. The ground is created again after each [`TRIES_PER_GROUND`].
 const TRIES: usize = 6_000;
 const TRIES_PER_GROUND: usize = 60;
 
@@ -62,7 +62,7 @@ const NAMES: &[&str] = &[
     "/dev/fd",
 ];
 
-/// A generator that needs nothing; the same numbers each time.
+/// A random number generator without dependencies, with the same numbers each time.
 struct Numbers(u64);
 
 impl Numbers {
@@ -97,6 +97,6 @@ fn no_path_of_nasty_names_touches_what_is_outside() {
         let what = format!("`{}` of {path:?}", operation.name);
         trap.check(&what, &answer.unwrap_or_default());
     }
-    // Else it would prove nothing.
+    // Otherwise the test would prove nothing.
     assert!(done > TRIES / 50, "{done}");
 }

@@ -1,22 +1,22 @@
-//! All that can be asked for, by one path.
+//! All operations that take one path.
 
 use jaato_plugin_sdk_environment::files::Confined;
 use jaato_types::Result;
 use jaato_types::files::*;
 
-/// An operation; the answer as a text that holds all that was told.
+/// An operation. Its answer is a text with everything that it returned.
 pub struct Operation {
     pub name: &'static str,
     pub run: fn(&Confined, &str) -> Result<String>,
-    /// What it does with a link at the path's end.
+    /// What the operation does with a link at the end of the path.
     pub link: Link,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// Goes where it leads.
+    /// It follows the link.
     Followed,
-    /// Means the link itself.
+    /// It acts on the link itself.
     Itself,
 }
 
@@ -59,7 +59,7 @@ fn found(confined: &Confined, pattern: &str, path: &str) -> Result<String> {
     Ok(paths.join(" "))
 }
 
-/// Patterns are relative: an absolute one starts at the root.
+/// Patterns are relative, so an absolute pattern is searched from the root.
 fn found_by(confined: &Confined, pattern: &str) -> Result<String> {
     match pattern.strip_prefix('/') {
         Some(pattern) => found(confined, pattern.trim_start_matches('/'), "/"),

@@ -1,4 +1,4 @@
-//! Every way out by a path alone, with every operation.
+//! Paths that lead outside by themselves, with every operation.
 
 use jaato_types::ErrorKind;
 
@@ -8,11 +8,11 @@ use super::trap::Trap;
 /// A path that leads outside.
 struct Attempt {
     path: String,
-    /// Whether its last name is a link that lies inside.
+    /// Whether its last name is a link inside the allowed folders.
     ends_with_link: bool,
 }
 
-/// All of them: `OUT` is the folder outside, `WORK` an allowed one, `TMP` the temporary one.
+/// All attempts: `OUT` is the folder outside, `WORK` an allowed one, `TMP` the temporary one.
 const ATTEMPTS: &[&str] = &[
     "../secret.txt",
     "../outside/secret.txt",
@@ -70,7 +70,7 @@ const ATTEMPTS: &[&str] = &[
     "~/secret.txt/../../../outside/secret.txt",
 ];
 
-/// Those whose last name is the link.
+/// The attempts whose last name is the link.
 const LINKS: &[&str] = &[
     "absolute_file",
     "absolute_folder",
@@ -120,7 +120,7 @@ fn no_operation_leaves_the_allowed_folders_by_any_path() {
             let may_be_done = attempt.ends_with_link && operation.link == Link::Itself;
             match answer {
                 Ok(told) => {
-                    // Of a folder that is missing, nothing can be told but that.
+                    // A missing folder returns no content.
                     let is_missing = attempt.path.starts_with(['m', '~']) && told.is_empty();
                     assert!(may_be_done || is_missing, "{what} was done: {told}");
                     trap = Trap::new();
@@ -128,7 +128,7 @@ fn no_operation_leaves_the_allowed_folders_by_any_path() {
                 Err(error) => {
                     let is_outside = error.kind == ErrorKind::PermissionDenied
                         && error.message.contains("outside of the allowed folders");
-                    // A missing folder on the way is seen before what comes behind it.
+                    // A missing folder is detected before the names after it.
                     let is_seen_before = error.kind == ErrorKind::NotFound
                         && (attempt.path.starts_with("missing") || attempt.path.starts_with('~'))
                         || error.kind == ErrorKind::InvalidArguments

@@ -1,4 +1,4 @@
-//! Folders and files that are exchanged for links, thousands of times, while they are used.
+//! Operations during thousands of exchanges of files and folders with links.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,17 +10,17 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::operations::OPERATIONS;
 use super::trap::Trap;
 
-/// How often each operation is tried while names are exchanged.
+/// The number of tries per operation while names are exchanged.
 const ROUNDS: usize = 60;
 
-/// How often names are exchanged at least meanwhile.
+/// The least number of exchanges during the tries.
 const EXCHANGES_MIN: usize = 300;
 
-/// Exchanges two names, again and again, until it is told to end, and counts.
+/// Exchanges two names repeatedly until it must stop, and counts the exchanges.
 fn exchange_until(is_done: &AtomicBool, count: &AtomicUsize, one: &str, other: &str) {
     while !is_done.load(Ordering::Relaxed) {
         let done = renameat_with(CWD.as_fd(), one, CWD.as_fd(), other, RenameFlags::EXCHANGE);
-        // What was just moved or deleted cannot be exchanged.
+        // A name that was just moved or deleted cannot be exchanged.
         if done.is_err() {
             thread::yield_now();
         }

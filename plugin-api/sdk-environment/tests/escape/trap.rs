@@ -1,4 +1,4 @@
-//! A ground with a secret beside the allowed folders, and links that lead there.
+//! A ground with a secret next to the allowed folders, and links that lead there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,12 +9,12 @@ use jaato_plugin_sdk_environment::files::Confined;
 
 use crate::support::Ground;
 
-/// What must never be read.
+/// The content that must never be read.
 pub const SECRET: &str = "CANARY";
 /// The name of a file outside, which must never be listed.
 pub const SECRET_NAME: &str = "canary-name";
 
-/// The ground, its allowed folders open, and what was outside before.
+/// The ground, its open allowed folders, and the original state of the files outside.
 pub struct Trap {
     pub ground: Ground,
     pub confined: Confined,
@@ -67,7 +67,7 @@ impl Trap {
         self.confined.temporary_folder().unwrap().0.display().to_string()
     }
 
-    /// Fails where anything outside is other than it was, or a text tells of it.
+    /// Fails if a file outside has changed, or if the text contains the secret.
     #[track_caller]
     pub fn check(&self, what: &str, told: &str) {
         assert!(!told.contains(SECRET) && !told.contains(SECRET_NAME), "{what} told {told}");
@@ -75,7 +75,7 @@ impl Trap {
     }
 }
 
-/// All that is beside the allowed folders.
+/// Returns everything next to the allowed folders.
 fn outside_of(ground: &Ground) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     collect(ground.folder.path(), &mut found, |name| {

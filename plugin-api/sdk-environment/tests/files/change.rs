@@ -1,4 +1,4 @@
-//! Writing, editing, deleting, folders, moving and copying.
+//! Tests of writing, editing, deleting, creating folders, moving and copying.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -41,7 +41,7 @@ fn a_file_is_written_anew_behind_or_only_if_it_is_new() {
     assert_eq!((facts.size, ground.text("work/file")), (9, "two three".to_owned()));
     let error = confined.write(&request("file", WriteMode::CreateNew), b"x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
-    assert!(error.message.ends_with("work/file`: it exists already"), "{error}");
+    assert!(error.message.ends_with("work/file`: it already exists"), "{error}");
     confined.write(&request("new", WriteMode::CreateNew), b"new").unwrap();
     confined.write(&request("newer", WriteMode::Append), b"newer").unwrap();
     assert_eq!(
@@ -79,10 +79,10 @@ fn extended_attributes_and_access_lists_stay() {
     ground.put("work/file", "old");
     let path = ground.path("work/file");
     if setxattr(&path, "user.mark", b"moon", XattrFlags::empty()).is_err() {
-        // This file system has none.
+        // This file system has no extended attributes.
         return;
     }
-    // User 1 may read and write, beside the owner.
+    // An access list that lets user 1 read and write, in addition to the owner.
     let list: Vec<u8> = [
         &2u32.to_le_bytes()[..],
         &[1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 1, 0, 0, 0],
@@ -134,7 +134,7 @@ fn a_new_file_gets_the_permission_bits_that_are_asked_for_and_an_old_one_keeps_i
     let mut stream = confined.write_stream(&ask("streamed", WriteMode::CreateNew)).unwrap();
     stream.write(b"x").unwrap();
     stream.finish().unwrap();
-    // None that lend somebody's rights.
+    // The set-user-ID and set-group-ID bits are removed.
     assert_eq!(["new", "made", "streamed"].map(mode), [0o751; 3]);
     set_mode(&ground.path("work/new"), 0o640);
     confined.write(&ask("new", WriteMode::Replace), b"y").unwrap();
@@ -194,14 +194,14 @@ fn permission_bits_and_owner_stay_and_a_read_only_file_too() {
     write(&confined, "file", "new").unwrap();
     let after = fs::metadata(ground.path("work/file")).unwrap();
     assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
-    // Nobody's rights are lent by what somebody else wrote.
+    // Content from another user must not keep the set-user-ID bit.
     assert_eq!(after.permissions().mode() & 0o7777, 0o751);
     if !is_root() {
         set_mode(&ground.path("work/file"), 0o444);
         let error = write(&confined, "file", "newer").unwrap_err();
         assert!(error.message.ends_with("permission denied"), "{error}");
         assert_eq!(ground.text("work/file"), "new");
-        // A folder that may not be changed has files that may.
+        // A read-only folder may contain writable files.
         set_mode(&ground.path("work/file"), 0o644);
         set_mode(&ground.path("work"), 0o555);
         write(&confined, "file", "n").unwrap();
@@ -246,7 +246,7 @@ fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
         assert_ne!(facts.version, version);
         let error = confined.write(&expecting, b"three").unwrap_err();
         assert_eq!(error.kind, ErrorKind::Conflict);
-        assert!(error.message.ends_with("it was changed meanwhile"), "{error}");
+        assert!(error.message.ends_with("it has changed since it was read"), "{error}");
         let stream = confined.write_stream(&expecting);
         assert_eq!(stream.unwrap_err().kind, ErrorKind::Conflict);
     }
@@ -287,13 +287,13 @@ fn edits_are_made_all_or_none_and_the_error_tells_which_and_why() {
     check(
         &[("two", "2", false), ("four", "4", false)],
         missing,
-        "edit 2 of 2: the text is not there",
-        "byte by byte",
+        "edit 2 of 2: the text was not found",
+        "match exactly",
     );
-    check(&[("one", "1", false)], twice, "the text is there 2 times, in the lines 1, 2", "`all`");
-    check(&[("aa", "b", false)], twice, "the text is there 2 times, in the lines 3, 3", "`all`");
-    check(&[("one\ntwo", "x", false)], missing, "the text is not there", "CR LF");
-    check(&[("two  one", "x", false)], missing, "the text is not there", "other blanks");
+    check(&[("one", "1", false)], twice, "the text occurs 2 times, in lines 1, 2", "`all`");
+    check(&[("aa", "b", false)], twice, "the text occurs 2 times, in lines 3, 3", "`all`");
+    check(&[("one\ntwo", "x", false)], missing, "the text was not found", "CR LF");
+    check(&[("two  one", "x", false)], missing, "the text was not found", "other blanks");
     check(&[("", "x", true)], ErrorKind::InvalidArguments, "the text to replace is empty", "");
     check(&[], ErrorKind::InvalidArguments, "there are no edits", "");
     let grown = "x".repeat(40_000_000);

@@ -1,4 +1,4 @@
-//! Walks and patterns.
+//! Tests of walks and patterns.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -35,7 +35,7 @@ fn all(confined: &Confined, request: &FileFind) -> (u64, Vec<String>) {
     (count, pages.into_iter().flat_map(|page| page.files).map(|file| file.path).collect())
 }
 
-/// A repository with a bit of all.
+/// Creates a repository with files of all kinds.
 fn repository() -> Ground {
     let ground = Ground::new();
     for name in
@@ -70,9 +70,9 @@ fn a_walk_leaves_out_what_is_hidden_or_ignored() {
     let all = walked(&confined, ".", true, None);
     assert!(all.contains(".hidden/h.rs") && all.contains("target/f.rs"), "{all}");
     assert!(!all.contains(".git/"), "{all}");
-    // The rules of the folders above hold where it begins further in.
+    // Rules of the folders above apply if the walk starts deeper.
     assert_eq!(walked(&confined, "b", false, None), "c.rs deep deep/e.rs kept.log only_here");
-    // What is named is looked at.
+    // A folder that the request names is walked even if it is ignored or hidden.
     assert_eq!(walked(&confined, "target", false, None), "f.rs");
     assert_eq!(walked(&confined, ".hidden", false, None), "h.rs");
 }
@@ -178,7 +178,7 @@ fn the_newest_come_first_and_only_so_many() {
 fn what_is_no_pattern_is_told() {
     let confined = Ground::new();
     let confined = confined.open();
-    for (pattern, part) in [("", "empty"), ("{a", "is no pattern")] {
+    for (pattern, part) in [("", "empty"), ("{a", "invalid pattern")] {
         let request = FileFind { pattern: pattern.to_owned(), ..FileFind::default() };
         let error = confined.find(&request).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments);
@@ -197,7 +197,7 @@ fn rules_of_the_repository_above_the_allowed_folder_count() {
     }
     ground.put("work/.gitignore", "!keep.gen\n");
     assert_eq!(walked(&ground.open(), "", false, None), "b b/only_here keep.gen");
-    // Without a repository, a folder above says nothing.
+    // Without a repository, the rules of folders above do not apply.
     fs::remove_dir_all(ground.path(".git")).unwrap();
     let without = "a.gen b b/a.gen b/only_here d.txt excluded keep.gen only_here";
     assert_eq!(walked(&ground.open(), "", false, None), without);

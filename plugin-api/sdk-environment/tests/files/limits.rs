@@ -1,4 +1,4 @@
-//! What a call keeps off, whatever path leads there.
+//! Tests that a call's limits apply to every path that leads to an excluded file.
 
 use jaato_plugin_sdk_environment::files::{CallLimits, Confined};
 use jaato_types::files::{
@@ -11,7 +11,7 @@ use jaato_types::{ErrorKind, Result};
 
 use crate::support::Ground;
 
-/// Paths that lead to the denied `secret/key`, or to what is in `secret`.
+/// Paths that lead to the denied `secret/key`, or to the content of `secret`.
 const WAYS: [&str; 9] = [
     "secret/key",
     "./secret/../secret/key",
@@ -46,7 +46,7 @@ fn denied(ground: &Ground) -> FileLimits {
     }
 }
 
-/// All that begins with a dot, and these names.
+/// Protects all names that start with a dot, and the given names.
 fn protected(ground: &Ground, names: &[&str]) -> ProtectedFiles {
     ProtectedFiles {
         directory: ground.path("work").canonicalize().unwrap(),
@@ -94,7 +94,7 @@ fn what_is_denied_is_neither_read_nor_changed_by_any_way() {
         refused(files.copy(&pair(way, "copy")), way);
         refused(files.copy(&pair("plain/a.txt", &format!("{way}/new"))), way);
     }
-    // Deleting and moving are about a link itself.
+    // Deleting and moving act on a link itself.
     for way in WAYS.iter().filter(|way| **way != "to_key") {
         let delete = FileDelete { path: (*way).into(), ..FileDelete::default() };
         refused(files.delete(&delete), way);
@@ -111,7 +111,7 @@ fn what_is_denied_is_neither_read_nor_changed_by_any_way() {
         let make = FolderMake { path: format!("{way}/new/er"), parents: true };
         refused(files.make_folder(&make), way);
     }
-    // Whether something is there is not told either.
+    // The error does not reveal whether the file exists.
     let missing = FileRead { path: "secret/no/such".into(), ..FileRead::default() };
     refused(files.read(&missing), "secret/no/such");
     assert_eq!(ground.text("work/secret/key"), "TOP\n");
@@ -133,7 +133,7 @@ fn a_folder_that_holds_what_is_denied_is_not_taken_along() {
         let delete = FileDelete { path: "in".into(), recursive: true };
         refused(files.delete(&delete), "delete");
     }
-    // What would come to a denied place is refused, too.
+    // A move to a denied path is refused, too.
     ground.put("work/other/key", "new");
     refused(files.move_to(&pair("other", "secret")), "onto");
     ground.put("work/with/secret/key", "new");

@@ -1,4 +1,4 @@
-//! Reading bytes and text, listing, looking.
+//! Tests of reading bytes and text, listing, and facts.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -49,7 +49,7 @@ fn bytes_are_read_in_ranges() {
         let (facts, bytes) = confined.read(&request).unwrap();
         assert_eq!(bytes, expected.as_bytes());
         assert_eq!(facts, FileBytes { size: 10, offset, has_more });
-        // What is read in place is the same.
+        // A read in place returns the same.
         if let Some((cached, cached_bytes)) = confined.read_cached(&request) {
             assert_eq!((cached, cached_bytes), (facts, bytes));
         }
@@ -131,7 +131,7 @@ fn what_is_no_text_is_told_with_the_byte_from_which_on_it_is_none() {
         let shown = ground.shown(&format!("work/{name}"));
         assert_eq!(error.message, format!("cannot read `{shown}` as text: byte {at} is not UTF-8"));
     }
-    // What was asked for ends before it.
+    // The requested range ends before the invalid byte.
     assert_eq!(text(&confined, "a", 0, 2, TextUnit::Characters).unwrap().text, "ab");
 }
 
@@ -218,7 +218,7 @@ fn a_folder_is_listed_by_name_with_links_as_links_and_names_that_are_no_text() {
     fs::create_dir(ground.path("work/a")).unwrap();
     ground.link("/etc/passwd", "work/out");
     let odd = ground.path("work").join(std::ffi::OsStr::from_bytes(b"x\xff"));
-    // Not every file system has such names.
+    // Not every file system allows such names.
     let has_odd = fs::write(odd, "").is_ok();
     let confined = ground.open();
     let listed = confined.list(&FolderList::default()).unwrap();

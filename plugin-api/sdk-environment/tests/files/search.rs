@@ -1,4 +1,4 @@
-//! Searching texts and finding files with their facts.
+//! Tests of searching texts and finding files with their facts.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ fn pages(files: &Confined, request: &FileSearch) -> Result<Vec<SearchedPage>> {
     files.search(request)?.collect()
 }
 
-/// What was found, a line each: `path:number:first-last: text`; `-` where nothing matches.
+/// Formats each found line as `path:number:first-last: text`, with `-` for a line without a match.
 fn told(files: &Confined, request: &FileSearch) -> (Vec<String>, SearchTotals, Vec<String>) {
     let pages = pages(files, request).unwrap();
     let mut lines = Vec::new();
@@ -63,7 +63,7 @@ fn matches_come_in_the_order_of_paths_with_all_counted() {
         lines,
         ["a.rs:3:0-4: moon", "a.rs:7:0-4: moon", "b/2.txt:1:0-4,9-13: moon and moon"]
     );
-    // Hidden are `.gitignore` too, and `.hidden`.
+    // `.gitignore` and `.hidden` are hidden.
     let left_out = LeftOut { ignored: 1, hidden: 2, excluded: 1, denied: 0 };
     let expected = SearchTotals {
         matches: 4,
@@ -129,7 +129,7 @@ fn what_is_no_text_file_is_passed_over_and_waits_for_nobody() {
     let _socket = std::os::unix::net::UnixListener::bind(ground.path("work/socket")).unwrap();
     let odd = OsStr::from_bytes(b"\xfe\xff.txt");
     fs::write(ground.path("work").join(odd), "moon\n").unwrap();
-    // Zeros without a single block on the disk.
+    // A sparse file of zeros, without a block on the disk.
     File::create(ground.path("work/zeros")).unwrap().set_len(1 << 30).unwrap();
     let files = ground.open();
     let (lines, totals, unreadable) = told(&files, &asked("moon"));
@@ -164,7 +164,7 @@ fn a_large_file_is_searched_in_bounded_memory_and_a_huge_line_is_told_as_such() 
     assert_eq!(lines.len(), 2);
     assert!(lines[1].starts_with("large:200000:0-12: line 199999 of"), "{}", lines[1]);
     assert_eq!((totals.files_searched, totals.matches), (1, 2));
-    assert_eq!(unreadable, ["`wide`: a line of it is too long"]);
+    assert_eq!(unreadable, ["`wide`: it has a line that is too long"]);
     let (lines, totals, _) = told(&files, &FileSearch { path: "large".into(), ..asked("line") });
     assert_eq!((lines.len(), totals.matches), (10_000, 200_000));
 }
@@ -313,7 +313,7 @@ fn rules_that_are_too_large_are_told() {
     ground.put("work/a/.ignore", format!("*.log\n{}\n", "[ab]?*".repeat(100_000)));
     ground.put("work/a/b/x.log", "moon\n");
     let path = ground.shown("work/a/.ignore");
-    let lost = format!("`{path}`: its rules are too large and do not count");
+    let lost = format!("`{path}`: its rules are too large and were ignored");
     for (folder, line) in [("", "a/b/x.log:1:0-4: moon"), ("a/b", "x.log:1:0-4: moon")] {
         let search = FileSearch { path: folder.into(), ..asked("moon") };
         let (lines, _, unreadable) = told(&ground.open(), &search);

@@ -1,4 +1,4 @@
-//! Files piece by piece, and results that are cut.
+//! Tests of file streams and truncated results.
 
 use std::fs;
 

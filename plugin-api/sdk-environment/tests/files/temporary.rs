@@ -1,4 +1,4 @@
-//! The temporary folder, and settings that cannot be.
+//! Tests of the temporary folder and of invalid settings.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -40,7 +40,7 @@ fn one_that_was_left_behind_is_removed_by_the_next_and_one_in_use_is_not() {
     let ground = Ground::new();
     let in_use = ground.open();
     let (kept, _) = in_use.temporary_folder().unwrap();
-    // What a host leaves that is killed: its folder, which nobody locks.
+    // A killed host leaves its folder behind, without a lock.
     let prefix = kept.file_name().unwrap().to_str().unwrap().rsplit_once('-').unwrap().0.to_owned();
     ground.put(&format!("base/{prefix}-0123456789abcdef/deep/file"), "left");
     ground.put("base/somebody-elses/file", "kept");

@@ -1,4 +1,4 @@
-//! Folders to try things in, and another user to try them as.
+//! Test folders, and another user to run tests as.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -9,19 +9,19 @@ use std::process::Command;
 use jaato_plugin_sdk_environment::files::{Access, Confined, Root, Settings, TemporarySettings};
 use tempfile::TempDir;
 
-/// A user that owns nothing, and that the system does not know.
+/// The id of a user without an account that owns nothing.
 pub const NOBODY: u32 = 65_123;
 
-/// Part of the name of the test that runs the others as that user.
+/// A part of the name of the test that runs the others as that user.
 pub const AS_NOBODY: &str = "for_an_ordinary_user";
 
-/// A folder of allowed folders and others.
+/// A folder that contains allowed folders and others.
 pub struct Ground {
     pub folder: TempDir,
 }
 
 impl Ground {
-    /// `work` and `second` to write, `fixed` to read, `base` for temporary folders.
+    /// Creates `work` and `second` to write, `fixed` to read, and `base` for temporary folders.
     pub fn new() -> Self {
         let ground = Self { folder: TempDir::new().unwrap() };
         for name in ["work", "second", "fixed", "base"] {
@@ -38,7 +38,7 @@ impl Ground {
         self.path(below).display().to_string()
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file, and creates its parent folders.
     pub fn put(&self, below: &str, content: impl AsRef<[u8]>) {
         let path = self.path(below);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -67,17 +67,17 @@ impl Ground {
     }
 }
 
-/// Tells whether the tests run as root, for whom no file is unreadable.
+/// Returns true if the tests run as root, which can read every file.
 pub fn is_root() -> bool {
     let folder = TempDir::new().unwrap();
     fs::metadata(folder.path()).unwrap().uid() == 0
 }
 
-/// Runs all other tests of this file as a user without an account, over a copy of the binary in a
-/// folder of its own. Root tries them as itself already.
+/// Runs all other tests of this binary as a user without an account, with a copy of the binary in
+/// its own folder. Under root, the tests have also run as root.
 pub fn run_again_as_nobody(tests_min: usize) {
     if !is_root() {
-        // They run as an ordinary user already.
+        // The tests already run as an ordinary user.
         return;
     }
     let folder = TempDir::new().unwrap();

@@ -1,18 +1,18 @@
-//! Where servers put what a chunk says. Pure.
+//! Finds the fields of a chunk where different servers put them. Pure.
 
 use crate::Fragment;
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
 use jaato_plugin_sdk::types::ToolCall;
 
-/// Tells whether a chunk reports an error: in a field of that name, or because it says something
-/// and holds nothing of an answer.
+/// Returns true if a chunk reports an error: in an `error` field, or with a message but no part of
+/// an answer.
 pub(crate) fn is_report(chunk: &Value) -> bool {
     let says = |key: &str| chunk[key].is_string();
     let is_bare = chunk.get("choices").is_none() && (says("message") || says("detail"));
     is_said(chunk.get("error")) || chunk["object"].as_str() == Some("error") || is_bare
 }
 
-/// Tells whether a field that reports an error does so: some servers send it empty with each chunk.
+/// Returns true if the `error` field holds an error. Some servers send it empty with each chunk.
 pub(crate) fn is_said(error: Option<&Value>) -> bool {
     match error {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -21,7 +21,8 @@ pub(crate) fn is_said(error: Option<&Value>) -> bool {
     }
 }
 
-/// The choice that counts. One alone does whatever its number: some servers number the chunks.
+/// Returns the choice to read. A single choice counts whatever its index, because some servers
+/// number the chunks.
 pub(crate) fn choice_of(chunk: &Value) -> Option<&Value> {
     match chunk["choices"].as_array()?.as_slice() {
         [only] => Some(only),
@@ -29,11 +30,11 @@ pub(crate) fn choice_of(chunk: &Value) -> Option<&Value> {
     }
 }
 
-/// A call's fields that its server wants back: Google's endpoint and LiteLLM put the signature of a
-/// Gemini model's thought there, and refuse the conversation without it.
+/// The fields of a call that its server needs back. Google's endpoint and LiteLLM put the signature
+/// of a Gemini model's thought there, and reject a conversation without it.
 const KEPT: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
-/// What a piece of a call says, in texts of its own.
+/// The text fields of a call's piece.
 pub(crate) struct Said {
     arguments: String,
     signature: String,
@@ -61,7 +62,7 @@ impl Said {
     }
 }
 
-/// Reads the fields of a call that go back with it. A signature of another protocol holds none.
+/// Returns the fields to send back with a call. Signatures of other protocols contain none.
 pub(crate) fn kept_of(call: &ToolCall) -> impl Iterator<Item = (String, Value)> {
     let signature = call.signature.as_deref().unwrap_or_default();
     let kept: Map<String, Value> = serde_json::from_str(signature).unwrap_or_default();
@@ -72,7 +73,7 @@ fn arguments_of(function: &Value) -> String {
     match &function["arguments"] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
-        // Some servers give the object itself.
+        // Some servers send the object itself.
         whole => whole.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! What a message says and shows: words, images, files. Pure.
+//! The content of a message: text, images, files. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use jaato_plugin_sdk::types::{Data, Part, Request};
 
 use crate::shown::{Blobs, IMAGES, PDF, data_of, in_words};
 
-/// What a file without a name is called, because it has to be called something.
+/// The name of a file without one, because the protocol requires a name.
 pub const FILE_NAME: &str = "file.pdf";
 
-/// Largest image and file, 36 MiB: as text it is a third longer, and OpenAI takes requests of up to
-/// 50 MB (<https://platform.openai.com/docs/guides/images-vision>).
+/// The largest image or file, 36 MiB. Encoded as text it is a third longer, and OpenAI accepts
+/// requests of up to 50 MB (<https://platform.openai.com/docs/guides/images-vision>).
 pub const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
 
-/// Names the blobs whose bytes go into a request, and the most bytes of each.
+/// Returns the blobs whose bytes go into a request, and the most bytes of each.
 pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {
     let shown = data_of(request).filter(|data| kind_of(data).is_some());
     shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
 }
 
-/// What is shown of data whose bytes are there.
+/// The kind of data that can be shown if its bytes are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Image,
@@ -36,7 +36,7 @@ fn kind_of(data: &Data) -> Option<Kind> {
     }
 }
 
-/// The content of one message, as it grows: neighbouring words are one text.
+/// The growing content of one message. Adjacent texts are merged.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pieces: Vec<Piece>,
@@ -49,7 +49,7 @@ enum Piece {
 }
 
 impl Content {
-    /// Adds words, on a line of their own. Empty ones are none.
+    /// Adds a text on its own line. Ignores an empty text.
     pub(crate) fn say(&mut self, words: &str) {
         if words.is_empty() {
             return;
@@ -63,7 +63,7 @@ impl Content {
         }
     }
 
-    /// Adds data: as what it is where its bytes are there, else in words.
+    /// Adds data: as an image or file if its bytes are available, otherwise as a description.
     pub(crate) fn add(&mut self, data: &Data, blobs: &Blobs) {
         match shown(data, blobs) {
             Some(piece) => self.pieces.push(Piece::Shown(piece)),
@@ -71,8 +71,7 @@ impl Content {
         }
     }
 
-    /// Adds what parts say and show, leaving out calls, results, reasoning, and what only a newer
-    /// provider understands.
+    /// Adds the text and data of parts. Leaves out calls, results, reasoning, and unknown parts.
     pub(crate) fn add_parts(&mut self, parts: &[Part], blobs: &Blobs) {
         for part in parts {
             match part {
@@ -83,7 +82,7 @@ impl Content {
         }
     }
 
-    /// Writes it down: one text as a text, which all servers read.
+    /// Writes the content. A single text becomes a plain string, which all servers accept.
     pub(crate) fn written(self) -> Value {
         let mut pieces = self.pieces.into_iter();
         let written = |piece| match piece {
@@ -98,20 +97,19 @@ impl Content {
     }
 }
 
-/// Joins what parts say in words; a part of its own begins a line of its own. What could be shown
-/// is told of.
+/// Joins the text of parts, with each part on its own line. Data is described in words.
 pub(crate) fn words(parts: &[Part]) -> String {
     let mut content = Content::default();
     content.add_parts(parts, &Blobs::new());
     match content.written() {
         Value::String(text) => text,
-        // Without bytes there is nothing but words.
+        // Without blobs, the content is only text.
         _ => String::new(),
     }
 }
 
-/// Writes the URL that holds the bytes of an image or a PDF; `None` for other data, and where they
-/// are not there.
+/// Returns a data URL with the bytes of an image or a PDF, or `None` for other data and for missing
+/// bytes.
 pub fn data_url(data: &Data, blobs: &Blobs) -> Option<String> {
     kind_of(data)?;
     let bytes = blobs.get(data.blob_id()?)?;

@@ -1,17 +1,17 @@
-//! Reasoning that its server wants back as it came: `reasoning_details`, OpenRouter's and others'.
+//! Reasoning that must go back unchanged: the `reasoning_details` of OpenRouter and other servers.
 //!
-//! Pure. Pieces of one entry are joined; nothing else of an entry is looked at or changed.
+//! Pure. Joins the pieces of an entry, and does not inspect or change its other fields.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::Part;
 
-/// The field of a model's message, both ways, and of the opaque part that keeps it.
+/// The field in a model's message, in both directions, and in the opaque part that stores it.
 pub(crate) const DETAILS: &str = "reasoning_details";
 
-/// What of an entry comes in pieces, in streams.
+/// The fields of an entry that arrive in pieces.
 const TEXTS: [&str; 2] = ["text", "summary"];
 
-/// The maker's signature of an entry's text, which comes last.
+/// The vendor's signature of an entry's text, which arrives last.
 const SIGNATURE: &str = "signature";
 
 /// The entries of one answer.
@@ -21,12 +21,12 @@ pub(crate) struct Details {
 }
 
 impl Details {
-    /// Counts the entries.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Takes the entries of one piece, which are different ones; gives what they say in words.
+    /// Adds the entries of one piece, all of which are different. Returns their text.
     pub(crate) fn push(&mut self, piece: &Value) -> String {
         let mut said = String::new();
         let mut taken = Vec::new();
@@ -43,8 +43,8 @@ impl Details {
         said
     }
 
-    /// Finds the entry that a piece goes on with: the last of its number, where that is of its kind
-    /// and still open.
+    /// Finds the entry that a piece continues: the last one with its index, if it has the same kind
+    /// and is still open.
     fn place_of(&self, piece: &Map<String, Value>) -> Option<usize> {
         let is_same = |known: &Map<String, Value>, key: &str| known.get(key) == piece.get(key);
         let at = self.entries.iter().rposition(|known| is_same(known, "index"))?;
@@ -52,12 +52,12 @@ impl Details {
         let id = |entry: &Map<String, Value>| entry.get("id").filter(|id| !id.is_null()).cloned();
         let is_other = id(piece).is_some_and(|new| id(known).is_some_and(|old| old != new));
         let is_ended = is_given(known, SIGNATURE) && TEXTS.iter().any(|key| is_given(piece, key));
-        // What is encrypted comes whole.
+        // Encrypted entries arrive whole.
         let has_text = TEXTS.iter().any(|key| known.contains_key(*key));
         (is_same(known, "type") && has_text && !is_other && !is_ended).then_some(at)
     }
 
-    /// Ends the answer: the part that goes back with it.
+    /// Returns the opaque part to send back, if there are entries.
     pub(crate) fn finish(self) -> Option<Value> {
         let entries: Value = self.entries.into_iter().map(Value::Object).collect();
         let is_empty = entries.as_array().is_none_or(Vec::is_empty);
@@ -65,7 +65,7 @@ impl Details {
     }
 }
 
-/// Adds a piece to its entry: texts grow, what was not known becomes known.
+/// Adds a piece to its entry: appends to texts, and sets missing fields.
 fn join(known: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (key, value) in piece {
         let grows = TEXTS.contains(&key.as_str()) || key == SIGNATURE;
@@ -83,8 +83,7 @@ fn is_given(entry: &Map<String, Value>, key: &str) -> bool {
     entry.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
 }
 
-/// Collects the entries that a model's message gives back, in order. Of opaque parts that hold
-/// something else nothing is sent.
+/// Collects the entries to send back with a model's message, in order. Skips other opaque parts.
 pub(crate) fn of_parts(parts: &[Part]) -> Vec<Value> {
     let kept = parts.iter().filter_map(|part| match part {
         Part::Opaque(opaque) => opaque.item.get(DETAILS)?.as_array(),
@@ -143,7 +142,7 @@ mod tests {
             &[json!([text(0, "a")]), json!([one]), json!([two])],
             json!([text(0, "a"), one, two]),
         );
-        // Also where one of them has no id of its own.
+        // Also if one of them has no id.
         check(&[json!([one]), json!([one])], json!([one, one]));
     }
 

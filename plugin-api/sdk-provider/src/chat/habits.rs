@@ -1,66 +1,66 @@
-//! What servers of one protocol want differently, and only say by a refusal. Pure.
+//! Differences between servers of one protocol that only a refusal reveals. Pure.
 
 use jaato_plugin_sdk::types::{Message, Part, Request, Role};
 
 use super::refusal::Wish;
 use super::schema::has_type_lists;
 
-/// Where what is said behind tool results goes: outcomes of tasks, what the person says meanwhile,
-/// and what tools attached.
+/// Where to put the content that follows tool results: outcomes of tasks, user messages sent in the
+/// meantime, and attachments of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Outcomes {
-    /// Into a message of the user's, which models read as such.
+    /// In a user message, which models read as such.
     #[default]
     AsUser,
-    /// Behind the last result, in words alone, for servers that refuse a user's message there.
+    /// After the last result, as text only, for servers that reject a user message there.
     InLastResult,
 }
 
-/// Which of the model's messages have the field of reasoning that goes back.
+/// Which of the model's messages include the reasoning field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReasoningSent {
-    /// Those that came with it.
+    /// The messages that came with it.
     #[default]
     AsItCame,
-    /// All of them, if need be an empty one, for servers that refuse a conversation from which it
-    /// was left out.
+    /// All messages, with an empty field if necessary, for servers that reject a conversation
+    /// without the field.
     Everywhere,
-    /// All of them where there are tools; those that came with it where there are none.
+    /// All messages if the request has tools, otherwise the messages that came with it.
     EverywhereBesideTools,
-    /// None, for servers that refuse the field.
+    /// No messages, for servers that reject the field.
     Nowhere,
 }
 
-/// How tools say what their arguments are.
+/// How to write the argument schemas of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Schemas {
-    /// As the tools have it.
+    /// Unchanged.
     #[default]
     AsTheyAre,
-    /// With one type for each value, for servers that refuse lists of types.
+    /// With a single type for each value, for servers that reject lists of types.
     SingleTyped,
 }
 
-/// How a server wants to be asked.
+/// How a server wants its requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Habits {
-    /// Where what is said behind tool results goes.
+    /// Where to put the content that follows tool results.
     pub outcomes: Outcomes,
-    /// Which messages have reasoning.
+    /// Which messages include the reasoning field.
     pub reasoning: ReasoningSent,
-    /// How tools say what their arguments are.
+    /// How to write the argument schemas of tools.
     pub schemas: Schemas,
 }
 
 impl Habits {
-    /// Those of nearly every server.
+    /// The habits of nearly all servers.
     pub const COMMON: Self = Self {
         outcomes: Outcomes::AsUser,
         reasoning: ReasoningSent::AsItCame,
         schemas: Schemas::AsTheyAre,
     };
 
-    /// Follows a refusal; `None` where that would change nothing of the request.
+    /// Adapts to a refusal. Returns `None` if that would not change the request.
     pub fn follow(self, wish: Wish, request: &Request) -> Option<Self> {
         let other = match wish {
             Wish::ResultsLast => Self { outcomes: Outcomes::InLastResult, ..self },
@@ -78,12 +78,12 @@ impl Habits {
     }
 }
 
-/// Tells whether a request says anything behind tool results.
+/// Returns true if any content follows tool results in a request.
 pub fn tells_outcomes(request: &Request) -> bool {
     request.messages.iter().any(|message| message.role == Role::Tool && says_behind(message))
 }
 
-/// Tells whether a message of results says or shows anything beside them.
+/// Returns true if a message of tool results contains other content.
 pub fn says_behind(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Text { .. } | Part::Data(_) => true,

@@ -1,33 +1,33 @@
-//! Ids of calls and names of tools as servers take them. Pure.
+//! Call ids and tool names in the form that servers accept. Pure.
 //!
-//! The same id is always written in the same way, and two different ones differently, because the
-//! history of a session must stay byte for byte.
+//! The same id is always written in the same way, and different ids differently, because a
+//! session's history must stay identical byte by byte.
 
 use std::borrow::Cow;
 
-/// Longest name of a tool.
+/// The longest tool name.
 const NAME_CHARS_MAX: usize = 64;
 
-/// What of a longer or a strange id is kept, so that people recognise it.
+/// The number of characters kept of a long or invalid id, so that users can recognize it.
 const KEPT_CHARS: usize = 20;
 
 /// The letters of [`CallIds::Short`].
 const ALPHANUMERICS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What ids of calls may look like.
+/// The form of call ids that a server accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CallIds {
-    /// As they came.
+    /// Any id.
     #[default]
     AsTheyAre,
-    /// Letters, digits, `_` and `-`, at most so many.
+    /// Letters, digits, `_` and `-`, up to this number of characters.
     Plain(usize),
-    /// Exactly so many letters and digits, at most 64.
+    /// Exactly this number of letters and digits, at most 64.
     Short(usize),
 }
 
 impl CallIds {
-    /// Writes an id.
+    /// Writes an id in this form.
     pub fn written(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::AsTheyAre => Cow::Borrowed(id),
@@ -42,7 +42,7 @@ impl CallIds {
     }
 }
 
-/// Writes the name of a tool: models invent some that servers do not take back.
+/// Writes a tool name in valid characters, because servers reject some names that models invent.
 pub fn plain_name(name: &str) -> Cow<'_, str> {
     plain(name, NAME_CHARS_MAX)
 }
@@ -61,7 +61,7 @@ fn short(id: &str, chars: usize) -> String {
     let mut letters = String::new();
     let mut number = 0;
     for place in 0..chars {
-        // One hash has ten letters to give.
+        // One hash is enough for ten letters.
         if place % 10 == 0 {
             number = hash(id, place as u8);
         }
@@ -71,7 +71,7 @@ fn short(id: &str, chars: usize) -> String {
     letters
 }
 
-/// FNV-1a: the same on every machine and in every version, as std's hash need not be.
+/// FNV-1a, which is the same on every machine and in every version, unlike the hash of std.
 fn hash(text: &str, salt: u8) -> u64 {
     text.bytes().chain([salt]).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! The history, as messages of chat completions. Pure.
+//! Converts the history to messages of chat completions. Pure.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -13,8 +13,8 @@ use super::quirks::Quirks;
 use super::reply::REASONING;
 use crate::shown::{Blobs, in_words};
 
-/// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again
-/// and refuse the whole conversation, for ever after, if they cannot.
+/// Replaces arguments that were not a JSON object. Servers parse the arguments of earlier calls
+/// again, and reject every later request of the conversation if they cannot.
 pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 pub(super) fn messages(
@@ -44,7 +44,7 @@ pub(super) fn messages(
     Ok(written)
 }
 
-/// A user's message, or what stands behind tool results: what they attached, then what is said.
+/// Writes a user message, or the content that follows tool results: attachments first, then text.
 fn user(parts: &[Part], blobs: &Blobs) -> Value {
     let mut content = Content::default();
     for result in parts.iter().filter_map(Part::as_tool_result) {
@@ -59,17 +59,17 @@ fn user(parts: &[Part], blobs: &Blobs) -> Value {
     json!({ "role": "user", "content": content.written() })
 }
 
-/// Says what the attachments behind it belong to: several results may have some.
+/// Returns a line that names the result to which the following attachments belong.
 pub fn whose(result: &ToolResult) -> String {
     format!("[attached to the result of {}, {}]", result.name, result.call_id)
 }
 
-/// A model's message. The protocol cannot say in which order text and calls came, nor show what a
-/// model drew.
+/// Writes a model's message. The protocol cannot express the order of text and calls, or images
+/// that a model created.
 fn assistant(message: &Message, quirks: &Quirks, sent: ReasoningSent) -> Value {
     let calls: Vec<Value> = message.tool_calls().map(|one| call(one, quirks)).collect();
     let text = words(&message.parts);
-    // Null rather than an empty text, which some servers refuse beside calls.
+    // Null instead of an empty text, which some servers reject next to calls.
     let has_none = text.is_empty() && !calls.is_empty();
     let content = if has_none { Value::Null } else { Value::String(text) };
     let mut written = json!({ "role": "assistant", "content": content });
@@ -92,7 +92,7 @@ fn assistant(message: &Message, quirks: &Quirks, sent: ReasoningSent) -> Value {
     written
 }
 
-/// Joins the thoughts that came under the name by which their server wants them back.
+/// Joins the thoughts that came in the field in which their server needs them back.
 fn reasoning(parts: &[Part]) -> String {
     let thoughts = parts.iter().filter_map(|part| match part {
         Part::Thought { text, signature, .. } if signature.as_deref() == Some(REASONING) => {
@@ -119,7 +119,7 @@ fn call(call: &ToolCall, quirks: &Quirks) -> Value {
     written
 }
 
-/// A message of results: one for each, then what else it says and shows.
+/// Writes a message of tool results: one message per result, then the other content.
 fn results(
     message: &Message,
     quirks: &Quirks,
@@ -144,7 +144,7 @@ fn results(
     }
 }
 
-/// What stands behind results, in words alone.
+/// Returns the content that follows tool results, as text only.
 fn said_behind(message: &Message) -> String {
     let attached = message.tool_results().flat_map(|result| {
         let words = result.attachments.iter().map(in_words);

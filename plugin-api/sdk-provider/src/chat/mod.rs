@@ -1,16 +1,15 @@
-//! Chat completions: the protocol of OpenAI that most servers speak, as a mapping that provider
+//! Chat completions: the protocol of OpenAI that most servers support, as a mapping that provider
 //! plugins share.
 //!
-//! Pure. [`body`] writes a request down, [`Reply`] reads what is streamed or comes at once,
-//! [`wish`] and [`hint`] read refusals. What a server wants differently from most is data:
-//! [`Quirks`], known before the first request, and [`Habits`], which a refusal teaches. Whose
-//! server it is and how it is reached is the plugin's.
+//! Pure. [`body`] writes a request, [`Reply`] reads a streamed or whole answer, and [`wish`] and
+//! [`hint`] interpret refusals. The differences between servers are data: [`Quirks`] are known
+//! before the first request, and [`Habits`] are learned from refusals. The plugin knows the server
+//! and how to reach it.
 //!
-//! `request` puts a body together (`settings` its options, `messages` its history, `content` what a
-//! message says and shows, `ids` ids and names as servers take them). `reply` collects an answer
-//! (`reader` in any form, `chunk` where servers put what they say, `details` reasoning that goes
-//! back, `usage` what it cost, `reason` why it ended, `think` reasoning in tags, `wrapped` calls
-//! inside a call).
+//! `request` builds a body (`settings` its options, `messages` its history, `content` the content
+//! of a message, `ids` valid ids and names). `reply` collects an answer (`reader` in any form,
+//! `chunk` the fields of a chunk, `details` reasoning to send back, `usage` the tokens, `reason`
+//! the stop reason, `think` reasoning in tags, `wrapped` calls inside a call).
 
 mod chunk;
 mod content;

@@ -1,36 +1,37 @@
-//! What servers of chat completions want differently from most, as data.
+//! Differences between servers of chat completions, as data.
 
 use super::habits::Habits;
 use super::ids::CallIds;
 
-/// What a server wants differently from most. A plugin keeps a table of them:
+/// How a server differs from most others. A plugin keeps a table of them:
 /// `Quirks { any_tool: "any", ..Quirks::COMMON }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
-    /// The field for the most tokens of an answer.
+    /// The field for the most output tokens.
     pub max_tokens_field: &'static str,
-    /// The field for the seed; `None` where it is refused.
+    /// The field for the seed, or `None` if the server rejects it.
     pub seed_field: Option<&'static str>,
-    /// The field for the key by which a cache of prompts is found, where there is one.
+    /// The field for the key of the prompt cache, if the server has one.
     pub session_key_field: Option<&'static str>,
-    /// The word for as much thinking as the model can do.
+    /// The word for the highest reasoning effort.
     pub max_effort: &'static str,
-    /// The word for a tool call that must be made.
+    /// The word for a required tool call.
     pub any_tool: &'static str,
-    /// Whether a stream tells what it cost only where it is asked to.
+    /// Whether a stream reports its usage only on request.
     pub asks_for_usage: bool,
-    /// The beginnings of the names of models that call the system's role `developer`.
+    /// The name prefixes of models whose system role is called `developer`.
     pub developer_models: &'static [&'static str],
-    /// What ids of calls may look like.
+    /// The accepted form of call ids.
     pub call_ids: CallIds,
-    /// Fields that go with a request that has tools or an answer's schema: name and JSON.
+    /// Fields to add to a request with tools or an output schema: name and JSON.
     pub fields_beside_tools: &'static [(&'static str, &'static str)],
-    /// What is known of the server before it refuses anything.
+    /// The habits that are known before any refusal.
     pub habits: Habits,
 }
 
 impl Quirks {
-    /// What nearly every server takes: nothing that one could refuse as unknown.
+    /// The settings for nearly all servers, without any field that a server could reject as
+    /// unknown.
     pub const COMMON: Self = Self {
         max_tokens_field: "max_tokens",
         seed_field: Some("seed"),
@@ -44,18 +45,18 @@ impl Quirks {
         habits: Habits::COMMON,
     };
 
-    /// Names the role of the system's text for a model.
+    /// Returns the role of the system prompt for a model.
     pub fn system_role(&self, model: &str) -> &'static str {
         let is_developers = self.developer_models.iter().any(|it| is_of_family(model, it));
         if is_developers { "developer" } else { "system" }
     }
 }
 
-/// Tells whether a model is of a family that is told by the beginning of its name.
+/// Returns true if a model belongs to the family whose names have this prefix.
 pub fn is_of_family(name: &str, beginning: &str) -> bool {
-    // A model that somebody fine-tuned is `ft:BASE:…`.
+    // A fine-tuned model is named `ft:BASE:…`.
     let name = name.strip_prefix("ft:").unwrap_or(name);
-    // `gpt-4` is not the beginning of `gpt-45`, nor `o1` of `o10`.
+    // `gpt-4` is not a prefix of `gpt-45`, and `o1` not of `o10`.
     let rest = name.strip_prefix(beginning);
     rest.is_some_and(|rest| !rest.starts_with(|first: char| first.is_ascii_digit()))
 }

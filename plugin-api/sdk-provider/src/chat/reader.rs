@@ -1,4 +1,4 @@
-//! Reads an answer of chat completions whatever the form in which it comes.
+//! Reads an answer of chat completions in any form.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
@@ -56,10 +56,10 @@ impl Reader for Reply {
     }
 }
 
-/// Reads the JSON of a server that does not stream: one value, or a line for each piece.
+/// Parses the JSON of a server that does not stream: one value, or a line for each piece.
 fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     let values = serde_json::Deserializer::from_slice(body).into_iter::<Value>();
-    // Google's servers report an error in a list of one.
+    // Google's servers report an error in a list with one element.
     let unlisted = |value| match value {
         Value::Array(mut list) if list.len() == 1 => list.remove(0),
         value => value,
@@ -68,15 +68,15 @@ fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     let values = values.map_err(|error| failure::of_no_json(url, &error))?;
     if values.iter().any(is_of_ollamas_own) {
         let shown = failure::shown_url(url);
-        let text = format!("`{shown}` answered in the form of Ollama's own api");
+        let text = format!("`{shown}` answered in the format of Ollama's own API");
         return Err(Error::new(ErrorKind::Provider, text)
-            .with_hint("the base url of an Ollama ends in `/v1`: `http://localhost:11434/v1`"));
+            .with_hint("the base URL of Ollama ends in `/v1`: `http://localhost:11434/v1`"));
     }
     Ok(values)
 }
 
-/// Tells whether a value is of `/api/chat` or `/api/generate`, which answer a line of JSON for each
-/// piece.
+/// Returns true if a value is from `/api/chat` or `/api/generate`, which send a line of JSON for
+/// each piece.
 fn is_of_ollamas_own(value: &Value) -> bool {
     value["done"].is_boolean() && (value["message"].is_object() || value["response"].is_string())
 }

@@ -1,11 +1,11 @@
-//! Why a model stopped, in the words of many servers.
+//! Interprets the stop reasons of many servers.
 //!
-//! Pure. A word that is not here is `unknown` and goes to the session as it is: an answer may be
-//! half of what was meant, so nobody may take it for whole in silence.
+//! Pure. An unlisted word becomes `unknown` and is passed to the session unchanged. Such an answer
+//! may be incomplete, so it must not silently count as complete.
 
 use jaato_plugin_sdk::types::FinishReason;
 
-/// The model said all that it had to say.
+/// The model has finished.
 const STOP: [&str; 12] = [
     "stop",
     "eos",
@@ -21,7 +21,7 @@ const STOP: [&str; 12] = [
     "normal",
 ];
 
-/// The most tokens allowed cut the answer.
+/// The answer reached the token limit.
 const MAX_TOKENS: [&str; 8] = [
     "length",
     "max_tokens",
@@ -33,15 +33,15 @@ const MAX_TOKENS: [&str; 8] = [
     "error_limit",
 ];
 
-/// The context window did.
+/// The context window is full.
 const CONTEXT: [&str; 4] =
     ["model_length", "context_length", "context_length_exceeded", "model_context_window_exceeded"];
 
-/// It waits for tool results.
+/// The model waits for tool results.
 const TOOL_USE: [&str; 6] =
     ["tool_calls", "tool_call", "tool_use", "function_call", "function_calls", "tools"];
 
-/// A filter stopped it.
+/// A content filter stopped the answer.
 const SAFETY: [&str; 17] = [
     "content_filter",
     "content_filtered",
@@ -65,7 +65,7 @@ const SAFETY: [&str; 17] = [
 /// The model declined.
 const REFUSED: [&str; 2] = ["refusal", "refused"];
 
-/// The server gave up, or somebody else stopped it.
+/// The server failed or aborted the answer.
 const ERROR: [&str; 13] = [
     "error",
     "failed",
@@ -82,15 +82,15 @@ const ERROR: [&str; 13] = [
     "unexpected_tool_call",
 ];
 
-/// What servers write where the model has not stopped.
+/// Words that servers send while the model has not stopped.
 const NO_WORDS: [&str; 3] = ["", "null", "none"];
 
-/// Tells whether a word says that the model has stopped.
+/// Returns true if a word means that the model has stopped.
 pub fn is_given(word: &str) -> bool {
     !NO_WORDS.contains(&plain(word).as_str())
 }
 
-/// Reads a server's word.
+/// Converts a server's word.
 pub fn of_word(word: &str) -> FinishReason {
     let plain = plain(word);
     let is_one_of = |words: &[&str]| words.contains(&plain.as_str());
@@ -113,8 +113,8 @@ pub fn of_word(word: &str) -> FinishReason {
     }
 }
 
-/// Servers agree neither on case nor on hyphens, and Google's write `FINISH_REASON_` before the
-/// word.
+/// Normalizes a word. Servers differ in case and hyphens, and Google's servers add the prefix
+/// `FINISH_REASON_`.
 fn plain(word: &str) -> String {
     let word = word.trim().to_lowercase().replace('-', "_");
     word.strip_prefix("finish_reason_").unwrap_or(&word).to_owned()

@@ -1,15 +1,15 @@
-//! What a person can do about an error that a server answers with.
+//! Interprets the error responses of servers for users.
 //!
-//! Pure: reads the status and the words of the body. What is recognised was seen of Ollama,
+//! Pure: reads the status and the text of the body. The recognized texts were seen from Ollama,
 //! OpenRouter, Mistral, DeepSeek, Kimi, vLLM and FastAPI.
 
 use super::reply::REASONING;
 
-/// What to check where something answers that is no such server.
+/// The hint if the URL belongs to another kind of server.
 pub const CHECK_URL: &str = "check the base url: most end in `/v1`";
 
-/// Says what to do about an error, as far as its status and its body tell. `key` is the variable of
-/// the key, and `had_key` whether it went with the request.
+/// Returns a hint about an error, based on its status and body. `key` is the variable of the API
+/// key, and `had_key` says whether the request contained the key.
 pub fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let names_model = words.contains("model");
@@ -30,21 +30,21 @@ pub fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String
     })
 }
 
-/// What a server wants differently.
+/// How a server wants a request to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// Nothing of the user's behind tool results, as Mistral's and the chat templates that came
-    /// from there.
+    /// No user message after tool results. Required by Mistral and by chat templates derived from
+    /// it.
     ResultsLast,
-    /// The field of reasoning with each of the model's messages, as DeepSeek and Kimi.
+    /// The reasoning field in all of the model's messages. Required by DeepSeek and Kimi.
     Reasoning,
-    /// No such field, as Groq and Mistral.
+    /// No reasoning field. Required by Groq and Mistral.
     NoReasoning,
-    /// One type for each value in the schemas of tools, as Google.
+    /// A single type for each value in tool schemas. Required by Google.
     SingleTypes,
 }
 
-/// Reads what a server wants differently out of its refusal.
+/// Returns the change that a refusal asks for.
 pub fn wish(status: u16, body: &[u8]) -> Option<Wish> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     if !matches!(status, 400 | 422 | 500) {
@@ -65,7 +65,7 @@ pub fn wish(status: u16, body: &[u8]) -> Option<Wish> {
 
 const LIST: &str = "`jaato model list` tells which models there are";
 
-/// What servers say of a model that they do not have, where the status does not say it.
+/// Error texts for an unknown model, if the status does not show it.
 const UNKNOWN_MODEL: [&str; 10] = [
     "not a valid model",
     "invalid model",
@@ -79,7 +79,7 @@ const UNKNOWN_MODEL: [&str; 10] = [
     "unsupported model",
 ];
 
-/// What they say of messages in an order that they do not take.
+/// Error texts for messages in an unsupported order.
 const WRONG_ORDER: [&str; 4] = [
     "after role 'tool'",
     "after role tool",
@@ -87,10 +87,10 @@ const WRONG_ORDER: [&str; 4] = [
     "roles must alternate",
 ];
 
-/// What they say of a list of types in a schema: Google itself, and gateways to it.
+/// Error texts for a list of types in a schema, from Google and its gateways.
 const LIST_OF_TYPES: [&str; 2] = ["proto field is not repeating", "'type_unspecified'"];
 
-/// What they say of a setting that they do not take.
+/// Error texts for an unsupported setting.
 const UNSUPPORTED: [&str; 8] = [
     "unsupported_parameter",
     "unsupported_value",
@@ -102,7 +102,7 @@ const UNSUPPORTED: [&str; 8] = [
     "unknown field",
 ];
 
-/// Settings by the names that servers call them, and the options that they come from.
+/// Settings by the names that servers use, with the options that set them.
 const SETTINGS: [(&str, &str); 14] = [
     ("temperature", "temperature"),
     ("reasoning_effort", "effort"),
@@ -120,10 +120,10 @@ const SETTINGS: [(&str, &str); 14] = [
     ("max_output_tokens", "max_output_tokens"),
 ];
 
-/// What they say where the field of reasoning was left out.
+/// Error texts for a missing reasoning field.
 const MISSING: [&str; 3] = ["must be passed back", "is missing", "field required"];
 
-/// What they say of a field that they do not know.
+/// Error texts for an unknown field.
 const UNKNOWN_FIELD: [&str; 5] =
     ["unsupported", "not supported", "not permitted", "extra_forbidden", "unknown"];
 

@@ -1,7 +1,7 @@
-//! Reads what a server streams: events in, deltas out, in the end the completion.
+//! Reads a streamed answer: takes events, returns deltas, and at the end the completion.
 //!
-//! Pure. Lenient where servers differ, strict where silence would lose something: an answer that
-//! ends without a word of its end was cut.
+//! Pure. Lenient where servers differ, but strict where content could be lost silently: an answer
+//! without an end mark counts as truncated.
 
 use crate::{Answer, EVENTS_MAX, Fragment, Fragments, PARTS_MAX, ServerEvent, failure};
 use jaato_plugin_sdk::Result;
@@ -14,18 +14,18 @@ use super::think::{Piece, ThinkTags};
 use super::wrapped::unwrapped;
 use super::{reason, usage};
 
-/// The field in which some servers give reasoning, and want it back; the signature of such a
-/// thought. DeepSeek and Kimi refuse a conversation with calls from which it was left out; Groq and
-/// Mistral, which do not use it, refuse one that holds it.
+/// The field in which some servers send reasoning and need it back. Also the signature of such a
+/// thought. DeepSeek and Kimi reject a conversation with calls if it is missing. Groq and Mistral,
+/// which do not use it, reject a conversation that contains it.
 pub const REASONING: &str = "reasoning_content";
 
 /// The data of the last event.
 const DONE: &str = "[DONE]";
 
-/// The name of events in which servers report an error.
+/// The name of error events.
 const ERROR_EVENT: &str = "error";
 
-/// An answer on its way.
+/// An answer that is being received.
 #[derive(Debug)]
 pub struct Reply {
     url: String,
@@ -33,7 +33,7 @@ pub struct Reply {
     calls: Fragments,
     details: Details,
     tags: ThinkTags,
-    /// The server's word for why the model stopped.
+    /// The server's word for the stop reason.
     finish: Option<String>,
     chunks: usize,
     is_refused: bool,
@@ -42,7 +42,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Begins an answer of this URL, which errors name.
+    /// Starts an answer from this URL, which errors name.
     pub fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -58,25 +58,25 @@ impl Reply {
         }
     }
 
-    /// Tells whether the server said that nothing more comes.
+    /// Returns true if the server has announced the end of the stream.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Tells whether the model has said all, though the server may still tell what it cost.
+    /// Returns true if the model has finished, though the usage may still follow.
     pub fn is_complete(&self) -> bool {
         self.is_done || self.finish.is_some()
     }
 
-    /// Tells whether any event has come.
+    /// Returns true if any event has arrived.
     pub fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Takes one event; gives what is to be emitted.
+    /// Takes one event and returns the deltas to emit.
     ///
     /// # Errors
-    /// What the server reports inside its answer; an event that cannot be read; `limit_reached`
+    /// An error that the server reports in its answer, an unreadable event, or `limit_reached`
     /// beyond [`EVENTS_MAX`] and [`PARTS_MAX`].
     pub fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
@@ -96,8 +96,8 @@ impl Reply {
         self.chunk(&chunk)
     }
 
-    /// Takes the event that the stream's end left open. It counts where it is whole: some servers
-    /// leave out the blank line behind the last one.
+    /// Takes the event that was open when the stream ended. It counts only if it is complete,
+    /// because some servers omit the blank line after the last event.
     ///
     /// # Errors
     /// As [`Reply::event`].
@@ -112,8 +112,8 @@ impl Reply {
         Ok(Vec::new())
     }
 
-    /// Takes the answer of a server that does not stream. The end of a whole completion is the end
-    /// of its JSON; one that comes as chunks, a line each, ends as a stream does.
+    /// Takes the answer of a server that does not stream. A single completion ends with its JSON.
+    /// Chunks, one per line, end like a stream.
     ///
     /// # Errors
     /// As [`Reply::chunk`].
@@ -131,7 +131,7 @@ impl Reply {
     /// Takes one chunk.
     ///
     /// # Errors
-    /// What the server reports inside its answer; `limit_reached` beyond [`EVENTS_MAX`] and
+    /// An error that the server reports in its answer, or `limit_reached` beyond [`EVENTS_MAX`] and
     /// [`PARTS_MAX`].
     pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
         if is_report(chunk) {
@@ -146,7 +146,7 @@ impl Reply {
             self.answer.set_usage(usage);
         }
         let Some(choice) = choice_of(chunk) else { return Ok(Vec::new()) };
-        // OpenRouter reports what happens to a choice inside it.
+        // OpenRouter reports errors of a choice inside the choice.
         if is_said(choice.get("error")) {
             return Err(failure::of_report(&self.url, choice));
         }
@@ -167,7 +167,7 @@ impl Reply {
         Ok(deltas)
     }
 
-    /// Takes reasoning, text and a refusal.
+    /// Takes reasoning, text or a refusal.
     fn said(&mut self, piece: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let text = |key: &str| piece[key].as_str().filter(|text| !text.is_empty());
@@ -192,7 +192,7 @@ impl Reply {
         deltas
     }
 
-    /// Takes text, which may begin with reasoning in tags.
+    /// Takes text, which may start with reasoning in tags.
     fn text(&mut self, piece: &str, deltas: &mut Vec<Delta>) {
         for piece in self.tags.push(piece) {
             deltas.extend(self.untagged(piece));
@@ -202,7 +202,7 @@ impl Reply {
     fn untagged(&mut self, piece: Piece) -> Option<Delta> {
         match piece {
             Piece::Text(text) => self.answer.text(&text),
-            // The model's template takes it out again: nobody wants it back.
+            // The model's template removes it, so it does not go back.
             Piece::Thought(text) => self.answer.thought(&text, None),
         }
     }
@@ -212,8 +212,8 @@ impl Reply {
         deltas.extend(self.answer.text(text));
     }
 
-    /// Takes a typed piece of content: `{"type": "text", "text"}`, or `thinking` with such pieces
-    /// inside.
+    /// Takes a typed piece of content: `{"type": "text", "text"}`, or `thinking` that contains such
+    /// pieces.
     fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
         let text = part["text"].as_str().unwrap_or_default();
         match part["type"].as_str() {
@@ -230,12 +230,12 @@ impl Reply {
         }
     }
 
-    /// Takes pieces of calls. They are emitted when they are whole; until then an empty text says
-    /// that the answer goes on, or the session would take long arguments for silence. Pieces that
-    /// say nothing are none.
+    /// Takes pieces of calls. Calls are emitted when they are complete. Until then, an empty text
+    /// shows that the answer continues, so that the session does not mistake long arguments for
+    /// silence. Empty pieces are ignored.
     fn called(&mut self, piece: &Value, deltas: &mut Vec<Delta>) -> Result<()> {
         let calls = piece["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-        // What calls were before there could be several.
+        // The field for a single call, from before there could be several.
         let legacy = piece.get("function_call").filter(|call| call.is_object());
         let said: Vec<_> = calls.iter().map(|call| Said::of(call, &call["function"])).collect();
         let each = calls.iter().zip(&said);
@@ -252,10 +252,11 @@ impl Reply {
         self.calls.push_list(&fragments)
     }
 
-    /// Ends the answer where the stream ended: the last deltas and the completion.
+    /// Ends the answer at the end of the stream. Returns the last deltas and the completion.
     ///
     /// # Errors
-    /// When it was cut short; temporary, because the next attempt may get it whole.
+    /// Fails if the answer is truncated. The error is temporary, because a retry may get the whole
+    /// answer.
     pub fn finish(mut self) -> Result<(Vec<Delta>, Completion)> {
         if !self.is_complete() {
             return Err(failure::of_cut(&self.url, self.has_begun));
@@ -271,7 +272,7 @@ impl Reply {
         };
         let calls = std::mem::take(&mut self.calls);
         let calls = match reason {
-            // Calls of an answer that was stopped from outside may be half of what was meant.
+            // If the answer was stopped from outside, its calls may be incomplete.
             FinishReason::Safety | FinishReason::Refused | FinishReason::Error => Vec::new(),
             FinishReason::MaxTokens | FinishReason::ContextExceeded => calls.finish_cut(),
             FinishReason::Stop

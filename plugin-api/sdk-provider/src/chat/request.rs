@@ -1,8 +1,8 @@
-//! Writes a request down as the JSON of chat completions.
+//! Writes a request as the JSON of chat completions.
 //!
-//! Pure, and stable: what does not change from request to request comes first, the messages last
-//! and in order, so that successive requests of a session share their beginning byte by byte and
-//! the caches of servers hit.
+//! Pure and stable: constant parts come first, and the messages last and in order. Successive
+//! requests of a session therefore share their beginning byte by byte, and the caches of servers
+//! hit.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
@@ -18,12 +18,12 @@ use super::settings::settings;
 use crate::exchange;
 use crate::shown::Blobs;
 
-/// Writes the body of a request. `blobs` are the bytes of those data parts that are to be seen;
-/// the others are told of in words.
+/// Writes the body of a request. `blobs` holds the bytes of the data parts to show. Other data is
+/// described in words.
 ///
 /// # Errors
-/// `context_overflow` when it is larger than any body that the host sends; `unknown_operation` for
-/// a message of a role from the future.
+/// `context_overflow` if the body is larger than the host allows, `unknown_operation` for a message
+/// with an unknown role.
 pub fn body(request: &Request, quirks: &Quirks, habits: Habits, blobs: &Blobs) -> Result<Vec<u8>> {
     let streams = request.options.stream != Some(false);
     let asks_for_usage = streams && quirks.asks_for_usage;
@@ -38,7 +38,7 @@ pub fn body(request: &Request, quirks: &Quirks, habits: Habits, blobs: &Blobs) -
     exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
-/// The body; the order of the fields is what is sent.
+/// The body. Its fields are sent in this order.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Body<'a> {

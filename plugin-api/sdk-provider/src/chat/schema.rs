@@ -1,12 +1,12 @@
-//! Whether servers hold an answer to its schema word by word, and schemas for servers that know one
-//! type for each value. Pure.
+//! Checks whether a schema allows strict mode, and simplifies schemas for servers that support a
+//! single type for each value. Pure.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-/// How deep a schema may be that is held to word by word.
+/// The deepest schema that strict mode allows.
 const STRICT_DEPTH_MAX: usize = 10;
 
-/// What such a schema may say: more is refused.
+/// The keywords that strict mode allows.
 const STRICT_WORDS: [&str; 20] = [
     "$defs",
     "$ref",
@@ -30,14 +30,14 @@ const STRICT_WORDS: [&str; 20] = [
     "type",
 ];
 
-/// Tells whether the schema of an answer keeps the rules of those that are held to word by word.
-/// One that does not is sent all the same, and the model does what it can.
+/// Returns true if an output schema fits the rules of strict mode. Otherwise it is still sent, and
+/// the model follows it without a guarantee.
 pub fn is_strict(schema: &Value) -> bool {
     schema["type"] == "object" && fits_strict(schema, STRICT_DEPTH_MAX)
 }
 
-/// Tells whether a schema keeps the rules of those that are held to word by word: each object
-/// requires all its properties and has no others, and nothing is said that servers do not hold to.
+/// Returns true if a schema fits the rules of strict mode: each object requires all its properties
+/// and allows no others, and only supported keywords are used.
 fn fits_strict(schema: &Value, depth: usize) -> bool {
     let (Some(words), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else {
         return false;
@@ -58,7 +58,7 @@ fn fits_strict(schema: &Value, depth: usize) -> bool {
         && ["properties", "$defs", "definitions"].into_iter().all(each)
 }
 
-/// Tells whether an object requires all its properties and has no others; what is no object is.
+/// Returns true for a closed object, which requires all its properties, and for all other values.
 fn is_closed(schema: &Value) -> bool {
     let is_object = match &schema["type"] {
         Value::String(name) => name == "object",
@@ -82,8 +82,8 @@ pub(super) fn has_type_lists(schema: &Value) -> bool {
     }
 }
 
-/// Writes a schema without lists of types. `null` goes: what may be null may be left out. Of
-/// several others each is one of `anyOf`.
+/// Returns a schema without lists of types. Drops `null`, because a nullable value may be left out.
+/// Several other types become variants of `anyOf`.
 pub(super) fn single_typed(schema: &Value) -> Value {
     match schema {
         Value::Object(words) => {
@@ -145,7 +145,7 @@ mod tests {
         let mut whole = of(json!({ "a": list, "c": { "anyOf": [inner] } }), json!(["c", "a"]));
         whole["$defs"] = json!({ "inner": inner });
         assert!(is_strict(&whole));
-        // Wherever a rule is broken.
+        // At each place where a rule can be broken.
         for path in ["/$defs/inner", "/properties/c/anyOf/0", ""] {
             let mut open = whole.clone();
             open.pointer_mut(path).unwrap()["additionalProperties"] = json!(true);

@@ -1,4 +1,4 @@
-//! The settings of a request, in the words of chat completions. Pure.
+//! Converts the options of a request to settings of chat completions. Pure.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{Effort, Request, ToolChoice};
@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{Effort, Request, ToolChoice};
 use super::quirks::Quirks;
 use super::schema::is_strict;
 
-/// What chat completions honour of a request's options, by their names there.
+/// The request options that chat completions support, by their names in the request.
 pub const OPTIONS: [&str; 12] = [
     "max_output_tokens",
     "temperature",
@@ -22,13 +22,13 @@ pub const OPTIONS: [&str; 12] = [
     "extra_headers",
 ];
 
-/// What an answer's schema is called, because it has to be called something.
+/// The name of an output schema, because the protocol requires one.
 pub const SCHEMA_NAME: &str = "answer";
 
-/// Longest key of a cache that OpenAI takes, in characters.
+/// The longest cache key that OpenAI accepts, in characters.
 const CACHE_KEY_CHARS_MAX: usize = 64;
 
-/// Takes the settings from a request, in the order in which they are sent.
+/// Returns the settings of a request, in the order in which they are sent.
 pub(super) fn settings(request: &Request, quirks: &Quirks) -> Map<String, Value> {
     let options = &request.options;
     let mut settings = Map::new();
@@ -41,7 +41,7 @@ pub(super) fn settings(request: &Request, quirks: &Quirks) -> Map<String, Value>
     set(quirks.max_tokens_field, options.max_output_tokens.map(Value::from));
     let effort = options.effort.and_then(|effort| effort_word(effort, quirks.max_effort));
     set("reasoning_effort", effort.map(Value::from));
-    // Servers refuse a choice among no tools.
+    // Servers reject a tool choice without tools.
     let choice = options.tool_choice.filter(|_| !request.tools.is_empty());
     let choice = choice.and_then(|choice| choice_word(choice, quirks.any_tool));
     set("tool_choice", choice.map(Value::from));
@@ -50,7 +50,7 @@ pub(super) fn settings(request: &Request, quirks: &Quirks) -> Map<String, Value>
     let stop: Vec<Value> = stop.map(|text| json!(text)).collect();
     set("stop", (!stop.is_empty()).then(|| stop.into()));
     if let Some(field) = quirks.seed_field {
-        // Servers keep it as a signed number.
+        // Servers store it as a signed number.
         set(field, options.seed.map(|seed| json!(seed & (u64::MAX >> 1))));
     }
     if let Some(field) = quirks.session_key_field {
@@ -66,12 +66,12 @@ pub(super) fn settings(request: &Request, quirks: &Quirks) -> Map<String, Value>
     settings
 }
 
-/// Writes a number with its own digits: 0.7 of 32 bits is 0.699999988 of 64.
+/// Writes a number with its own digits: the 32-bit number 0.7 is 0.699999988 in 64 bits.
 pub fn decimal(number: f32) -> Value {
     number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
 
-/// Names an amount of thinking; `most` is the word for as much as the model can do.
+/// Returns the word for a reasoning effort. `most` is the word for the highest effort.
 pub fn effort_word(effort: Effort, most: &'static str) -> Option<&'static str> {
     Some(match effort {
         Effort::None => "none",
@@ -84,7 +84,7 @@ pub fn effort_word(effort: Effort, most: &'static str) -> Option<&'static str> {
     })
 }
 
-/// Names a choice of tools; `any` is the word for a call that must be made.
+/// Returns the word for a tool choice. `any` is the word for a required call.
 pub fn choice_word(choice: ToolChoice, any: &'static str) -> Option<&'static str> {
     match choice {
         ToolChoice::Auto => Some("auto"),
@@ -94,7 +94,7 @@ pub fn choice_word(choice: ToolChoice, any: &'static str) -> Option<&'static str
     }
 }
 
-/// Cuts the key of a cache to what servers take.
+/// Shortens a cache key to the length that servers accept.
 pub fn begin_of_key(key: &str) -> &str {
     let end = key.char_indices().nth(CACHE_KEY_CHARS_MAX).map_or(key.len(), |(end, _)| end);
     &key[..end]

@@ -1,49 +1,49 @@
-//! Reasoning that a server leaves in the text, in tags at the answer's start: `<think>…</think>`.
+//! Separates reasoning that a server leaves in the text, in tags at the start: `<think>…</think>`.
 //!
-//! Pure, and the same wherever the text is cut. Only the start counts: a text that mentions the
-//! tags later is text.
+//! Pure, and independent of where the text is split. Only tags at the start count: later tags are
+//! part of the text.
 
-/// What models write around their reasoning: how it begins and how it ends.
+/// The opening and closing tags that models write around their reasoning.
 const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
-/// Most blank bytes before a tag. Models put a line end there; an answer of blanks alone is not
-/// held for long.
+/// The most blank bytes before a tag. Models write a line end there. The limit prevents an answer
+/// of only blanks from being held back.
 const BLANKS_MAX: usize = 64;
 
 /// A piece of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Of what the model says.
+    /// A part of the text.
     Text(String),
-    /// Of what it thinks.
+    /// A part of the reasoning.
     Thought(String),
 }
 
-/// Tells thoughts in tags from text.
+/// Separates thoughts in tags from text.
 #[derive(Debug, Default)]
 pub struct ThinkTags {
     place: Place,
-    /// What came and may be the beginning of a tag.
+    /// Text that may be the start of a tag.
     held: String,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 enum Place {
-    /// Nothing but blanks has come.
+    /// Only blanks so far.
     #[default]
     Start,
-    /// Behind a tag, before anything that is not blank.
+    /// After an opening tag, before any content.
     Opened { end: &'static str },
-    /// Within a thought.
+    /// Inside a thought.
     Inside { end: &'static str },
-    /// Behind a thought, before anything that is not blank.
+    /// After a thought, before any content.
     Closed,
     /// In the text.
     Text,
 }
 
 impl ThinkTags {
-    /// Takes a piece of the text and gives what is known of it.
+    /// Takes a piece of the text and returns the pieces that are certain.
     pub fn push(&mut self, piece: &str) -> Vec<Piece> {
         self.held.push_str(piece);
         let mut pieces = Vec::new();
@@ -51,7 +51,7 @@ impl ThinkTags {
         pieces
     }
 
-    /// Ends the text and gives what was held back.
+    /// Ends the text and returns what was held back.
     pub fn finish(&mut self) -> Option<Piece> {
         let held = std::mem::take(&mut self.held);
         let piece = match self.place {
@@ -61,7 +61,7 @@ impl ThinkTags {
         has_content(&piece).then_some(piece)
     }
 
-    /// Goes from one place to the next; false where that takes more of the text.
+    /// Moves to the next state. Returns false if that needs more text.
     fn step(&mut self, pieces: &mut Vec<Piece>) -> bool {
         match self.place {
             Place::Start => self.start(),
@@ -114,13 +114,13 @@ impl ThinkTags {
         true
     }
 
-    /// Takes so many bytes from the front; none for nothing.
+    /// Takes bytes from the front. Returns `None` for zero bytes.
     fn take(&mut self, bytes: usize) -> Option<String> {
         (bytes > 0).then(|| self.held.drain(..bytes).collect())
     }
 }
 
-/// The bytes at the end of a text that may be the beginning of a tag.
+/// Returns the number of bytes at the end of a text that may be the start of a tag.
 fn begun_at_end(text: &str, tag: &str) -> usize {
     (1..tag.len()).rev().find(|length| text.ends_with(&tag[..*length])).unwrap_or(0)
 }
@@ -135,7 +135,7 @@ fn has_content(piece: &Piece) -> bool {
 mod tests {
     use super::*;
 
-    /// Reads a text whole, and cut at each two places; gives thought and text.
+    /// Reads a text whole and split at every two positions. Expects this thought and text.
     #[track_caller]
     fn check(text: &str, thought: &str, said: &str) {
         let read = |pieces: &[&str]| {

@@ -1,11 +1,11 @@
-//! What an answer cost, in the words of many servers. Pure.
+//! Reads the usage of an answer in the forms of many servers. Pure.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Usage;
 
-/// Reads what a chunk tells; none where it tells nothing.
+/// Reads the usage of a chunk, or `None` if it reports none.
 pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
-    // Groq tells it there.
+    // Groq reports it there.
     let places = [&chunk["usage"], &chunk["x_groq"]["usage"]];
     let usage = places.into_iter().find(|usage| usage.is_object())?;
     let first = |paths: &[&str]| {
@@ -17,7 +17,7 @@ pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
     Some(Usage {
         prompt_tokens,
         output_tokens: output_tokens(prompt_tokens, output, reasoning_tokens, usage),
-        // The last is DeepSeek's.
+        // The second path is DeepSeek's.
         cached_tokens: first(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
         cache_write_tokens: first(&[
             "/prompt_tokens_details/cache_write_tokens",
@@ -31,8 +31,8 @@ pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
     })
 }
 
-/// Counts the tokens of an answer, its reasoning included, which xAI tells beside them: the total
-/// says so.
+/// Counts the output tokens with reasoning. xAI reports reasoning separately, which the total
+/// shows.
 pub fn output_tokens(prompt: u64, output: u64, reasoning: u64, usage: &Value) -> u64 {
     let with_reasoning = output.saturating_add(reasoning);
     let total = usage["total_tokens"].as_u64();
@@ -40,10 +40,10 @@ pub fn output_tokens(prompt: u64, output: u64, reasoning: u64, usage: &Value) ->
     if is_beside { with_reasoning } else { output }
 }
 
-/// Turns dollars into millionths; OpenRouter's credits are dollars.
+/// Converts dollars to millionths. OpenRouter's credits are dollars.
 pub fn micro_usd(dollars: f64) -> Option<u64> {
     let micro = (dollars * 1e6).round();
-    // A cast of a float saturates.
+    // Casts from floats saturate.
     (micro >= 0.0 && micro.is_finite()).then_some(micro as u64)
 }
 

@@ -1,17 +1,17 @@
-//! Calls inside a call: models of OpenAI at times write their own wrapper as if it were a tool.
-//! Pure.
+//! Unwraps calls inside a call. OpenAI's models sometimes call their internal wrapper as if it were
+//! a tool. Pure.
 
 use jaato_plugin_sdk::serde_json::{Map, Value};
 use jaato_plugin_sdk::types::ToolCall;
 
-/// The wrapper's name, as it is and as models shorten it.
+/// The wrapper's name, and the forms to which models shorten it.
 const WRAPPERS: [&str; 3] = ["multi_tool_use.parallel", "multi_tool_use_parallel", "parallel"];
 
-/// What stands before a tool's name inside of it.
+/// The prefix of tool names inside the wrapper.
 const NAMESPACE: &str = "functions.";
 
-/// Gives the calls that a call stands for: those inside a wrapper, else the call itself. A wrapper
-/// that cannot be read stays one, and the model is told that there is no such tool.
+/// Returns the calls inside a wrapper, or the call itself. An unreadable wrapper is kept, so that
+/// the model gets the error of an unknown tool.
 pub fn unwrapped(call: ToolCall) -> Vec<ToolCall> {
     let inner = WRAPPERS.contains(&call.name.as_str()).then(|| inner(&call)).flatten();
     inner.unwrap_or_else(|| vec![call])
@@ -20,7 +20,7 @@ pub fn unwrapped(call: ToolCall) -> Vec<ToolCall> {
 fn inner(call: &ToolCall) -> Option<Vec<ToolCall>> {
     let uses = call.arguments["tool_uses"].as_array().filter(|uses| !uses.is_empty())?;
     let one = |(number, one): (usize, &Value)| {
-        // A tool may have such a name: then it is called with something else.
+        // A real tool may have the wrapper's name, but gets other arguments.
         let name = one["recipient_name"].as_str()?.strip_prefix(NAMESPACE)?;
         let arguments = match &one["parameters"] {
             Value::Null => Value::Object(Map::new()),

@@ -1,4 +1,4 @@
-//! Chat completions: requests as they are sent, answers as servers send them.
+//! Chat completions: requests and answers as they are on the wire.
 
 mod options;
 mod reply;

@@ -1,4 +1,4 @@
-//! Settings as they are sent, byte by byte.
+//! Tests of settings as they are sent, byte by byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -9,7 +9,7 @@ use jaato_plugin_sdk_provider::shown::Blobs;
 
 const COMMON: Quirks = Quirks::COMMON;
 
-/// A server that wants much differently.
+/// A server that differs in many ways.
 const OTHER: Quirks = Quirks {
     max_tokens_field: "max_completion_tokens",
     seed_field: Some("random_seed"),

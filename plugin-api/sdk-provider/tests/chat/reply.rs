@@ -1,4 +1,4 @@
-//! Streams as servers send them, and what is made of them; each is cut at every byte.
+//! Tests of streams as servers send them, each split at every byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -9,7 +9,7 @@ use jaato_plugin_sdk_provider::{EVENTS_MAX as CHUNKS_MAX, PARTS_MAX};
 
 use crate::made::{Words, cut_anywhere, delta};
 
-/// How the results are written.
+/// The format of the results.
 const WORDS: Words = Words {
     part,
     usage: |usage| {
@@ -31,13 +31,13 @@ fn part(part: &Part) -> String {
     }
 }
 
-/// The deltas of a stream that is cut anywhere are the same: events end at blank lines.
+/// Checks the deltas of a stream, which do not depend on where it is split.
 #[track_caller]
 fn check(stream: &str, expected: Expect) {
     expected.assert_eq(&cut_anywhere(stream, |pieces| read(pieces)));
 }
 
-/// Makes a stream of these choices, ended as the protocol says.
+/// Creates a stream with these choices and an end mark.
 fn stream(choices: &[&str]) -> String {
     let events = choices.iter().map(|choice| format!("data: {{\"choices\":[{choice}]}}\n\n"));
     events.chain(["data: [DONE]\n\n".to_owned()]).collect()
@@ -450,7 +450,7 @@ fn an_event_that_is_no_json_is_shown() {
     check(
         "data: moon\n\n",
         expect![
-            "! Provider Temporary `http://h/v1/chat/completions` sent an event that is no JSON (expected value at line 1 column 1): `moon`"
+            "! Provider Temporary `http://h/v1/chat/completions` sent an event that is not valid JSON (expected value at line 1 column 1): `moon`"
         ],
     );
 }
@@ -498,7 +498,7 @@ fn shapes_that_nobody_expects_are_passed_over() {
     }
 }
 
-/// A number made of the one before: any will do, as long as it is the same each time.
+/// Returns the next pseudo-random number, the same in each run.
 fn next(seed: &mut u64) -> usize {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;

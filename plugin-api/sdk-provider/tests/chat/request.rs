@@ -1,4 +1,4 @@
-//! Requests as they are sent, byte by byte.
+//! Tests of requests as they are sent, byte by byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
@@ -55,7 +55,7 @@ fn written(request: &Request, quirks: Quirks) -> String {
     String::from_utf8(body(request, &quirks, Habits::default(), &Blobs::new()).unwrap()).unwrap()
 }
 
-/// Checks the messages behind the system text, one a line.
+/// Checks the messages after the system prompt, one per line.
 #[track_caller]
 fn check(messages: Vec<Message>, expected: Expect) {
     check_with(Habits::default(), messages, expected);
@@ -102,7 +102,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
     for message in steps {
         messages.push(message);
         let next = written(&request(messages.clone()), COMMON);
-        // All but the end of the list.
+        // Everything except the end of the list.
         let shared = before.strip_suffix("]}").unwrap();
         assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");
         before = next;
@@ -249,7 +249,7 @@ fn blobs_are_told_of() {
     );
 }
 
-/// The messages behind the system text, as a server of these quirks is sent them.
+/// Returns the messages after the system prompt for a server with these quirks.
 fn messages_for(quirks: Quirks, tools: Vec<ToolSpec>, messages: Vec<Message>) -> Vec<Value> {
     let mut request = request(messages);
     request.tools = tools;

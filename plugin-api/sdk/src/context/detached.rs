@@ -1,5 +1,5 @@
-//! Contexts of no call and no instance, for an execution environment outside of a plugin: jobs run
-//! at once, on the caller's thread, and the host has nothing to offer.
+//! Contexts without a call or instance, for an execution environment outside of a plugin. Jobs run
+//! immediately on the caller's thread, and the host offers no services.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use jaato_plugin_api::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
 
 use super::{Cx, Home};
 
-/// Makes the context of a call.
+/// Creates the context of a call.
 pub fn detached_call<S>(state: S) -> Cx<S> {
     Cx::new(ContextBox::from_value(Detached, TD_Opaque), Arc::new(state))
 }
 
-/// Makes the context of an instance.
+/// Creates the context of an instance.
 pub fn detached_home() -> Home {
     Home::new(ContextBox::from_value(Detached, TD_Opaque))
 }

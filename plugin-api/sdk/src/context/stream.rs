@@ -1,4 +1,4 @@
-//! Streams that services of the host answer with: [`Stream`] and its [`Piece`]s.
+//! Streams returned by services of the host: [`Stream`] and its [`Piece`]s.
 
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_types::{Frame, Result};
@@ -6,18 +6,18 @@ use serde::de::DeserializeOwned;
 
 use super::{Reporter, host_frame, read_error};
 
-/// A stream that a service of the host answered with. Dropping it ends it.
+/// A stream returned by a service of the host. Dropping it closes the stream.
 pub struct Stream {
     host: Reporter,
     handle: u64,
-    /// What [`Stream::next`] has not yet given of a piece.
+    /// The rest of a piece that [`Stream::next`] has not returned yet.
     rest: Option<Piece>,
 }
 
-/// A piece of a stream, in the memory in which it came.
+/// A piece of a stream, without copying its bytes.
 pub struct Piece {
     frame: RVec<u8>,
-    /// Where its bytes begin.
+    /// The offset of the bytes in the frame.
     from: usize,
 }
 
@@ -29,7 +29,7 @@ impl std::ops::Deref for Piece {
     }
 }
 
-/// Bytes that [`Stream::next`] gives at most.
+/// The maximum number of bytes that [`Stream::next`] returns.
 const NEXT_BYTES_MAX: usize = 64 * 1024;
 
 impl Stream {
@@ -37,7 +37,7 @@ impl Stream {
         Self { host, handle, rest: None }
     }
 
-    /// Waits for the next frame, as it is.
+    /// Waits for the next whole frame.
     async fn next_frame(&mut self) -> Result<Option<RVec<u8>>> {
         let future = self.host.context().next(self.handle);
         match future.await {
@@ -46,18 +46,18 @@ impl Stream {
         }
     }
 
-    /// Waits for the next frame of a stream of frames: its JSON, and the bytes behind that.
+    /// Waits for the next frame of a stream of frames, and returns its JSON and bytes.
     pub(crate) async fn next_event<T: DeserializeOwned>(&mut self) -> Result<Option<(T, Vec<u8>)>> {
         let Some(frame) = self.next_frame().await? else { return Ok(None) };
         let parsed = Frame::parse(&frame).map_err(host_frame)?;
         Ok(Some((parsed.json().map_err(host_frame)?, parsed.bytes.to_vec())))
     }
 
-    /// Waits for what comes next, at most 64 KiB; nothing at the end. Dropping the wait loses
+    /// Waits for the next bytes, at most 64 KiB. Returns `None` at the end. Dropping the wait loses
     /// nothing.
     ///
     /// # Errors
-    /// What the host answers when the stream broke; `cancelled` when the call ended.
+    /// The host's error if the stream broke; `cancelled` if the call ended.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let Some(mut piece) = self.next_piece().await? else { return Ok(None) };
         let bytes = piece[..piece.len().min(NEXT_BYTES_MAX)].to_vec();
@@ -68,8 +68,8 @@ impl Stream {
         Ok(Some(bytes))
     }
 
-    /// Waits for what comes next, as large as it comes (1 MiB at most of a file) and uncopied;
-    /// nothing at the end. Dropping the wait loses nothing.
+    /// Waits for the next piece in its original size (at most 1 MiB from a file), without copying
+    /// it. Returns `None` at the end. Dropping the wait loses nothing.
     ///
     /// # Errors
     /// As [`Stream::next`].

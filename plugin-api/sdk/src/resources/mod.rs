@@ -1,9 +1,10 @@
-//! Resources: what a plugin keeps open for the session's execution environment, until that ends.
+//! Resources that a plugin keeps open in the session's execution environment until the environment
+//! ends.
 //!
-//! A connection, a browser, a running server: [`Resource`] says how it is closed, and what else
-//! others may ask of it. [`Resources`] in the plugin's state holds them, typed; the host knows
-//! their names, lends them to other plugins as JSON ([`HostResources`]) and closes all in reverse
-//! order, before the environment itself.
+//! Examples are a connection, a browser or a running server. [`Resource`] defines how to close it
+//! and which operations other plugins may call. [`Resources`] in the plugin's state holds the typed
+//! resources. The host knows their names, lets other plugins call them with JSON
+//! ([`HostResources`]), and closes them in reverse order before the environment itself.
 //!
 //! ```
 //! use jaato_plugin_sdk::prelude::*;
@@ -77,28 +78,29 @@ pub(crate) use kept::answer;
 
 pub use crate::types::resources::{ResourceClosed, ResourceFacts};
 
-/// Something that is open and must be closed. Its methods are called on the host's plugin executor
-/// and must not block.
+/// An open resource that must be closed. The host calls its methods on its plugin executor, so they
+/// must not block.
 pub trait Resource: Send + Sync + 'static {
-    /// What kind of thing it is, for others; nothing where that is of no use.
+    /// The kind of resource, for other plugins. Leave it empty if it is of no use.
     const KIND: &'static str = "";
 
-    /// Returns one line of what it is, for others.
+    /// Returns a one-line description, for other plugins.
     fn about(&self) -> String {
         String::new()
     }
 
-    /// Closes it: called once, by the host, which waits at most 2 s. What others still hold sees it
-    /// closed.
+    /// Closes the resource. The host calls it once and waits at most 2 s. Other holders of the
+    /// resource find it closed.
     ///
     /// # Errors
-    /// What the person is told. It is forgotten in any case, and the rest are closed.
+    /// The host shows the error to the user. Regardless, it forgets the resource and closes the
+    /// others.
     fn close(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Answers what another plugin, or this one, asks by name.
+    /// Runs an operation that this plugin or another one calls by name.
     ///
     /// # Errors
-    /// What the one who asks is told; [`Resource::unknown_operation`] for what it does not know.
+    /// The caller gets the error. Return [`Resource::unknown_operation`] for an unknown operation.
     fn call(
         &self,
         operation: &str,
@@ -107,18 +109,18 @@ pub trait Resource: Send + Sync + 'static {
         ready(Err(self.unknown_operation(operation)))
     }
 
-    /// Says that it does not know an operation.
+    /// Returns the error for an unknown operation.
     fn unknown_operation(&self, operation: &str) -> Error {
         let text = format!("the resource does not know the operation `{operation}`");
         Error::new(ErrorKind::UnknownOperation, text)
     }
 }
 
-/// A resource that was just made, of whatever type.
+/// A new resource of any type.
 pub struct NewResource(Kept);
 
 impl NewResource {
-    /// Takes one.
+    /// Wraps a resource.
     pub fn new(resource: impl Resource) -> Self {
         Self(Arc::new(resource))
     }
@@ -134,13 +136,13 @@ type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 /// A resource of any type.
 type Kept = Arc<dyn Erased>;
 
-/// A resource as the host asks for it.
+/// The operations of a resource that the host uses.
 trait Erased: Send + Sync {
     fn kind(&self) -> &'static str;
     fn about(&self) -> String;
     fn close(&self) -> Later<'_, ()>;
     fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> Later<'a, Value>;
-    /// Its type, for an error's text.
+    /// Returns the type name, for error messages.
     fn type_name(&self) -> &'static str;
     fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }

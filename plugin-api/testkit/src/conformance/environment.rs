@@ -1,9 +1,9 @@
-//! Checks of execution environments. What an environment does not have (files, commands) is not
+//! Checks of execution environments. Parts that an environment lacks (files, commands) are not
 //! checked.
 //!
-//! Each check sets the environment up over the host's folder and takes it down. Where `jaato plugin
-//! check` runs them, an environment that lacks configuration, or what it stands on, is checked no
-//! further than that it says so.
+//! Each check sets the environment up over the host's folder, and takes it down. Under
+//! `jaato plugin check`, an environment that lacks configuration or a dependency is only required
+//! to say so.
 
 mod commands;
 mod files;
@@ -55,8 +55,8 @@ struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// Sets it up; none where it says what it lacks (an image, an engine) to somebody who has no
-    /// means to give it.
+    /// Sets the environment up. Returns `None` if the suite cannot provide what the environment
+    /// needs, such as an image or a container engine, and the environment says so.
     fn on(suite: &Suite, host: &'a FakeHost) -> std::result::Result<Option<Self>, String> {
         let instance = host.instance().map_err(told("an instance"))?;
         let folder = host.shared().services.folder().map_err(told("a folder"))?;
@@ -78,7 +78,7 @@ impl<'a> Ready<'a> {
         ask(self.instance, operation, &request)
     }
 
-    /// Tells whether the environment has what an operation asks for.
+    /// Returns true if the environment has the operation.
     fn has(&self, operation: &str, request: Value) -> bool {
         let asked: Result<Value> = self.ask(operation, request);
         asked.err().is_none_or(|error| error.kind != ErrorKind::UnknownOperation)
@@ -91,7 +91,9 @@ impl<'a> Ready<'a> {
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::Unavailable);
         ensure(is_gone, || "it answers after its teardown".into())?;
         if let Some(folder) = self.facts.temporary_directory.filter(|_| self.facts.is_host) {
-            ensure(!Path::new(&folder).exists(), || format!("`{folder}` is left behind"))?;
+            ensure(!Path::new(&folder).exists(), || {
+                format!("`{folder}` still exists after the teardown")
+            })?;
         }
         host.settle().map_err(told("after its teardown"))
     }
@@ -129,13 +131,13 @@ fn bug(error: jaato_types::FrameError) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, error.to_string())
 }
 
-/// The description names it, and what it says of itself agrees.
+/// The description names the environment, and its facts are consistent.
 pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
     let description = host.description().map_err(told("description"))?;
     let spec = description.environment.as_ref().ok_or("no environment is described")?;
     let is_word = !spec.name.is_empty()
         && spec.name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
-    ensure(is_word, || format!("`{}` is no name: a-z, 0-9 and `-`", spec.name))?;
+    ensure(is_word, || format!("invalid name `{}`: use only a-z, 0-9 and `-`", spec.name))?;
     ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let facts: EnvironmentFacts = ready.ask(DESCRIBE, Value::Null).map_err(told("its facts"))?;
@@ -146,17 +148,17 @@ pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// Nothing is answered before the setup; a second one is refused, and after a teardown it can be
-/// set up again.
+/// Nothing is answered before the setup, a second setup is refused, and after a teardown the
+/// environment can be set up again.
 pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
     let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
-    ensure(is_refused, || "before its setup it is not `unavailable`".into())?;
+    ensure(is_refused, || "before its setup it does not answer `unavailable`".into())?;
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let again: Result<Value> = ask(instance, SETUP, &EnvironmentSetup::default());
     let is_refused = again.is_err_and(|error| error.kind == ErrorKind::Conflict);
-    ensure(is_refused, || "a second setup is no `conflict`".into())?;
+    ensure(is_refused, || "a second setup does not fail with `conflict`".into())?;
     ready.takes_down(host)?;
     match Ready::on(suite, host)? {
         Some(ready) => ready.takes_down(host),
@@ -164,7 +166,7 @@ pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
     }
 }
 
-/// Files are written, listed, read and deleted.
+/// Files can be written, listed, read and deleted.
 pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if ready.has(STAT, json!({ "path": "nothing" })) {
@@ -188,7 +190,7 @@ pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// What lies outside of the allowed folders is refused, in one clear error that names them.
+/// Paths outside the allowed folders are refused, with a clear error that names these folders.
 pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if ready.has(STAT, json!({ "path": "nothing" })) {
@@ -196,7 +198,7 @@ pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
         for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
             let asked: Result<Value> = ready.ask(STAT, json!({ "path": path }));
             let Err(error) = asked else {
-                return Err(format!("`{path}` lies outside and is answered"));
+                return Err(format!("`{path}` is outside the allowed folders but is not refused"));
             };
             clear_error(path, &error)?;
             let is_refused = error.kind == ErrorKind::PermissionDenied;
@@ -211,7 +213,7 @@ pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// A program that outlives its call keeps what it prints, and is waited for.
+/// A background program keeps its output and can be waited for.
 pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
@@ -219,7 +221,9 @@ pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
             .map_err(told("a program"))?;
         let named = json!({ "process": started.process });
         let waited: ProcessWaited = ready.ask(WAIT, named.clone()).map_err(told("its exit"))?;
-        ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || "its code is lost".into())?;
+        ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || {
+            "its exit code is wrong or missing".into()
+        })?;
         let frame = frame_of(ready.instance, OUTPUT, &named, &[]).map_err(told("its output"))?;
         let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
         let facts: ProcessOutput = parsed.json().map_err(|error| error.to_string())?;
@@ -227,12 +231,12 @@ pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
         ready.ask::<Value>(FORGET, named.clone()).map_err(told("forgetting it"))?;
         let gone: Result<Value> = ready.ask(WAIT, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
-        ensure(is_gone, || "a forgotten program is known".into())?;
+        ensure(is_gone, || "a program still exists after it was removed".into())?;
     }
     ready.takes_down(host)
 }
 
-/// What is open when the environment goes down goes with it.
+/// A teardown ends everything that is open.
 pub fn a_teardown_ends_what_runs(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
@@ -247,18 +251,18 @@ pub fn a_teardown_ends_what_runs(suite: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// An operation that nobody knows is named as such.
+/// An unknown operation fails with an error that says so.
 pub fn unknown_operations_of_it_are_named(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
         let asked: Result<Value> = ready.ask(operation, json!({}));
         let is_named = asked.is_err_and(|error| error.kind == ErrorKind::UnknownOperation);
-        ensure(is_named, || format!("`{operation}` is not answered `unknown_operation`"))?;
+        ensure(is_named, || format!("`{operation}` does not fail with `unknown_operation`"))?;
     }
     ready.takes_down(host)
 }
 
-/// A frame that is none is answered with an error.
+/// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let ask = |frame| ready.instance.environment(SPAWN, frame).wait().result;

@@ -1,4 +1,4 @@
-//! Bad input: frames that are none, arguments that no schema takes.
+//! Bad input: malformed frames, and arguments that do not fit a schema.
 
 use jaato_types::text::cut;
 use jaato_types::{ErrorKind, FRAME_BYTES_MAX, Frame, Result};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Verdict, clear_error};
 
-/// Frames that no plugin may take.
+/// Returns frames that no plugin may accept.
 pub(super) fn bad_frames() -> Vec<Vec<u8>> {
     let broken = |json: &[u8]| Frame::from_json_text(json, &[]).unwrap_or_default();
     vec![
@@ -23,25 +23,25 @@ pub(super) fn bad_frames() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Says what a frame looks like, briefly.
+/// Describes a frame briefly.
 pub(super) fn show(frame: &[u8]) -> String {
     let start = String::from_utf8_lossy(&frame[..frame.len().min(40)]).into_owned();
     format!("a frame of {} bytes, {start:?}", frame.len())
 }
 
-/// Each bad frame must be answered with an error, not with success, a panic or silence.
+/// Checks that each bad frame is answered with an error, and not with success, a panic or silence.
 pub(super) fn refuses_bad_frames<T>(what: &str, ask: impl Fn(Vec<u8>) -> Result<T>) -> Verdict {
     for frame in bad_frames() {
         let shown = format!("{what} with {}", show(&frame));
         match ask(frame) {
-            Ok(_) => return Err(format!("{shown} is answered as if it was one")),
+            Ok(_) => return Err(format!("{shown} is accepted as valid")),
             Err(error) => clear_error(&shown, &error)?,
         }
     }
     Ok(())
 }
 
-/// Values of every type, small and extreme.
+/// Returns values of every type, small and extreme.
 fn values() -> Vec<Value> {
     vec![
         Value::Null,
@@ -61,8 +61,8 @@ fn values() -> Vec<Value> {
     ]
 }
 
-/// Arguments that are wrong by their *type*, each made of good ones by one change. A tool's own
-/// parser must refuse them, so that none of them is ever run.
+/// Returns arguments of a wrong *type*, each made from good ones with one change. The tool's own
+/// parser must refuse them, so that no tool runs with them.
 pub(super) fn wrong_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Value> {
     let mut wrong = vec![json!([]), json!("moon"), json!(42), json!(true)];
     let with = |name: &str, value: Value| {
@@ -84,7 +84,7 @@ pub(super) fn wrong_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<
     wrong
 }
 
-/// Arguments that are of the right types and yet odd: a tool may take or refuse them, but not
+/// Returns unusual arguments of the right types. A tool may accept or refuse them, but must not
 /// panic.
 pub(super) fn odd_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Value> {
     let mut odd = vec![Value::Object(good.clone())];
@@ -100,7 +100,7 @@ pub(super) fn odd_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Va
     odd
 }
 
-/// The types that a property says it has; none where it does not say it plainly.
+/// Returns the types that a property declares, or `None` if it does not declare them plainly.
 fn types_of(property: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     match property.get("type")? {
@@ -113,7 +113,7 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
     match kind {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
-        // A whole number may be written with a point, and serde takes none of those: leave them
+        // An integer may be written with a decimal point, which serde does not accept: leave these
         // out.
         "integer" => {
             value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
@@ -121,18 +121,18 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
         "number" => value.is_number(),
         "string" => value.is_string(),
         "array" => value.is_array(),
-        // serde reads structs from lists as well: leave those out.
+        // serde also reads structs from lists: leave these out.
         "object" => value.is_object() || value.is_array(),
         _ => true,
     }
 }
 
-/// The plugin answered to wrong arguments; was that right?
+/// Checks a plugin's answer to wrong arguments.
 pub(super) fn refused<T>(what: &str, arguments: &Value, answer: &Result<T>) -> Verdict {
     let arguments = arguments.to_string();
     let shown = cut(&arguments, 200);
     match answer {
-        Ok(_) => Err(format!("{what} takes {shown}, which its schema does not allow")),
+        Ok(_) => Err(format!("{what} accepts {shown}, which its schema does not allow")),
         Err(error) if error.kind == ErrorKind::InvalidArguments => Ok(()),
         Err(error) => Err(format!(
             "{what} answers `{}` to {shown}, not `invalid_arguments`: {}",

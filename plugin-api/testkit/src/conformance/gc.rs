@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use super::{Suite, Verdict, check_plan, clear_error, ensure, fuzz, told};
 use crate::FakeHost;
 
-/// What an error is of that wants what a bare host has not.
+/// The error kinds that a gc may return if the bare host lacks something that it needs.
 const WANTING: [ErrorKind; 3] =
     [ErrorKind::Configuration, ErrorKind::Unavailable, ErrorKind::UnknownOperation];
 
-/// Makes a history of turns: each a prompt, a tool call, its result and an answer.
+/// Creates a history in which each turn is a prompt, a tool call, its result and an answer.
 pub(super) fn history(turns: usize) -> Vec<Message> {
     let filler = "words that fill the context window ".repeat(20);
     let turn = |turn: usize| {
@@ -38,8 +38,8 @@ fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
     request
 }
 
-/// A history that fills its context window gets a plan that keeps what belongs together and drops
-/// something. A gc that wants a service or a setting which is not here may say so instead.
+/// A history that fills its context window gets a plan that drops something and keeps pairs
+/// together. A gc that lacks a service or a setting may say so instead.
 pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for reason in [GcReason::Threshold, GcReason::Manual, GcReason::ContextLimit] {
@@ -54,8 +54,8 @@ pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// A history that is larger than a frame reaches the gc, whose plan is whole. One that wants a
-/// service or a setting which is not here may say so instead.
+/// A history that is larger than a frame reaches the gc, which plans for all of it. A gc that lacks
+/// a service or a setting may say so instead.
 pub fn a_history_larger_than_a_frame_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let messages = history(5_000);
@@ -64,7 +64,7 @@ pub fn a_history_larger_than_a_frame_shrinks(_: &Suite, host: &FakeHost) -> Verd
         plan.as_ref().is_err_and(|error| error.kind == ErrorKind::UnknownOperation)
     };
     match plan(messages.clone()) {
-        // One that wants a service which is not here says so of a small history too.
+        // A gc that lacks a service reports that for a small history too.
         large if wants(&large) && !wants(&plan(history(20))) => Err(
             "a history larger than a frame does not reach it: it must answer the operation `large`"
                 .into(),
@@ -78,7 +78,7 @@ pub fn a_history_larger_than_a_frame_shrinks(_: &Suite, host: &FakeHost) -> Verd
     }
 }
 
-/// A history without anything in it gets an empty plan, or a clear error.
+/// An empty history gets an empty plan, or a clear error.
 pub fn an_empty_history_stays(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     match instance.plan(&request(GcReason::Manual, Vec::new())) {
@@ -87,7 +87,7 @@ pub fn an_empty_history_stays(_: &Suite, host: &FakeHost) -> Verdict {
     }
 }
 
-/// A frame that is none is answered with an error.
+/// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let ask = |frame| -> Result<GcPlan> { instance.start_plan_frame(frame).wait().result };

@@ -1,4 +1,4 @@
-//! Checks of plugins that are asked beside their own calls.
+//! Checks of plugins with hooks.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 use super::{Suite, Verdict, clear_error, ensure, fuzz, told};
 use crate::{FakeHost, FakeInstance};
 
-/// What an error is of that wants what a bare host has not.
+/// The error kinds that a plugin may return if the bare host lacks something that it needs.
 const WANTING: [ErrorKind; 4] = [
     ErrorKind::Configuration,
     ErrorKind::Unavailable,
@@ -22,7 +22,7 @@ const WANTING: [ErrorKind; 4] = [
     ErrorKind::PermissionDenied,
 ];
 
-/// Everything that can be listed.
+/// All hooks.
 const ALL: [Hook; 5] =
     [Hook::BeforePrompt, Hook::BeforeRequest, Hook::BeforeTool, Hook::AfterTool, Hook::Event];
 
@@ -30,17 +30,17 @@ fn listed(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
     Ok(host.description().map_err(told("description"))?.hooks.clone())
 }
 
-/// The description lists what the plugin wants to be asked, each once.
+/// The description lists the plugin's hooks, each once.
 pub fn hooks_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
     let hooks = listed(host)?;
-    ensure(!hooks.is_empty(), || "the plugin is a hook, and wants to be asked nothing".into())?;
+    ensure(!hooks.is_empty(), || "the plugin has the kind `hook` but lists no hooks".into())?;
     let once: BTreeSet<_> = hooks.iter().collect();
     ensure(once.len() == hooks.len(), || format!("a hook is listed twice: {hooks:?}"))?;
     ensure(!hooks.contains(&Hook::Unknown), || "it lists a hook that this host lacks".into())
 }
 
-/// Each question is answered in its form and in its time. One that wants a service or a setting
-/// which is not here may say so instead.
+/// Each hook is answered in the right form and in time. A plugin that lacks a service or a setting
+/// may say so instead.
 pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for hook in listed(host)? {
@@ -54,26 +54,26 @@ pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict 
         }
         let ms_max = if hook == Hook::BeforePrompt { BEFORE_PROMPT_MS_MAX } else { HOOK_MS_MAX };
         ensure(took <= Duration::from_millis(ms_max), || {
-            format!("`{name}` is answered after {took:?}, and has {ms_max} ms")
+            format!("`{name}` was answered after {took:?}, but the limit is {ms_max} ms")
         })?;
     }
     Ok(())
 }
 
-/// A question that the plugin does not list is answered `unknown_operation`.
+/// A hook that the plugin does not list is answered with `unknown_operation`.
 pub fn other_questions_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let listed = listed(host)?;
     for hook in ALL.into_iter().filter(|hook| !listed.contains(hook)) {
         let kind = ask(instance, hook).map_err(|error| error.kind);
         ensure(kind == Err(ErrorKind::UnknownOperation), || {
-            format!("`{}`, which is not listed, is answered {kind:?}", hook.name())
+            format!("`{}`, which is not listed, was answered with {kind:?}", hook.name())
         })?;
     }
     Ok(())
 }
 
-/// A frame that is none is answered with an error.
+/// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for hook in listed(host)? {

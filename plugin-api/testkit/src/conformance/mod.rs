@@ -1,7 +1,7 @@
-//! What every plugin must do, by kind: run by `conformance!` in the plugin's own tests.
+//! The requirements for all plugins, by kind. `conformance!` runs them in the plugin's own tests.
 //!
-//! A check says in its name what must hold and answers with what does not. It runs the plugin on a
-//! [`FakeHost`]; a panic of the plugin, wherever it is fenced, fails the check.
+//! The name of a check states the requirement, and its result describes a violation. The checks run
+//! the plugin on a [`FakeHost`]. A panic of the plugin fails the check, even if a fence catches it.
 
 pub mod environment;
 mod fuzz;
@@ -21,28 +21,28 @@ pub use plan::check_plan;
 
 use crate::{FakeHost, Live, Subject};
 
-/// What does not hold.
+/// The violation of a requirement, if there is one.
 pub type Verdict = Result<(), String>;
 
-/// One check.
+/// A check.
 pub type Check = fn(&Suite, &FakeHost) -> Verdict;
 
-/// Longest description of a tool or an argument, in bytes: what the strictest provider takes.
+/// The longest description of a tool or an argument, in bytes: the limit of the strictest provider.
 pub const DESCRIPTION_BYTES_MAX: usize = 1024;
 
-/// Whose examples are run.
+/// The tools whose examples the checks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Examples {
-    /// Those of tools that only read.
+    /// Tools that only read.
     OfReaders,
-    /// All.
+    /// All tools.
     All,
-    /// Those of tools that only read and stay on this machine; other tools are asked for nothing at
+    /// Tools that only read and have no access beyond this machine. Other tools are not called at
     /// all.
     Harmless,
 }
 
-/// A plugin and how it is to be checked.
+/// A plugin and the settings of its checks.
 pub struct Suite {
     subject: Subject,
     kinds: Vec<Kind>,
@@ -51,34 +51,34 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Makes the suite of a plugin that claims to be of these kinds.
+    /// Creates the suite of a plugin of these kinds.
     pub fn of(subject: impl Into<Subject>, kinds: &[Kind]) -> Self {
         let (kinds, examples) = (kinds.to_vec(), Examples::OfReaders);
         Self { subject: subject.into(), kinds, prepare: |host| host, examples }
     }
 
-    /// Prepares each host: services, configuration, assets.
+    /// Sets a function that prepares each host: services, configuration, assets.
     #[must_use]
     pub fn with_host(self, prepare: fn(FakeHost) -> FakeHost) -> Self {
         Self { prepare, ..self }
     }
 
-    /// Runs the examples of tools that are not read-only as well: nothing that they do on the
-    /// prepared host hurts.
+    /// Also runs the examples of tools that are not read-only, because they do no harm on the
+    /// prepared host.
     #[must_use]
     pub fn with_all_examples(self) -> Self {
         Self { examples: Examples::All, ..self }
     }
 
-    /// Runs what a stranger's plugin may be asked on a machine that somebody uses: examples of
-    /// tools that are read-only and reach nowhere. Other tools are not called, not even with what
-    /// they must refuse.
+    /// Runs only checks of an untrusted plugin that are safe on a machine in use: examples of tools
+    /// that are read-only and access nothing beyond the machine. Other tools are not called, even
+    /// with invalid arguments.
     #[must_use]
     pub fn harmless(self) -> Self {
         Self { examples: Examples::Harmless, ..self }
     }
 
-    /// Runs one check on a host of its own; panics with what does not hold.
+    /// Runs one check on its own host. Panics with the violation.
     #[track_caller]
     pub fn verify(&self, check: Check) {
         if let Err(what) = self.run(check) {
@@ -86,10 +86,10 @@ impl Suite {
         }
     }
 
-    /// Runs one check on a host of its own.
+    /// Runs one check on its own host.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violation.
     pub fn run(&self, check: Check) -> Verdict {
         let host = self.host();
         check(self, &host)?;
@@ -103,7 +103,7 @@ impl Suite {
         }
     }
 
-    /// Makes a prepared host, with a session that has a model and a folder of its own.
+    /// Creates a prepared host with a session that has a model and its own folder.
     fn host(&self) -> FakeHost {
         let host = FakeHost::new(self.subject.clone());
         let folder = host.shared().services.folder().unwrap_or_default();
@@ -129,7 +129,7 @@ impl Suite {
 }
 
 impl Examples {
-    /// Whether a tool's examples may be run.
+    /// Returns true if a tool's examples may run.
     fn may_run(self, spec: &ToolSpec) -> bool {
         match self {
             Self::OfReaders => spec.annotations.read_only,
@@ -138,13 +138,13 @@ impl Examples {
         }
     }
 
-    /// Whether a tool may be sent what it must refuse.
+    /// Returns true if a tool may be called with arguments that it must refuse.
     fn may_try(self, spec: &ToolSpec) -> bool {
         self != Self::Harmless || self.may_run(spec)
     }
 }
 
-/// Lists the checks of plugins of these kinds, each with its group and its name.
+/// Lists the checks for plugins of these kinds, each with its group and its name.
 pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, Check)> {
     let mut checks = crate::__conformance!(list plugin);
     for kind in kinds {
@@ -154,24 +154,24 @@ pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, Check)> {
             Kind::Provider => checks.extend(crate::__conformance!(list provider)),
             Kind::Environment => checks.extend(crate::__conformance!(list environment)),
             Kind::Hook => checks.extend(crate::__conformance!(list hook)),
-            // No suite knows it.
+            // There is no suite for it.
             Kind::Unknown => {}
         }
     }
     checks
 }
 
-/// Fails with a text unless something holds.
+/// Fails with a text unless a condition holds.
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// Puts what was done before an error.
+/// Prefixes an error with the action that failed.
 fn told(what: impl std::fmt::Display) -> impl FnOnce(Error) -> String {
     move |error| format!("{what}: {} ({})", error.message, error.kind.name())
 }
 
-/// An error is an answer, unless it says that the plugin did not come to give one.
+/// Accepts an error as an answer, unless it means that the plugin failed to answer.
 fn clear_error(what: &str, error: &Error) -> Verdict {
     let bad = [
         ErrorKind::PluginPanicked,
@@ -184,7 +184,7 @@ fn clear_error(what: &str, error: &Error) -> Verdict {
     ensure(!error.message.trim().is_empty(), || format!("{what}: the error has no text"))
 }
 
-/// Waits until the plugin holds nothing of the host: its own threads may need a moment.
+/// Waits until the plugin holds nothing of the host, because its own threads may need a moment.
 fn left_behind(host: &FakeHost) -> Verdict {
     let patience = host.shared().patience();
     let deadline = Instant::now() + patience;
@@ -201,10 +201,10 @@ fn left_behind(host: &FakeHost) -> Verdict {
     }
 }
 
-/// Makes the conformance tests of a plugin: `conformance!(my_plugin: tool)`.
+/// Generates the conformance tests of a plugin: `conformance!(my_plugin: tool)`.
 ///
-/// First the crate, then its kinds (`tool`, `gc`, `provider`, `environment`, `hook`), which must be
-/// those of its manifest. Behind a semicolon a closure may prepare the
+/// Takes the crate and its kinds (`tool`, `gc`, `provider`, `environment`, `hook`), which must
+/// match its manifest. After a semicolon, a closure may change the
 /// [`Suite`](crate::conformance::Suite):
 ///
 /// ```text

@@ -1,4 +1,4 @@
-//! Checks a gc's plan, as the session does before it applies one.
+//! Checks a gc's plan like the session does before it applies it.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use jaato_types::{GcPlan, Message, Role};
 
 use super::{Verdict, ensure};
 
-/// Checks that a plan can be applied to a history: indices ascend and are in range, no tool call
-/// loses its result nor a result its call, roles stay in order from a user's message on, and the
-/// last turn stays whole.
+/// Checks that a plan can be applied to a history: the indices ascend and are in range, calls and
+/// results stay paired, the roles stay in order starting with a user message, and the last turn is
+/// complete.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the fault.
 pub fn check_plan(messages: &[Message], plan: &GcPlan) -> Verdict {
     for pair in plan.drop.windows(2) {
         ensure(pair[0] < pair[1], || format!("the indices do not ascend: {:?}", plan.drop))?;
@@ -40,8 +40,8 @@ pub fn check_plan(messages: &[Message], plan: &GcPlan) -> Verdict {
     roles(messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it))
 }
 
-/// Checks that a user speaks first, and that after each answer without calls it is the user's turn
-/// again.
+/// Checks that the first message is the user's, and that each answer without calls is followed by a
+/// user message.
 fn roles<'a>(kept: impl Iterator<Item = &'a Message>) -> Verdict {
     let mut before: Option<&Message> = None;
     for message in kept {

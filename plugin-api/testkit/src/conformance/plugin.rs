@@ -1,4 +1,4 @@
-//! Checks of every plugin.
+//! Checks of all plugins.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told, tool};
 use crate::{FakeHost, schema};
 
-/// The manifest can be read, is of this plugin-api, and names the kinds that the suite is run for.
+/// The manifest is readable, matches this plugin-api, and names the kinds of the suite.
 pub fn the_manifest_names_these_kinds(suite: &Suite, host: &FakeHost) -> Verdict {
     let manifest = host.manifest().map_err(told("manifest"))?;
     let (has, wants): (BTreeSet<_>, BTreeSet<_>) =
         (manifest.kinds.iter().collect(), suite.kinds.iter().collect());
     ensure(has == wants, || format!("its manifest has the kinds {has:?}, its suite {wants:?}"))?;
-    ensure(has.len() == manifest.kinds.len(), || "a kind stands twice in the manifest".into())?;
+    ensure(has.len() == manifest.kinds.len(), || "the manifest lists a kind twice".into())?;
     let api = jaato_types::API_VERSION;
     let major = |version: &str| version.split('.').next().map(str::to_owned);
     ensure(major(&manifest.api) == major(api), || {
-        format!("it is of plugin-api {}, not {api}", manifest.api)
+        format!("it is built for plugin-api {}, not {api}", manifest.api)
     })?;
     ensure(!manifest.version.is_empty(), || "the manifest has no version".into())
 }
 
-/// Tools and a provider are described exactly where the manifest says so.
+/// Tools and a provider are described if and only if the manifest names these kinds.
 pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> Verdict {
     let manifest = host.manifest().map_err(told("manifest"))?;
     let description = host.description().map_err(told("description"))?;
@@ -33,7 +33,7 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
             format!("kind {kind:?}: named in the manifest {named}, described {described}")
         })
     };
-    // A plugin that is opened with the session may set all its tools while it runs.
+    // A plugin that opens with the session may set all its tools while it runs.
     let sets_tools = description.at_start && manifest.kinds.contains(&Kind::Tool);
     agrees(Kind::Tool, sets_tools || !description.tools.is_empty())?;
     agrees(Kind::Provider, description.provider.is_some())?;
@@ -41,7 +41,7 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
     let is_known = |path: &&String| PATH_ROOTS.iter().any(|root| path.starts_with(root));
     let unknown = description.only_with_files.iter().find(|path| !is_known(path));
     ensure(unknown.is_none(), || {
-        format!("a path of `only_with_files` begins with none of {PATH_ROOTS:?}: {unknown:?}")
+        format!("a path of `only_with_files` starts with none of {PATH_ROOTS:?}: {unknown:?}")
     })?;
     let v = Description::VERSION;
     ensure(description.v == v, || {
@@ -51,7 +51,7 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
     ensure(!blank, || "the instructions for the prompt are blank: leave them out".into())
 }
 
-/// Two descriptions are the same, to the letter.
+/// Two descriptions are identical.
 pub fn the_description_is_the_same_each_time(_: &Suite, host: &FakeHost) -> Verdict {
     let write = || {
         let description = host.describe().map_err(told("description"))?;
@@ -61,14 +61,14 @@ pub fn the_description_is_the_same_each_time(_: &Suite, host: &FakeHost) -> Verd
     ensure(first == second, || format!("it describes itself differently:\n{first}\n{second}"))
 }
 
-/// Commands and the configuration take closed objects, and say what for.
+/// The arguments of commands and the configuration are closed objects with descriptions.
 pub fn commands_and_configuration_have_schemas(_: &Suite, host: &FakeHost) -> Verdict {
     let description = host.description().map_err(told("description"))?;
     let mut names = BTreeSet::new();
     for command in &description.commands {
         let name = &command.name;
         let is_word = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
-        ensure(is_word, || format!("`{name}` cannot be typed behind `/`"))?;
+        ensure(is_word, || format!("`{name}` is not a valid command name"))?;
         ensure(names.insert(name), || format!("there are two commands `{name}`"))?;
         let text = &command.description;
         let is_line = !text.trim().is_empty() && !text.contains('\n');
@@ -80,7 +80,8 @@ pub fn commands_and_configuration_have_schemas(_: &Suite, host: &FakeHost) -> Ve
     match &description.config_schema {
         Some(schema) => {
             tool::closed_object("the configuration", schema)?;
-            // What is not configured must have a default, or the plugin is useless as it comes.
+            // Missing configuration must have defaults, so that the plugin works without
+            // configuration.
             match schema::check(schema, &json!({})) {
                 Err(error) if error.kind == ErrorKind::PluginMisbehaved => Err(error.message),
                 Ok(()) | Err(_) => Ok(()),
@@ -90,21 +91,23 @@ pub fn commands_and_configuration_have_schemas(_: &Suite, host: &FakeHost) -> Ve
     }
 }
 
-/// Assets have an id, a plain file name, a size and a digest; models name assets that there are.
+/// Assets have an id, a plain file name, a size and a digest, and models name existing assets.
 pub fn assets_are_pinned(_: &Suite, host: &FakeHost) -> Verdict {
     let description = host.description().map_err(told("description"))?;
     let mut ids = BTreeSet::new();
     for asset in &description.assets {
         let id = asset.id.as_str();
         ensure(!id.is_empty() && ids.insert(id), || {
-            format!("the asset id `{id}` is taken or empty")
+            format!("the asset id `{id}` is empty or a duplicate")
         })?;
         let file = asset.file_name.as_str();
         let is_plain = !file.is_empty() && !file.contains(['/', '\\']) && !file.starts_with('.');
-        ensure(is_plain, || format!("asset `{id}`: `{file}` is no plain file name"))?;
+        ensure(is_plain, || format!("asset `{id}`: `{file}` is not a plain file name"))?;
         let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         let is_digest = asset.sha256.len() == 64 && asset.sha256.chars().all(is_hex);
-        ensure(is_digest, || format!("asset `{id}`: `{}` is no SHA-256 in hex", asset.sha256))?;
+        ensure(is_digest, || {
+            format!("asset `{id}`: `{}` is not a hexadecimal SHA-256", asset.sha256)
+        })?;
         ensure(asset.bytes > 0, || format!("asset `{id}` is empty"))?;
     }
     let models = description.provider.iter().flat_map(|provider| &provider.models);
@@ -117,7 +120,7 @@ pub fn assets_are_pinned(_: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// What an instance saves makes an instance that saves the same.
+/// An instance that is created from saved state saves the same state.
 pub fn an_instance_saves_what_the_next_begins_with(suite: &Suite, host: &FakeHost) -> Verdict {
     let first = host.create(None).map_err(told("a fresh instance"))?;
     tool::run_examples(suite.examples, host, &first, |_, _| Ok(()))?;
@@ -130,7 +133,7 @@ pub fn an_instance_saves_what_the_next_begins_with(suite: &Suite, host: &FakeHos
     })
 }
 
-/// Saved state that is none is refused with an error, or a fresh instance is made.
+/// Malformed saved state is refused with an error, or a fresh instance is created.
 pub fn bad_saved_state_is_refused_or_forgotten(_: &Suite, host: &FakeHost) -> Verdict {
     let values = [json!(42), json!("moon"), json!([]), json!({"no_such_field": [1]}), json!(true)];
     let frames = values.iter().filter_map(|value| Frame::write(value).ok());
@@ -144,22 +147,21 @@ pub fn bad_saved_state_is_refused_or_forgotten(_: &Suite, host: &FakeHost) -> Ve
     Ok(())
 }
 
-/// An operation that the plugin does not know is answered `unknown_operation`; a command with an
-/// error.
+/// An unknown operation is answered with `unknown_operation`, and an unknown command with an error.
 pub fn unknown_operations_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let found = instance.operation("no_such_operation", Frame::empty()).wait().result;
     let kind = found.map_err(|error| error.kind);
     ensure(kind == Err(ErrorKind::UnknownOperation), || {
-        format!("an unknown operation is answered {kind:?}, not `unknown_operation`")
+        format!("an unknown operation was answered with {kind:?}, not with `unknown_operation`")
     })?;
     match instance.command("no_such_command", json!({})) {
-        Ok(_) => Err("an unknown command is answered as if there was one".into()),
+        Ok(_) => Err("an unknown command did not fail".into()),
         Err(error) => clear_error("an unknown command", &error),
     }
 }
 
-/// A command whose frame is none is answered with an error.
+/// A command with a malformed frame is answered with an error.
 pub fn bad_command_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     fuzz::refuses_bad_frames("a command", |frame| {
@@ -167,7 +169,7 @@ pub fn bad_command_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
     })
 }
 
-/// After calls, good, bad and cancelled, and after the close, the plugin holds nothing of the host.
+/// After good, bad and cancelled calls and after the close, the plugin holds nothing of the host.
 pub fn nothing_is_left_behind(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.create(None).map_err(told("an instance"))?;
     tool::run_examples(suite.examples, host, &instance, |_, _| Ok(()))?;

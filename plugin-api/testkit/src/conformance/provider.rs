@@ -22,7 +22,7 @@ fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
     description.provider.as_ref().ok_or_else(|| "no provider is described".to_owned())
 }
 
-/// A request that every provider can answer, without anything left to chance.
+/// Returns a request that every provider can answer, as deterministic as possible.
 fn request(spec: &ProviderSpec) -> Request {
     let mut request = Request::new(spec.default_model.clone(), vec![Message::user("Say hello.")]);
     request.system = "Answer in one word.".to_owned();
@@ -32,41 +32,41 @@ fn request(spec: &ProviderSpec) -> Request {
     request
 }
 
-/// The provider has a name that can stand before the slash, and a default among its models.
+/// The provider's name is valid in a model id, and its default model is in its list.
 pub fn the_provider_is_named(_: &Suite, host: &FakeHost) -> Verdict {
     let spec = spec(host)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_name = !spec.name.is_empty() && spec.name.chars().all(is_plain);
-    ensure(is_name, || format!("`{}` cannot stand before the slash in a model id", spec.name))?;
+    ensure(is_name, || format!("`{}` is not valid before the slash in a model id", spec.name))?;
     let mut names = BTreeSet::new();
     for model in &spec.models {
         let is_known = !model.name.is_empty() && names.insert(model.name.as_str());
-        ensure(is_known, || format!("the model name `{}` is taken or empty", model.name))?;
+        ensure(is_known, || format!("the model name `{}` is empty or a duplicate", model.name))?;
     }
     let default = spec.default_model.as_str();
     let is_listed = default.is_empty() || names.is_empty() || names.contains(default);
     ensure(is_listed, || format!("the default model `{default}` is not among the models"))
 }
 
-/// The list of models comes, or a clear error.
+/// The models are listed, or the error is clear.
 pub fn models_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
     match host.instance().map_err(told("an instance"))?.models() {
         Ok(models) => {
             let names: BTreeSet<_> = models.iter().map(|model| model.name.as_str()).collect();
             let is_good = names.len() == models.len() && !names.contains("");
-            ensure(is_good, || "model names are listed twice, or are empty".into())
+            ensure(is_good, || "some model names are empty or duplicates".into())
         }
         Err(error) => clear_error("models", &error),
     }
 }
 
-/// A simple request has a completion that holds what the deltas showed, or a clear error.
+/// A simple request gets a completion that matches its deltas, or a clear error.
 pub fn a_simple_request_is_answered(_: &Suite, host: &FakeHost) -> Verdict {
     let request = request(spec(host)?);
     judge(&request, &host.complete(&request))
 }
 
-/// Providers are stateless: a request can be sent again.
+/// Providers are stateless, so the same request can be sent again.
 pub fn the_same_request_can_be_sent_again(_: &Suite, host: &FakeHost) -> Verdict {
     let request = request(spec(host)?);
     let (first, second) = (host.complete(&request), host.complete(&request));
@@ -85,11 +85,10 @@ fn judge(request: &Request, finished: &Finished<Completion>) -> Verdict {
     }
 }
 
-/// Checks that a completion is whole: it holds what the deltas showed, in a form that the session
-/// can keep.
+/// Checks that a completion matches its deltas and has a form that the session can store.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the fault.
 pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Completion) -> Verdict {
     let v = Completion::VERSION;
     ensure(completion.v == v, || format!("the completion has version {}, not {v}", completion.v))?;
@@ -105,7 +104,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             | Delta::FileChanged(_)
             | Delta::PlanChanged(_)
             | Delta::Alive => {}
-            Delta::Unknown => return Err("it emits a delta that nobody knows".into()),
+            Delta::Unknown => return Err("it emits an unknown delta".into()),
         }
     }
     let (mut whole, mut thoughts, mut whole_calls) = (String::new(), String::new(), Vec::new());
@@ -115,23 +114,23 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             Part::Thought { text, .. } => thoughts.push_str(text),
             Part::ToolCall(call) => whole_calls.push(call),
             Part::Data(_) => {}
-            Part::ToolResult(_) => return Err("a completion holds a tool's result".into()),
+            Part::ToolResult(_) => return Err("a completion contains a tool result".into()),
             Part::Opaque(_) => {}
             Part::ToolsChanged(_) => {
-                return Err("a completion changes the tools: only the host does".into());
+                return Err("a completion changes the tools, which only the host may do".into());
             }
-            Part::Unknown(_) => return Err("a completion holds a part that nobody knows".into()),
+            Part::Unknown(_) => return Err("a completion contains an unknown part".into()),
         }
     }
     ensure(text == whole, || {
         format!("deltas show the text {text:?}, the completion has {whole:?}")
     })?;
-    ensure(thought == thoughts, || "deltas show other thoughts than the completion has".into())?;
-    ensure(calls == whole_calls, || "deltas show other calls than the completion has".into())?;
+    ensure(thought == thoughts, || "the deltas and the completion have different thoughts".into())?;
+    ensure(calls == whole_calls, || "the deltas and the completion have different calls".into())?;
     check_calls(request, &whole_calls)?;
     let fits = match completion.finish_reason {
         FinishReason::ToolUse => !whole_calls.is_empty(),
-        // The limit may have cut the last call, which the session then does not run.
+        // The limit may have truncated the last call, which the session then does not run.
         FinishReason::MaxTokens | FinishReason::ContextExceeded => true,
         FinishReason::Stop
         | FinishReason::Safety
@@ -151,15 +150,15 @@ fn check_calls(request: &Request, calls: &[&ToolCall]) -> Verdict {
     for call in calls {
         let id = call.id.as_str();
         ensure(!id.is_empty() && ids.insert(id), || {
-            format!("the call id `{id}` is taken or empty")
+            format!("the call id `{id}` is empty or a duplicate")
         })?;
         let is_offered = request.tools.iter().any(|tool| tool.name == call.name);
-        ensure(is_offered, || format!("`{}` is called and was not offered", call.name))?;
+        ensure(is_offered, || format!("`{}` was called but not offered", call.name))?;
     }
     Ok(())
 }
 
-/// A completion that is cancelled where it first waits ends, and leaves nothing behind.
+/// A completion that is cancelled at its first wait ends, and leaves nothing behind.
 pub fn a_cancelled_completion_ends(_: &Suite, host: &FakeHost) -> Verdict {
     let request = request(spec(host)?);
     let instance = host.create(None).map_err(told("an instance"))?;
@@ -169,13 +168,13 @@ pub fn a_cancelled_completion_ends(_: &Suite, host: &FakeHost) -> Verdict {
         Err(error) if error.kind != ErrorKind::Cancelled => clear_error("a request", &error)?,
         Ok(_) | Err(_) => {}
     }
-    // The next request is not the cancelled one's business.
+    // The cancelled request must not affect the next one.
     judge(&request, &instance.complete(&request))?;
     instance.close().map_err(told("close"))?;
     left_behind(host)
 }
 
-/// A frame that is none is answered with an error.
+/// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let ask = |frame| -> Result<Completion> { instance.start_complete_frame(frame).wait().result };

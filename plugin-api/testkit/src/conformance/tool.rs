@@ -12,7 +12,7 @@ fn tools(host: &FakeHost) -> std::result::Result<&[ToolSpec], String> {
     host.description().map(|all| all.tools.as_slice()).map_err(told("description"))
 }
 
-/// Names are such as every provider takes, each once, in order.
+/// Names are valid for every provider, unique, and sorted.
 pub fn names_are_valid_unique_and_sorted(_: &Suite, host: &FakeHost) -> Verdict {
     let tools = tools(host)?;
     for tool in tools {
@@ -25,7 +25,7 @@ pub fn names_are_valid_unique_and_sorted(_: &Suite, host: &FakeHost) -> Verdict 
     Ok(())
 }
 
-/// Each tool says what it does, in as few words as providers take.
+/// Each tool has a description that is short enough for all providers.
 pub fn descriptions_are_there_and_short(_: &Suite, host: &FakeHost) -> Verdict {
     tools(host)?
         .iter()
@@ -42,7 +42,7 @@ fn described(what: &str, text: &str) -> Verdict {
     })
 }
 
-/// Each schema is an object's, compiles, refuses unknown properties and describes each property.
+/// Each schema is an object, compiles, refuses unknown properties and describes each property.
 pub fn schemas_are_closed_objects(_: &Suite, host: &FakeHost) -> Verdict {
     let tools = tools(host)?;
     tools
@@ -59,7 +59,7 @@ pub(super) fn closed_object(what: &str, schema: &Value) -> Verdict {
     closed_inside(what, schema)
 }
 
-/// Objects inside are read by models too: they are closed and described as well.
+/// Inner objects must be closed and described too, because models also read them.
 fn closed_inside(what: &str, schema: &Value) -> Verdict {
     match schema {
         Value::Object(object) => {
@@ -81,7 +81,7 @@ fn closed_inside(what: &str, schema: &Value) -> Verdict {
     }
 }
 
-/// Each example is something that a person says, with arguments that the schema takes.
+/// Each example has a phrase and arguments that fit the schema.
 pub fn examples_fit_their_schema(_: &Suite, host: &FakeHost) -> Verdict {
     for tool in tools(host)? {
         for example in &tool.examples {
@@ -94,8 +94,8 @@ pub fn examples_fit_their_schema(_: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// Each example of a tool that may be run gives an output, or says that what it names is not there:
-/// a file of the person's is not.
+/// Each example that may run returns an output, or reports that something it names does not exist,
+/// such as a file of the user.
 pub fn examples_work(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     run_examples(suite.examples, host, instance, |what, result| match result {
@@ -105,7 +105,7 @@ pub fn examples_work(suite: &Suite, host: &FakeHost) -> Verdict {
     })
 }
 
-/// A read-only tool changes nothing of what the plugin saves.
+/// A read-only tool changes nothing that the plugin saves.
 pub fn read_only_examples_change_nothing(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.create(None).map_err(told("an instance"))?;
     let reading = match suite.examples {
@@ -119,7 +119,7 @@ pub fn read_only_examples_change_nothing(suite: &Suite, host: &FakeHost) -> Verd
     })
 }
 
-/// Runs the examples that may be run.
+/// Runs the examples that may run.
 pub(super) fn run_examples(
     which: Examples,
     host: &FakeHost,
@@ -136,7 +136,7 @@ pub(super) fn run_examples(
     Ok(())
 }
 
-/// A tool that the plugin does not have is answered `unknown_tool`.
+/// A call of an unknown tool is answered with `unknown_tool`.
 pub fn unknown_tools_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for name in ["no_such_tool", "", "../x", "é"] {
@@ -149,7 +149,7 @@ pub fn unknown_tools_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// A frame that is none is answered with an error.
+/// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let tried = tools(host)?.iter().filter(|tool| suite.examples.may_try(tool));
@@ -158,8 +158,8 @@ pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     })
 }
 
-/// Arguments of a wrong type are answered `invalid_arguments` by the plugin itself; odd ones of the
-/// right type with an output or an error, where the tool may be run.
+/// The plugin itself answers arguments of a wrong type with `invalid_arguments`. Unusual arguments
+/// of the right type get an output or an error, if the tool may run.
 pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for tool in tools(host)?.iter().filter(|tool| suite.examples.may_try(tool)) {
@@ -185,7 +185,7 @@ pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// A call that is cancelled where it first waits ends, and leaves nothing behind.
+/// A call that is cancelled at its first wait ends, and leaves nothing behind.
 pub fn a_cancelled_call_ends(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.create(None).map_err(told("an instance"))?;
     for tool in tools(host)?.iter().filter(|tool| suite.examples.may_run(tool)) {
@@ -204,7 +204,7 @@ pub fn a_cancelled_call_ends(suite: &Suite, host: &FakeHost) -> Verdict {
     left_behind(host)
 }
 
-/// What is done in one instance does not show in another.
+/// Changes in one instance do not affect another.
 pub fn instances_are_apart(suite: &Suite, host: &FakeHost) -> Verdict {
     let (busy, idle) = (
         host.create(None).map_err(told("an instance"))?,

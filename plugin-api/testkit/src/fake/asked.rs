@@ -1,4 +1,4 @@
-//! What a plugin is asked beside its own calls, as the fake host asks it.
+//! The hooks and other operations that the fake host calls in a plugin, apart from tool calls.
 
 use jaato_types::Result;
 use jaato_types::hooks::{
@@ -11,68 +11,68 @@ use serde_json::{Map, Value};
 
 use super::FakeInstance;
 
-/// Each asks in a context that only reads, as the host does.
+/// Like in the host, each call runs in a read-only context.
 impl FakeInstance {
-    /// Asks what is to stand before a prompt.
+    /// Calls the hook before a prompt.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn before_prompt(&self, asked: &BeforePrompt) -> Result<PromptAddition> {
         self.ask(Hook::BeforePrompt.name(), asked)
     }
 
-    /// Asks what becomes of a request.
+    /// Calls the hook before a request.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn before_request(&self, asked: &BeforeRequest) -> Result<RequestChange> {
         self.ask(Hook::BeforeRequest.name(), asked)
     }
 
-    /// Asks what becomes of a tool call.
+    /// Calls the hook before a tool call.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn before_tool(&self, asked: &BeforeTool) -> Result<GuardAnswer> {
         self.ask(Hook::BeforeTool.name(), asked)
     }
 
-    /// Asks what becomes of a result.
+    /// Calls the hook after a tool call.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn after_tool(&self, asked: &AfterTool) -> Result<ResultChange> {
         self.ask(Hook::AfterTool.name(), asked)
     }
 
-    /// Tells what happened.
+    /// Reports events.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn events(&self, told: &EventsTold) -> Result<()> {
         self.ask::<Map<String, Value>>(Hook::Event.name(), told).map(drop)
     }
 
-    /// Asks what a call of one of its tools would change.
+    /// Returns the preview of the changes that a tool call would make.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn preview(&self, tool: &str, arguments: Value) -> Result<Preview> {
         self.ask(PREVIEW, &PreviewRequest::new(tool, arguments))
     }
 
-    /// Asks which words may come next behind one of its commands.
+    /// Returns the possible next words of a command.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn complete_words(&self, asked: &CompleteWords) -> Result<WordChoices> {
         self.ask(COMPLETE_WORDS, asked)
     }
 
-    /// Asks for tools that it has not set yet.
+    /// Requests tools that the plugin has not set yet.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn await_tools(&self, awaited: &ToolsAwaited) -> Result<ToolsMissing> {
         self.ask(AWAIT_TOOLS, awaited)
     }

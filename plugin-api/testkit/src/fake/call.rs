@@ -1,4 +1,4 @@
-//! A call into a plugin, as the fake host makes it.
+//! A call into a plugin by the fake host.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -11,19 +11,19 @@ use serde_json::{Map, Value};
 use super::context::{CallOutlet, CallState, ContextServices};
 use super::host::Shared;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished<T> {
-    /// The answer; `cancelled` when the future was dropped before it had one.
+    /// The answer, or `cancelled` if the future was dropped before it had one.
     pub result: Result<T>,
-    /// What the call emitted, in order.
+    /// The deltas that the call emitted, in order.
     pub deltas: Vec<Delta>,
-    /// What the call wrote with the service `output`.
+    /// The output that the call wrote with the service `output`.
     pub output: Vec<u8>,
 }
 
 impl<T> Finished<T> {
-    /// Joins the deltas that are the answer's text.
+    /// Joins the text deltas of the answer.
     pub fn text(&self) -> String {
         let texts = self.deltas.iter().filter_map(|delta| match delta {
             Delta::Text { text, .. } => Some(text.as_str()),
@@ -41,22 +41,22 @@ impl<T> Finished<T> {
     }
 }
 
-/// What a call has given to the host for its result.
+/// What a call has sent to the host for its result.
 pub(crate) struct Beside {
     pub(crate) attachments: Vec<Data>,
-    /// Texts by their keys.
+    /// Texts by key.
     pub(crate) texts: Map<String, Value>,
 }
 
-/// A call that goes on. Dropping it cancels it.
+/// A running call. Dropping it cancels the call.
 pub struct Call<T> {
     host: Arc<Shared>,
     context: Arc<HostContext>,
     outlet: Arc<CallOutlet>,
     read: fn(&[u8]) -> Result<T>,
-    /// Adds what the call has attached and streamed.
+    /// Adds the attachments and texts of the call to its answer.
     fill: fn(&mut T, Beside),
-    /// Deltas that [`Call::next_delta`] has given.
+    /// The number of deltas that [`Call::next_delta`] has returned.
     deltas_given: usize,
 }
 
@@ -67,7 +67,7 @@ impl<T> fmt::Debug for Call<T> {
 }
 
 impl<T> Call<T> {
-    /// Starts a call; `start` has it run in the context that is made for it.
+    /// Starts a call. `start` runs it in the context that is created for it.
     pub(crate) fn start(
         host: &Arc<Shared>,
         read: fn(&[u8]) -> Result<T>,
@@ -85,7 +85,7 @@ impl<T> Call<T> {
         Self { host, context, outlet, read, fill, deltas_given: 0 }
     }
 
-    /// Says where in the answer the call's attachments and texts belong.
+    /// Sets the function that adds the call's attachments and texts to its answer.
     pub(crate) fn filled_with(mut self, fill: fn(&mut T, Beside)) -> Self {
         self.fill = fill;
         self
@@ -96,11 +96,10 @@ impl<T> Call<T> {
         self.context.number()
     }
 
-    /// Waits until nothing can happen any more without the test, the clock or a plugin's own
-    /// thread.
+    /// Waits until nothing can happen without the test, the clock or a plugin's own thread.
     ///
     /// # Errors
-    /// `timeout` when the plugin keeps the executor busy.
+    /// `timeout` if the plugin keeps the executor busy.
     pub fn settle(&self) -> Result<()> {
         self.host.time.settle(self.host.patience())
     }
@@ -120,31 +119,31 @@ impl<T> Call<T> {
         Finished { result, deltas, output: self.host.services.written(self.id()) }
     }
 
-    /// Cancels the call as the host does: sets the flag, drops the future on the executor, then
-    /// wakes what waits. The answer of a call that was faster than the cancel is given.
+    /// Cancels the call like the host does: sets the flag, drops the future on the executor, and
+    /// then wakes waiting futures. If the call finished before the cancel, returns its answer.
     pub fn cancel(self) -> Finished<T> {
         self.begin_cancel();
         self.wait()
     }
 
-    /// Sets the flag and has the executor drop the future, without waiting for that.
+    /// Sets the flag and lets the executor drop the future, without waiting for that.
     fn begin_cancel(&self) {
         self.context.cancel();
         self.context.wake_call();
     }
 
-    /// Returns what the call has emitted so far.
+    /// Returns the deltas that the call has emitted so far.
     ///
     /// # Errors
-    /// `plugin_misbehaved` when a frame is no delta.
+    /// `plugin_misbehaved` if a frame is not a delta.
     pub fn deltas(&self) -> Result<Vec<Delta>> {
         self.outlet.lock().emitted.iter().map(|frame| read_delta(frame)).collect()
     }
 
-    /// Waits for the next delta; nothing when the call has ended.
+    /// Waits for the next delta. Returns `None` when the call has ended.
     ///
     /// # Errors
-    /// `timeout` when none comes, `plugin_misbehaved` when a frame is no delta.
+    /// `timeout` if no delta arrives, `plugin_misbehaved` if a frame is not a delta.
     pub fn next_delta(&mut self) -> Result<Option<Delta>> {
         let index = self.deltas_given;
         let look = |state: &mut CallState| match state.emitted.get(index) {
@@ -157,7 +156,7 @@ impl<T> Call<T> {
         Ok(delta)
     }
 
-    /// Waits for the answer's frame.
+    /// Waits for the frame of the answer.
     fn answer(&self) -> Result<Bytes> {
         let answer = poll_fn(|cx| self.outlet.poll(cx, |state| state.answer.take()));
         self.host.time.wait_for(self.host.patience(), answer)?
@@ -173,17 +172,17 @@ impl<T> Drop for Call<T> {
 }
 
 fn read_delta(frame: &[u8]) -> Result<Delta> {
-    Frame::read(frame).map_err(|error| misbehaved("emitted what is no delta", &error))
+    Frame::read(frame).map_err(|error| misbehaved("emitted a malformed delta", &error))
 }
 
-/// Reads an answer's frame; what cannot be read is the plugin's error.
+/// Parses an answer. A malformed frame is an error of the plugin.
 pub(crate) fn read_answer<T: serde::de::DeserializeOwned>(frame: &[u8]) -> Result<T> {
-    Frame::read(frame).map_err(|error| misbehaved("answered with what is no answer", &error))
+    Frame::read(frame).map_err(|error| misbehaved("sent a malformed answer", &error))
 }
 
-/// Reads an error's frame; what cannot be read is the plugin's error too.
+/// Parses an error. A malformed frame is an error of the plugin too.
 pub(crate) fn read_error(frame: &[u8]) -> Error {
-    let misbehaved = |error| misbehaved("failed with what is no error", &error);
+    let misbehaved = |error| misbehaved("sent a malformed error", &error);
     Frame::read(frame).unwrap_or_else(misbehaved)
 }
 

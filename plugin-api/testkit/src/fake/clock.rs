@@ -1,9 +1,9 @@
 //! The time of a fake host, and the threads of its engine.
 //!
-//! Time may skip to the next alarm where nothing else can happen: nothing is polled, no blocking
-//! work does anything, no program runs, and the test waits for an answer. Whatever wakes somebody
-//! counts until it has done so, and who is woken on the test's thread has time stand still at once:
-//! what a test sees does not hang on how fast its thread runs.
+//! Time may skip to the next alarm if nothing else can happen: nothing is polled, no blocking work
+//! or program runs, and the test waits for an answer. A wake counts as activity until it is done.
+//! When the test's thread is woken, time stops immediately, so that the result does not depend on
+//! how fast that thread runs.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -22,27 +22,27 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::log::{self, LogBook};
 use super::{EXECUTOR_THREAD, POOL_THREAD};
 
-/// How the host's time passes for a plugin that sleeps.
+/// How the host's time passes for a sleeping plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
-    /// While the test waits for an answer, time jumps to the next alarm as soon as nothing else can
-    /// happen: sleeps cost nothing. It stands still while a program runs that a call has started.
-    /// Not for plugins with threads of their own, whose work the host does not see.
+    /// While the test waits for an answer, time skips to the next alarm as soon as nothing else can
+    /// happen, so sleeps take no real time. Time stops while a program of a call runs. Do not use
+    /// this for plugins with their own threads, whose work the host does not see.
     #[default]
     Skipping,
-    /// Time stands still until the test moves it.
+    /// Time stops until the test moves it.
     Manual,
-    /// Time passes as for a person.
+    /// Time passes as in reality.
     Real,
 }
 
-/// The name of an alarm: its time in milliseconds and a number.
+/// The key of an alarm: its time in milliseconds and a number.
 type Alarm = (u64, u64);
 
-/// Who waits for an alarm.
+/// A task that waits for an alarm.
 struct Sleeper {
     waker: Waker,
-    /// A blocking job waits on its own thread: nothing else happens there.
+    /// Whether it is a blocking job, which does nothing else on its thread while it waits.
     is_job: bool,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct Time(Arc<Inner>);
 
 struct Inner {
     state: Mutex<State>,
-    /// An alarm was set, or the clock is another: for the thread of [`Clock::Real`].
+    /// Signals a new alarm or another clock to the thread of [`Clock::Real`].
     changed: Condvar,
-    /// Something is over.
+    /// Signals the end of an activity.
     calm: Condvar,
     log: Arc<LogBook>,
 }
@@ -82,8 +82,8 @@ impl State {
         self.now_ms
     }
 
-    /// Tells whether nothing can happen any more without the test, the clock or a plugin's own
-    /// thread. A job that waits for an alarm does nothing.
+    /// Returns true if nothing can happen without the test, the clock or a plugin's own thread. A
+    /// job that waits for an alarm does not count.
     fn is_calm(&self) -> bool {
         let sleeping = self.alarms.values().filter(|sleeper| sleeper.is_job).count();
         self.polls == 0 && self.jobs <= sleeping
@@ -115,7 +115,7 @@ impl Time {
         self.0.changed.notify_all();
         if clock == Clock::Real && !was_real {
             let own = self.clone();
-            // Without a thread nobody is woken, which the deadline of whoever waits tells.
+            // Without the thread no alarm rings, and the waiting test reports a timeout.
             let _ = thread::Builder::new().name("fake-clock".into()).spawn(move || own.run_real());
         }
     }
@@ -124,7 +124,7 @@ impl Time {
         self.lock().now()
     }
 
-    /// Moves the clock and rings what is due.
+    /// Moves the clock and rings the alarms that are due.
     pub(crate) fn advance(&self, milliseconds: u64) {
         let mut state = self.lock();
         state.now_ms = state.now().saturating_add(milliseconds);
@@ -140,26 +140,25 @@ impl Time {
         Sleep { time: self.clone(), due_ms, alarm: None }
     }
 
-    /// Counts a program: while one runs, time does not skip.
+    /// Counts a running program, during which time does not skip.
     pub(crate) fn hold(&self) -> TimeHeld {
         self.lock().programs += 1;
         TimeHeld(self.clone())
     }
 
-    /// Waits until nothing can happen any more without the test, the clock or a plugin's own
-    /// thread.
+    /// Waits until nothing can happen without the test, the clock or a plugin's own thread.
     pub(crate) fn settle(&self, patience: Duration) -> Result<()> {
         self.wait_until(patience, State::is_calm)
     }
 
-    /// Waits until nothing of the plugin is polled or dropped, and ends the thread of the clock.
+    /// Waits until nothing of the plugin is polled or dropped, and ends the clock's thread.
     pub(crate) fn end(&self, patience: Duration) {
-        // A thread that a plugin blocks is left behind.
+        // A thread that a plugin blocks keeps running.
         let _ = self.wait_until(patience, |state| state.polls == 0);
         self.set_clock(Clock::Manual);
     }
 
-    /// Waits on the test's thread; time may skip meanwhile.
+    /// Waits on the test's thread, during which time may skip.
     pub(crate) fn wait_for<F: Future>(&self, patience: Duration, future: F) -> Result<F::Output> {
         let deadline = Instant::now() + patience;
         let waiter = Arc::new(Waiter {
@@ -197,7 +196,7 @@ impl Time {
         if waited.timed_out() { Err(hung(patience)) } else { Ok(()) }
     }
 
-    /// Wakes whoever's alarm is due, where nothing is locked.
+    /// Wakes the tasks whose alarms are due, without holding the lock.
     fn ring(state: &mut MutexGuard<'_, State>) {
         let now = state.now();
         let later = state.alarms.split_off(&(now.saturating_add(1), 0));
@@ -209,7 +208,7 @@ impl Time {
         state.polls -= 1;
     }
 
-    /// Does what is to be done when something is over: lets time pass, where nothing else happens.
+    /// Handles the end of an activity: lets time skip if nothing else is happening.
     fn rest(&self, mut state: MutexGuard<'_, State>) {
         self.0.calm.notify_all();
         while state.is_calm()
@@ -235,7 +234,7 @@ impl Time {
                     self.0.calm.notify_all();
                 }
                 Some(left) => {
-                    // Bounded, because a condition variable takes no endless wait.
+                    // Limited, because a condition variable cannot wait forever.
                     let left = Duration::from_millis(left).min(Duration::from_secs(3600));
                     self.0.changed.wait_for(&mut state, left);
                 }
@@ -251,7 +250,7 @@ impl Runtime for Time {
     }
 
     fn later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {
-        // A host that is patient is never asked for it.
+        // The engine never calls this on a patient host.
     }
 
     fn start_thread(&self, thread: Thread, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
@@ -314,7 +313,7 @@ impl Future for Sleep {
         let earlier = state.alarms.insert(alarm, Sleeper { waker: cx.waker().clone(), is_job });
         this.time.0.changed.notify_all();
         if is_job {
-            // Perhaps the last that did something.
+            // This job may have been the last activity.
             this.time.rest(state);
         } else {
             drop(state);
@@ -333,7 +332,7 @@ impl Drop for Sleep {
     }
 }
 
-/// A program that runs.
+/// Counts a running program until it is dropped.
 pub(crate) struct TimeHeld(Time);
 
 impl Drop for TimeHeld {
@@ -344,7 +343,7 @@ impl Drop for TimeHeld {
     }
 }
 
-/// The test's thread while it waits. Both marks change with the time locked.
+/// The test's thread while it waits. Both flags change only with the time locked.
 struct Waiter {
     time: Time,
     thread: thread::Thread,
@@ -353,7 +352,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// Lets time skip until it is woken.
+    /// Lets time skip until the thread is woken.
     fn begin(&self) {
         let mut state = self.time.lock();
         if !self.is_woken.load(SeqCst) {
@@ -380,9 +379,9 @@ impl Wake for Waiter {
     }
 }
 
-/// Makes the error of a plugin that does not come back.
+/// Returns the error of a plugin that does not return.
 pub(crate) fn hung(patience: Duration) -> Error {
-    let text = format!("the plugin has not come to an end within {patience:?} of real time");
+    let text = format!("the plugin did not finish within {patience:?} of real time");
     Error::new(ErrorKind::Timeout, text).with_hint(
         "it blocks in a poll or a drop, or waits for what never comes; a manual clock must be moved with `advance`",
     )

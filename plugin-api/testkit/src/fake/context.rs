@@ -1,4 +1,4 @@
-//! One context of a fake host: the services that it lends, and what its call gives.
+//! One context of a fake host: its services, and the results of its call.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
@@ -16,9 +16,9 @@ use super::stream::FakeStream;
 /// Lends the services of a fake host to one context.
 pub(crate) struct ContextServices {
     host: Arc<Shared>,
-    /// What the call gives; none for an instance.
+    /// Receives the call's results. `None` for an instance.
     outlet: Option<Arc<CallOutlet>>,
-    /// The context, whose unfinished things are forgotten with it.
+    /// The context's number, whose unfinished work ends with it.
     pub(crate) context: OnceLock<u64>,
 }
 
@@ -28,12 +28,12 @@ impl ContextServices {
         Arc::new(Self { host, outlet, context: OnceLock::new() })
     }
 
-    /// Shows what a call streams, where it asks for that.
+    /// Emits streamed output as a delta if the call asks for that.
     fn show_output(&self, frame: &[u8]) {
         let (Some(outlet), Ok(parsed)) = (&self.outlet, Frame::parse(frame)) else { return };
         if parsed.json::<OutputWrite>().is_ok_and(|write| write.live) {
             let text = String::from_utf8_lossy(parsed.bytes).into_owned();
-            // No delta of text is too large for a frame.
+            // A text delta always fits into a frame.
             outlet.emitted(&Frame::write(&Delta::output(text)).unwrap_or_default());
         }
     }
@@ -110,7 +110,7 @@ impl Drop for Open {
     }
 }
 
-/// Takes what a call gives, for the test: frames, then its answer.
+/// Collects a call's frames and its answer for the test.
 #[derive(Default)]
 pub(crate) struct CallOutlet(Mutex<CallState>);
 
@@ -118,9 +118,9 @@ pub(crate) struct CallOutlet(Mutex<CallState>);
 pub(crate) struct CallState {
     pub(crate) emitted: Vec<Vec<u8>>,
     pub(crate) answer: Option<Result<Bytes>>,
-    /// The answer came, whoever has taken it.
+    /// Whether the answer has arrived, even if it was taken since.
     pub(crate) has_ended: bool,
-    /// The test, while it waits.
+    /// The waker of the waiting test.
     reader: Option<Waker>,
 }
 
@@ -129,7 +129,7 @@ impl CallOutlet {
         self.0.lock()
     }
 
-    /// Looks, and has the test woken by what comes next where nothing is there.
+    /// Calls `look`. If it returns `None`, keeps the waker for the next event.
     pub(crate) fn poll<T>(
         &self,
         cx: &Context<'_>,

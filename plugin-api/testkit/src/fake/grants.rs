@@ -1,11 +1,11 @@
-//! What a fake host has granted to its plugin: all that the plugin lists, but what a test denies.
+//! The grants of a fake host's plugin: everything that it lists, except what a test denies.
 
 use std::collections::BTreeSet;
 
 use jaato_types::grant::{GRANTS, grant_of, grants_asked, not_asked_for, not_granted};
 use jaato_types::{Description, PluginName, Result};
 
-/// What a plugin lists, and what of it is denied.
+/// The grants that a plugin lists, and those that are denied.
 #[derive(Default)]
 pub(crate) struct Grants {
     plugin: Option<PluginName>,
@@ -14,30 +14,30 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// Takes what a plugin lists.
+    /// Creates the grants from a plugin's description.
     pub(crate) fn of(plugin: PluginName, description: &Description) -> Self {
         let listed = grants_asked(description).into_iter().collect();
         Self { plugin: Some(plugin), listed, denied: BTreeSet::new() }
     }
 
-    /// Takes it that the plugin lists everything.
+    /// Acts as if the plugin listed every grant.
     pub(crate) fn list_all(&mut self) {
         self.listed = GRANTS.iter().map(|grant| grant.name).collect();
     }
 
-    /// Denies what an operation needs, or takes a grant by its name back.
+    /// Denies the grant of an operation, or revokes a grant by its name.
     pub(crate) fn deny(&mut self, operation: &str) {
         self.denied.extend(grant_of(operation));
     }
 
-    /// Gives a grant that was denied.
+    /// Restores a grant that was denied.
     pub(crate) fn give(&mut self, operation: &str) {
         if let Some(grant) = grant_of(operation) {
             self.denied.remove(grant);
         }
     }
 
-    /// Refuses an operation as the host does.
+    /// Refuses an operation like the host does.
     pub(crate) fn check(&self, operation: &str) -> Result<()> {
         let (Some(plugin), Some(grant)) = (&self.plugin, grant_of(operation)) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The fake host: a plugin linked into its test, with services that the test answers.
+//! The fake host: runs a plugin that is linked into its test, with services that the test answers.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -28,17 +28,17 @@ use super::log::{LogBook, LogLine, ProcessLog};
 use super::services::{Reply, ServiceRequest, Services};
 use super::subject::Subject;
 
-/// How long a plugin may keep a test waiting, in real time: only a plugin that hangs ever takes it.
+/// How long a plugin may delay a test, in real time. Only a plugin that hangs reaches this limit.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A host in memory.
 ///
-/// It keeps the loader's promises: everything of the plugin is polled and dropped on one thread of
-/// its own, arguments are checked before the plugin sees them, a cancel has two phases, and after
-/// the end of a call or an instance its context refuses everything. Configure it with the `with_…`
-/// methods, then call.
+/// It gives the guarantees of the loader: it polls and drops everything of the plugin on one
+/// separate thread, checks arguments before the plugin sees them, cancels in two phases, and
+/// refuses everything in a context after the end of its call or instance. Configure it with the
+/// `with_…` methods, then make calls.
 pub struct FakeHost {
-    /// The instance of calls that name none. Dropped before the rest.
+    /// The default instance for calls. Dropped before the other fields.
     instance: OnceLock<Result<FakeInstance>>,
     plugin: Result<Plugin>,
     shared: Arc<Shared>,
@@ -46,10 +46,10 @@ pub struct FakeHost {
     description: Result<Arc<Description>>,
 }
 
-/// What everything in one fake host shares.
+/// The state that everything in one fake host shares.
 pub(crate) struct Shared {
     pub(crate) executor: Executor,
-    /// The plugin, as the executor counts it.
+    /// The executor's record of the plugin.
     pub(crate) guest: Arc<Guest>,
     pub(crate) time: Time,
     pub(crate) services: Services,
@@ -62,12 +62,12 @@ impl Shared {
         *self.patience.lock()
     }
 
-    /// Waits on the test's thread, while the host's time may skip.
+    /// Waits on the test's thread, during which the host's time may skip.
     pub(crate) fn wait_for<F: Future>(&self, future: F) -> Result<F::Output> {
         self.time.wait_for(self.patience(), future)
     }
 
-    /// Runs something on the executor's thread and waits for it.
+    /// Runs work on the executor's thread and waits for it.
     fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let done = self.wait_for(self.executor.spawn(&self.guest, async move { work() }))?;
         done.ok_or_else(|| hung(self.patience()))
@@ -75,7 +75,7 @@ impl Shared {
 }
 
 impl FakeHost {
-    /// Makes a host of a plugin: `FakeHost::new(my_plugin::__jaato::MODULE)`.
+    /// Creates a host for a plugin: `FakeHost::new(my_plugin::__jaato::MODULE)`.
     ///
     /// A plugin that cannot be described or has no factory fails at the first use.
     pub fn new(subject: impl Into<Subject>) -> Self {
@@ -102,22 +102,22 @@ impl FakeHost {
         Self { instance: OnceLock::new(), plugin, shared, subject, description }
     }
 
-    /// Sets the facts of the session; without them the service `session` is `unavailable`.
+    /// Sets the facts of the session. Without them, the service `session` is `unavailable`.
     #[must_use]
     pub fn with_session(self, facts: SessionFacts) -> Self {
         self.shared.services.set_session(Some(facts));
         self
     }
 
-    /// Sets the plugin's configuration, `[plugins.NAME]`; without it there is an empty one.
+    /// Sets the plugin's configuration, `[plugins.NAME]`. Without it, the configuration is empty.
     #[must_use]
     pub fn with_config(self, config: Value) -> Self {
         self.shared.services.set_config(config);
         self
     }
 
-    /// Gives the plugin an asset that it declares. The digest is the declared one; the file is not
-    /// checked.
+    /// Provides an asset that the plugin declares. Uses the declared digest and does not check the
+    /// file.
     #[must_use]
     pub fn with_asset(self, id: &str, path: &Path) -> Self {
         let description = self.description.as_ref().ok();
@@ -128,7 +128,7 @@ impl FakeHost {
         self
     }
 
-    /// Answers a service; comes before a built-in service of that name.
+    /// Answers a service, in place of a built-in service with that name.
     #[must_use]
     pub fn with_service(
         self,
@@ -139,8 +139,8 @@ impl FakeHost {
         self
     }
 
-    /// Adds another tool of the session, for `tools.call` and `tasks.start`. A task has ended
-    /// before the call that starts it goes on.
+    /// Adds another tool of the session, for `tools.call` and `tasks.start`. A task ends before the
+    /// call that starts it continues.
     #[must_use]
     pub fn with_tool(
         self,
@@ -151,7 +151,7 @@ impl FakeHost {
         self
     }
 
-    /// Lets a model answer `model.complete`: the text of the answer for a request.
+    /// Sets the model that answers `model.complete`: returns the answer's text for a request.
     #[must_use]
     pub fn with_model(
         self,
@@ -161,14 +161,15 @@ impl FakeHost {
         self
     }
 
-    /// Lets a person answer forms. Without one, nobody is there.
+    /// Sets the user who answers forms. Without it, there is no user.
     #[must_use]
     pub fn with_person(self, person: impl Fn(&Form) -> FormAnswer + Send + Sync + 'static) -> Self {
         self.shared.services.lent(|lent| lent.set_person(Arc::new(person)));
         self
     }
 
-    /// Lets child sessions be opened: how a turn ends for what one is like and what is said to it.
+    /// Allows child sessions. `child` returns how a turn ends, given the child's settings and
+    /// message.
     #[must_use]
     pub fn with_child(
         self,
@@ -185,32 +186,32 @@ impl FakeHost {
         self
     }
 
-    /// Lists what the plugin has notified.
+    /// Lists the notifications that the plugin sent.
     pub fn notified(&self) -> Vec<String> {
         self.shared.services.lent(|lent| lent.notified())
     }
 
-    /// Returns what the plugin has set last by `tools.set`. Its tools are called as declared ones
-    /// are.
+    /// Returns the last tools that the plugin set with `tools.set`. They are called like declared
+    /// tools.
     pub fn tools_set(&self) -> Option<ToolsSet> {
         self.shared.services.lent(|lent| lent.tools_set())
     }
 
-    /// Denies the plugin a grant that it lists (`ask`), as a person who has not given it. Without
-    /// this it has all that it lists in [`Description::services`]; what it does not list is refused
-    /// in any case.
+    /// Denies the plugin a grant that it lists (`ask`), like a user who has not given it. Otherwise
+    /// the plugin has all grants that it lists in [`Description::services`]. Grants that it does
+    /// not list are always refused.
     #[must_use]
     pub fn with_denied(self, grant: &str) -> Self {
         self.deny(grant);
         self
     }
 
-    /// Takes a grant back, while calls go on.
+    /// Revokes a grant while calls are running.
     pub fn deny(&self, grant: &str) {
         self.shared.services.grants(|grants| grants.deny(grant));
     }
 
-    /// Gives back a grant that was denied.
+    /// Restores a grant that was denied.
     pub fn grant(&self, grant: &str) {
         self.shared.services.grants(|grants| grants.give(grant));
     }
@@ -222,7 +223,7 @@ impl FakeHost {
         self
     }
 
-    /// Sets how long, in real time, a plugin may keep the test waiting before it counts as hung.
+    /// Sets how long, in real time, a plugin may delay the test before it counts as hung.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         *self.shared.patience.lock() = patience;
@@ -232,7 +233,7 @@ impl FakeHost {
     /// Reads the embedded manifest.
     ///
     /// # Errors
-    /// `plugin_misbehaved` when it is none.
+    /// `plugin_misbehaved` if it is malformed.
     pub fn manifest(&self) -> Result<Manifest> {
         self.subject.manifest()
     }
@@ -240,48 +241,48 @@ impl FakeHost {
     /// Returns the plugin's description.
     ///
     /// # Errors
-    /// What describing failed with.
+    /// The error of describing the plugin.
     pub fn description(&self) -> Result<&Description> {
         self.description.as_deref().map_err(Clone::clone)
     }
 
-    /// Describes the plugin anew.
+    /// Describes the plugin again.
     ///
     /// # Errors
-    /// What describing failed with.
+    /// The error of describing the plugin.
     pub fn describe(&self) -> Result<Description> {
         describe(&self.shared, &self.subject)
     }
 
-    /// Returns the instance of calls that name none; made when it is first needed.
+    /// Returns the default instance for calls. Creates it when it is first needed.
     ///
     /// # Errors
-    /// What making it failed with.
+    /// The error of creating it.
     pub fn instance(&self) -> Result<&FakeInstance> {
         self.instance.get_or_init(|| self.create(None)).as_ref().map_err(Clone::clone)
     }
 
-    /// Makes an instance, fresh or from what an earlier one saved.
+    /// Creates an instance, either fresh or from saved state.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn create(&self, saved: Option<&Value>) -> Result<FakeInstance> {
         let too_large = |error: FrameError| Error::new(ErrorKind::LimitReached, error.to_string());
         let saved = saved.map(jaato_types::Frame::write).transpose().map_err(too_large)?;
         self.create_from_frame(saved)
     }
 
-    /// Makes an instance from a frame that nobody has checked.
+    /// Creates an instance from an unchecked frame.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn create_from_frame(&self, saved: Option<Vec<u8>>) -> Result<FakeInstance> {
         let plugin = self.plugin.as_ref().map_err(Clone::clone)?;
         let description = Arc::clone(self.description.as_ref().map_err(Clone::clone)?);
         FakeInstance::create(&self.shared, plugin, description, saved)
     }
 
-    /// Calls a tool of the host's own instance; as [`FakeInstance::call`].
+    /// Calls a tool of the host's own instance, like [`FakeInstance::call`].
     ///
     /// # Errors
     /// As [`FakeInstance::call`].
@@ -289,7 +290,7 @@ impl FakeHost {
         self.instance()?.call(tool, arguments)
     }
 
-    /// Starts a tool call of the host's own instance; as [`FakeInstance::start`].
+    /// Starts a tool call of the host's own instance, like [`FakeInstance::start`].
     ///
     /// # Errors
     /// As [`FakeInstance::start`].
@@ -297,7 +298,7 @@ impl FakeHost {
         self.instance()?.start(tool, arguments)
     }
 
-    /// Asks the provider of the host's own instance; as [`FakeInstance::complete`].
+    /// Requests a completion from the host's own instance, like [`FakeInstance::complete`].
     pub fn complete(&self, request: &Request) -> Finished<Completion> {
         match self.instance() {
             Ok(instance) => instance.complete(request),
@@ -305,11 +306,11 @@ impl FakeHost {
         }
     }
 
-    /// Moves the host's time. Before it, what can happen happens, so that whoever is about to sleep
-    /// sleeps; after it, whoever has slept long enough goes on.
+    /// Moves the host's time. Waits for all activity before it, so that tasks that are about to
+    /// sleep do so, and after it, so that tasks whose sleep has ended continue.
     ///
     /// # Errors
-    /// `timeout` when the plugin keeps the executor busy.
+    /// `timeout` if the plugin keeps the executor busy.
     pub fn advance(&self, time: Duration) -> Result<()> {
         self.settle()?;
         self.shared.time.advance(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
@@ -321,36 +322,35 @@ impl FakeHost {
         Duration::from_millis(self.shared.time.now_ms())
     }
 
-    /// Waits until nothing can happen any more without the test, the clock or a plugin's own
-    /// thread.
+    /// Waits until nothing can happen without the test, the clock or a plugin's own thread.
     ///
     /// # Errors
-    /// `timeout` when the plugin keeps the executor busy.
+    /// `timeout` if the plugin keeps the executor busy.
     pub fn settle(&self) -> Result<()> {
         self.shared.time.settle(self.shared.patience())
     }
 
-    /// Returns what the plugin logged, its panics included.
+    /// Returns the plugin's log lines, including its panics.
     pub fn log(&self) -> Vec<LogLine> {
         self.shared.log.lines()
     }
 
-    /// Returns what tools have put in front of the model, and what they keep hidden.
+    /// Returns the objects that tools show to the model, and those that they hide.
     pub fn objects(&self) -> ObjectEnvironment {
         self.shared.services.objects()
     }
 
-    /// Returns what the plugin asked of services, in order.
+    /// Returns the plugin's requests to services, in order.
     pub fn asked(&self) -> Vec<ServiceRequest> {
         self.shared.services.asked()
     }
 
-    /// Returns what the plugin holds of the host at this time.
+    /// Returns the counts of host objects that the plugin holds at this time.
     pub fn live(&self) -> Live {
         self.shared.executor.live()
     }
 
-    /// Starts a call that runs `body` in place of a plugin's code: for checks of this host.
+    /// Starts a call that runs `body` instead of a plugin's code. For checks of this host.
     #[doc(hidden)]
     pub fn start_body(
         &self,
@@ -363,7 +363,7 @@ impl FakeHost {
         })
     }
 
-    /// Takes it that the plugin lists every grant: for checks of this host.
+    /// Acts as if the plugin listed every grant. For checks of this host.
     #[doc(hidden)]
     #[must_use]
     pub fn with_all_grants(self) -> Self {

@@ -1,4 +1,4 @@
-//! The service `http.request` of a fake host: a test answers each request, and nothing leaves the
+//! The service `http.request` of a fake host. The test answers each request, and nothing leaves the
 //! process.
 
 use jaato_types::http::{HTTP_REQUEST, HttpRequest};
@@ -9,16 +9,16 @@ use super::host::FakeHost;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
 
-/// A request as the plugin made it.
+/// A request of the plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FakeHttpRequest {
-    /// Method, URL, headers, the name of the credential.
+    /// The method, the URL, the headers, and the name of the credential.
     pub head: HttpRequest,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// What a fake server answers.
+/// The answer of a fake server.
 #[derive(Clone)]
 pub struct FakeHttpAnswer {
     status: u16,
@@ -28,32 +28,32 @@ pub struct FakeHttpAnswer {
 }
 
 impl FakeHttpAnswer {
-    /// Makes an answer of this status, without headers and body.
+    /// Creates an answer with this status, without headers and body.
     pub fn status(status: u16) -> Self {
         let body = FakeStream::of(Vec::<Vec<u8>>::new());
         Self { status, headers: Vec::new(), with_credential: false, body }
     }
 
-    /// Adds a header; its name in lower case, as the host gives it.
+    /// Adds a header. Write its name in lower case, as the host returns it.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Says that the credential went with the request.
+    /// Marks that the request contained the credential.
     #[must_use]
     pub fn with_credential(self) -> Self {
         Self { with_credential: true, ..self }
     }
 
-    /// Sets a body that comes in one piece.
+    /// Sets a body that arrives in one piece.
     #[must_use]
     pub fn body(self, body: impl Into<Vec<u8>>) -> Self {
         Self { body: FakeStream::of([body]), ..self }
     }
 
-    /// Sets a body that a test feeds, cuts, or lets hang.
+    /// Sets a body that the test feeds, breaks, or lets hang.
     #[must_use]
     pub fn stream(self, body: FakeStream) -> Self {
         Self { body, ..self }
@@ -68,9 +68,10 @@ impl FakeHttpAnswer {
 }
 
 impl FakeHost {
-    /// Answers HTTP requests; without it the service `http.request` is unknown.
+    /// Answers HTTP requests. Without it, the service `http.request` is unknown.
     ///
-    /// The error stands for what keeps an answer from coming: no server, no network, no key.
+    /// An error means that no answer arrives, for example because of a missing server, network or
+    /// key.
     #[must_use]
     pub fn with_http(
         self,
@@ -81,7 +82,7 @@ impl FakeHost {
         })
     }
 
-    /// Returns the HTTP requests that the plugin made, in order.
+    /// Returns the HTTP requests of the plugin, in order.
     pub fn http_requests(&self) -> Vec<FakeHttpRequest> {
         let asked = self.asked();
         let of_http = asked.iter().filter(|request| request.operation == HTTP_REQUEST);

@@ -20,9 +20,9 @@ use super::host::Shared;
 use super::services::Services;
 use crate::schema;
 
-/// An instance of a plugin: its own state, shared by its tools, commands, gc and provider.
+/// An instance of a plugin with its own state, which its tools, commands, gc and provider share.
 ///
-/// Dropping it closes it without asking for what it would save.
+/// Dropping it closes it without saving.
 pub struct FakeInstance {
     host: Arc<Shared>,
     description: Arc<Description>,
@@ -44,12 +44,12 @@ impl FakeInstance {
     /// Calls a tool and returns its output, after checking the arguments against the tool's schema.
     ///
     /// # Errors
-    /// `unknown_tool`, `invalid_arguments` from the host, whatever the tool fails with.
+    /// `unknown_tool` and `invalid_arguments` from the host, or the tool's error.
     pub fn call(&self, tool: &str, arguments: Value) -> Result<Output> {
         self.run(tool, arguments).result
     }
 
-    /// Calls a tool and returns all that came of it.
+    /// Calls a tool and returns its full result.
     pub fn run(&self, tool: &str, arguments: Value) -> Finished<Output> {
         let failed =
             |error| Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() };
@@ -59,7 +59,7 @@ impl FakeInstance {
     /// Starts a tool call, after the arguments are fitted to the tool's schema and checked.
     ///
     /// # Errors
-    /// `unknown_tool`, `invalid_arguments` from the host.
+    /// `unknown_tool` and `invalid_arguments` from the host.
     pub fn start(&self, tool: &str, arguments: Value) -> Result<Call<Output>> {
         let name = ToolName::from(tool);
         let set = self.host.services.lent(|lent| lent.tools_set()).unwrap_or_default();
@@ -73,7 +73,7 @@ impl FakeInstance {
         Ok(self.start_frame(tool, frame(&arguments)?))
     }
 
-    /// Starts a tool call with a frame that nobody has checked, for tests of a plugin's own checks.
+    /// Starts a tool call with an unchecked frame, to test a plugin's own checks.
     pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> Call<Output> {
         let call = self.start_on(read_output, Facet::Tool, tool, frame, |services, context| {
             services.runs(context, tool);
@@ -85,17 +85,17 @@ impl FakeInstance {
         })
     }
 
-    /// Asks the provider and waits for the completion.
+    /// Requests a completion and waits for it.
     pub fn complete(&self, request: &Request) -> Finished<Completion> {
         let failed =
             |error| Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() };
         self.start_complete(request).map_or_else(failed, Call::wait)
     }
 
-    /// Asks the provider; what is larger than a frame in pieces, as the host does.
+    /// Requests a completion. Like the host, sends a request that is larger than a frame in pieces.
     ///
     /// # Errors
-    /// `limit_reached` when the request is larger than anything that crosses.
+    /// `limit_reached` if the request exceeds the largest size.
     pub fn start_complete(&self, request: &Request) -> Result<Call<Completion>> {
         match Frame::write(request) {
             Err(FrameError::TooLarge { .. }) => self.start_large(LargeOf::Complete, request),
@@ -103,7 +103,7 @@ impl FakeInstance {
         }
     }
 
-    /// Asks the provider with a frame that nobody has checked.
+    /// Requests a completion with an unchecked frame.
     pub fn start_complete_frame(&self, frame: Vec<u8>) -> Call<Completion> {
         self.start_on(read_answer, Facet::Complete, "", frame, |_, _| {})
     }
@@ -111,13 +111,13 @@ impl FakeInstance {
     /// Lists the provider's models.
     ///
     /// # Errors
-    /// What the provider fails with.
+    /// The provider's error.
     pub fn models(&self) -> Result<Vec<ModelInfo>> {
         let call = self.start_on(read_answer, Facet::Models, "", Frame::empty(), |_, _| {});
         call.wait().result
     }
 
-    /// Lets the provider fetch a model, and waits for it.
+    /// Lets the provider download a model, and waits for it.
     pub fn pull_model(&self, model: &str) -> Finished<Pulled> {
         match frame(&PullModel::new(model)) {
             Ok(frame) => self.start_operation(read_answer, PULL_MODEL, frame).wait(),
@@ -128,21 +128,21 @@ impl FakeInstance {
     /// Lets the provider count the tokens of a request.
     ///
     /// # Errors
-    /// What the provider fails with.
+    /// The provider's error.
     pub fn count_tokens(&self, request: &Request) -> Result<u64> {
         let call = self.start_operation(read_answer::<TokenCount>, COUNT_TOKENS, frame(request)?);
         call.wait().result.map(|counted| counted.tokens)
     }
 
-    /// Asks the execution environment with a frame that nobody has checked; the answer is a frame.
+    /// Calls an operation of the execution environment with an unchecked frame. Returns a frame.
     pub fn environment(&self, operation: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
         self.start_on(read_frame, Facet::Environment, operation, frame, |_, _| {})
     }
 
-    /// Asks the gc for a plan.
+    /// Requests a plan from the gc.
     ///
     /// # Errors
-    /// What the gc fails with.
+    /// The gc's error.
     pub fn plan(&self, request: &GcRequest) -> Result<GcPlan> {
         let call = match Frame::write(request) {
             Err(FrameError::TooLarge { .. }) => self.start_large(LargeOf::Plan, request)?,
@@ -151,7 +151,7 @@ impl FakeInstance {
         call.wait().result
     }
 
-    /// Asks the gc with a frame that nobody has checked.
+    /// Requests a plan from the gc with an unchecked frame.
     pub fn start_plan_frame(&self, frame: Vec<u8>) -> Call<GcPlan> {
         self.start_on(read_answer, Facet::Gc, "", frame, |_, _| {})
     }
@@ -159,45 +159,45 @@ impl FakeInstance {
     /// Runs a command.
     ///
     /// # Errors
-    /// What the command fails with.
+    /// The command's error.
     pub fn command(&self, name: &str, arguments: Value) -> Result<Output> {
         let frame = frame(&json!({ "name": name, "arguments": arguments }))?;
         self.start_of(read_output, "command", name, frame).wait().result
     }
 
-    /// Asks whether a condition of a tool holds: its `available_if` or `run_if`.
+    /// Checks whether a condition of a tool holds: its `available_if` or `run_if`.
     ///
     /// # Errors
-    /// What the tool fails with.
+    /// The tool's error.
     pub fn condition(&self, tool: &str, deciding: Deciding) -> Result<ConditionAnswer> {
         let frame = frame(&ConditionRequest::new(tool, deciding))?;
         self.start_of(read_answer, CONDITION, tool, frame).wait().result
     }
 
-    /// Runs an operation by name with a frame that nobody has checked; the answer is a frame.
+    /// Runs an operation by name with an unchecked frame. Returns a frame.
     pub fn operation(&self, name: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
         self.start_operation(read_frame, name, frame)
     }
 
-    /// Asks for what the next instance is to be given.
+    /// Returns the state to pass to the next instance.
     ///
     /// # Errors
-    /// What the plugin fails with.
+    /// The plugin's error.
     pub fn save(&self) -> Result<Option<Value>> {
         self.save_frame()?.map(|frame| read_answer(&frame)).transpose()
     }
 
-    /// Ends the instance as the host does: cancels the calls in flight, saves, closes, ends the
-    /// instance's context, drops. Returns what it saved.
+    /// Closes the instance like the host does: cancels the calls in flight, saves, closes, ends the
+    /// instance's context, and drops it. Returns the saved state.
     ///
     /// # Errors
-    /// What `save` fails with; the instance is closed in any case.
+    /// The error of `save`, after which the instance is closed all the same.
     pub fn close(self) -> Result<Option<Value>> {
         let saved = self.host.wait_for(self.instance.close())??;
         saved.map(|frame| read_answer(&frame)).transpose()
     }
 
-    /// Asks the plugin something, in a context that only reads.
+    /// Calls an operation in a read-only context.
     pub(super) fn ask<A: DeserializeOwned>(
         &self,
         operation: &str,
@@ -208,7 +208,7 @@ impl FakeInstance {
         self.start_on(read_answer, facet, operation, frame, only_reads).wait().result
     }
 
-    /// Starts a call; `note` says of its context what the services must know.
+    /// Starts a call. `note` registers its context with the services.
     fn start_on<T>(
         &self,
         read: fn(&[u8]) -> Result<T>,
@@ -270,7 +270,7 @@ impl FakeInstance {
 
 impl Drop for FakeInstance {
     fn drop(&mut self) {
-        // Closed before, or it hangs, which is told.
+        // Either it was closed before, or it hangs, which is logged.
         if let Err(error) = self.host.wait_for(self.instance.close_unsaved()) {
             self.host.log.write(1, &format!("close: {error}"));
         }

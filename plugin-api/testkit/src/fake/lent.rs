@@ -1,5 +1,6 @@
-//! What a fake session lends to a plugin: other tools, models, the conversation, the person, child
-//! sessions. Each answers as the test says; without a word of the test nobody is there.
+//! The parts of a fake session that a plugin may use: other tools, models, the conversation, the
+//! user, child sessions. The test defines their answers. Parts that the test does not define are
+//! missing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ type Model = Arc<dyn Fn(&ModelComplete) -> Result<String> + Send + Sync>;
 type Person = Arc<dyn Fn(&Form) -> FormAnswer + Send + Sync>;
 type Child = Arc<dyn Fn(&ChildOpen, &str) -> ChildTurn + Send + Sync>;
 
-/// What a fake session lends.
+/// The parts of a fake session.
 #[derive(Default)]
 pub(crate) struct Lent {
     tools: BTreeMap<String, Tool>,
@@ -117,7 +118,7 @@ impl Lent {
                 let form: Form = request.read()?;
                 Reply::of(&match &self.person {
                     Some(person) => person(&form),
-                    None => FormAnswer::nobody("nobody sits at a fake host"),
+                    None => FormAnswer::nobody("a fake host has no user"),
                 })
             }
             NOTIFY => self.notify(request),
@@ -142,7 +143,7 @@ impl Lent {
             let text = format!("a notification has 1 to {NOTIFICATION_BYTES_MAX} bytes of text");
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
-        // The fake host has one minute.
+        // All of a fake host's time counts as one minute.
         if self.notified.len() >= NOTIFICATIONS_PER_MINUTE_MAX as usize {
             let text = format!(
                 "a plugin notifies a session at most {NOTIFICATIONS_PER_MINUTE_MAX} times a minute"
@@ -185,7 +186,7 @@ impl Lent {
         Ok(Reply::Stream(stream))
     }
 
-    /// A task of a fake host has ended before the call that starts it goes on.
+    /// A task of a fake host ends before the call that starts it continues.
     fn answer_tasks(&mut self, request: &ServiceRequest) -> Result<Reply> {
         match request.operation.as_str() {
             TASKS_START => {
@@ -230,7 +231,7 @@ impl Lent {
         found.ok_or_else(|| Error::new(ErrorKind::NotFound, text))
     }
 
-    /// A turn of a child has ended before what is said to it is answered.
+    /// A turn of a child ends before the message that starts it is answered.
     fn answer_children(&mut self, request: &ServiceRequest) -> Result<Reply> {
         match request.operation.as_str() {
             SESSION_OPEN => {

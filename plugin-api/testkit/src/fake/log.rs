@@ -9,7 +9,7 @@ use jaato_plugin_engine::{Report, Watch};
 use jaato_types::PluginName;
 use parking_lot::Mutex;
 
-/// Most lines that are kept: a plugin that logs in a loop must not eat the machine.
+/// The most lines to keep, so that a plugin that logs in a loop cannot exhaust the memory.
 const LINES_MAX: usize = 10_000;
 
 /// One line in the host's log.
@@ -53,16 +53,17 @@ thread_local! {
     static BOOK: RefCell<Weak<LogBook>> = const { RefCell::new(Weak::new()) };
 }
 
-/// Makes panics on this thread go to the log of the host that the thread belongs to.
+/// Sends panics on this thread to the log of the thread's host.
 pub(crate) fn enter(book: &Arc<LogBook>) {
     BOOK.with(|slot| slot.replace(Arc::downgrade(book)));
 }
 
-/// The log that a plugin's panic hook is given.
+/// The log that a plugin's panic hook receives.
 ///
-/// A plugin linked into its test shares its panic hook with the test itself, and takes the first
-/// log for the life of the process. So this one belongs to no host: a line is shown on the terminal
-/// (a failed assertion of the test must be seen) and kept by the host whose thread writes it.
+/// A plugin that is linked into its test shares its panic hook with the test, and uses the first
+/// log for the life of the process. This log therefore belongs to no host. It prints each line on
+/// the terminal, so that failed assertions of the test are visible, and adds it to the host of the
+/// current thread.
 pub(crate) struct ProcessLog;
 
 impl LogAbi for ProcessLog {

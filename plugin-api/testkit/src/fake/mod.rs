@@ -1,4 +1,4 @@
-//! A host in memory: what a plugin's unit tests and the conformance suites stand on.
+//! A host in memory, for unit tests of plugins and for the conformance suites.
 
 mod asked;
 mod call;

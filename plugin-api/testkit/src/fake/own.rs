@@ -1,4 +1,4 @@
-//! Programs that the fake host runs itself, as an execution environment prepared them.
+//! Programs that the fake host itself runs, as an execution environment prepared them.
 
 use jaato_types::process::{SPAWN, Spawn, WRITE};
 use jaato_types::{Error, ErrorKind, Frame, Result};
@@ -9,10 +9,10 @@ use super::host::FakeHost;
 use super::services::Reply;
 use super::stream::FakeStream;
 
-/// The context of the host's own requests: no call and no instance has this number.
+/// The context of the host's own requests, a number that no call or instance has.
 const HOST_CONTEXT: u64 = u64::MAX;
 
-/// A program that the host runs. Dropping it ends the program.
+/// A program of the host. Dropping it ends the program.
 pub(crate) struct OwnProgram<'a> {
     host: &'a FakeHost,
     number: u64,
@@ -34,14 +34,14 @@ impl FakeHost {
 }
 
 impl OwnProgram<'_> {
-    /// Writes all of its standard input.
+    /// Writes to its standard input and closes it.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = json!({ "process": self.number, "close": true });
         let frame = Frame::write_with_bytes(&write, bytes).map_err(host_bug)?;
         self.host.shared().services.answer(HOST_CONTEXT, WRITE, &frame).map(drop)
     }
 
-    /// Waits for the next frame of its stream; nothing after its exit.
+    /// Waits for the next frame of its stream. Returns `None` after its exit.
     pub(crate) fn next(&self) -> Result<Option<Vec<u8>>> {
         self.stream.wait_next(self.host.shared().patience())
     }

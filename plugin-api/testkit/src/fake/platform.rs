@@ -1,4 +1,4 @@
-//! What std cannot ask of the system for a program that is to be started.
+//! System calls for starting a program that std does not offer.
 
 use std::fs::File;
 use std::io;
@@ -11,8 +11,8 @@ use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::setsid;
 
-/// Has a program run on a terminal: its three streams are that, and it controls the program's own
-/// session.
+/// Runs a program on a terminal: its three streams are the terminal, which controls the program's
+/// new session.
 pub(super) fn run_on_terminal(command: &mut Command, terminal: &Path) -> io::Result<()> {
     let mut options = File::options();
     let file = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(terminal)?;
@@ -30,8 +30,8 @@ pub(super) fn run_on_terminal(command: &mut Command, terminal: &Path) -> io::Res
     Ok(())
 }
 
-/// Has a program begin with what signals do by default: it would take over what the tests ignore,
-/// and a shell without job control has what it starts with `&` ignore Ctrl-C.
+/// Resets a program's signals to their defaults. Otherwise it inherits the signals that the tests
+/// ignore, and a shell without job control makes its `&` commands ignore Ctrl-C.
 pub(super) fn default_signals(command: &mut Command) {
     let restore = || {
         for number in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {

@@ -1,4 +1,4 @@
-//! Programs that run: each is read and watched by a thread of its own.
+//! Running programs. A thread reads and watches each of them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,13 +29,13 @@ use super::programs::Prepared;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
 
-/// How often a thread looks after its program, where nothing is to be read.
+/// How often a thread checks its program if there is no output.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// What a program that is ended may take to tidy up, as in the host.
+/// The time to clean up for a program that is ended, as in the host.
 const END_GRACE: Duration = Duration::from_millis(50);
 
-/// How long, and how many bytes, an output is read after the exit where somebody else holds it.
+/// The longest time and the most bytes to read after the exit if another process holds the output.
 const DRAIN_GRACE: Duration = Duration::from_millis(20);
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
@@ -47,7 +47,7 @@ pub(crate) struct Running {
     left: Arc<Mutex<Vec<Pid>>>,
 }
 
-/// A program, as the operations reach it.
+/// A program, as operations access it.
 struct Program {
     group: Pid,
     input: Mutex<Option<Sender<Vec<u8>>>>,
@@ -65,7 +65,8 @@ impl Running {
         held: Option<TimeHeld>,
     ) -> Result<Reply> {
         {
-            // What programs left running keeps their number, so that it can be ended.
+            // A program keeps its number while processes that it left are running, so that these
+            // can be ended.
             let left = self.left.lock();
             self.programs.retain(|_, program| {
                 !program.has_ended.load(SeqCst) || left.contains(&program.group)
@@ -123,7 +124,7 @@ impl Running {
             SIGNAL => {
                 let ProcessSignal { signal, .. } = request.read()?;
                 if !found.has_ended.load(SeqCst) {
-                    // A group that has just ended gets none.
+                    // A group that has just ended gets no signal.
                     let _ = killpg(found.group, system_signal(signal));
                 }
             }
@@ -139,25 +140,25 @@ impl Running {
 }
 
 impl Running {
-    /// Ends what a program that has ended left running.
+    /// Ends the processes that a program left running.
     fn end_left(&self, group: Pid) {
         let mut left = self.left.lock();
         if left.contains(&group) {
             left.retain(|other| *other != group);
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = killpg(group, SystemSignal::SIGKILL);
         }
     }
 
-    /// Kills all that runs and all that was left running, at once: the test program may end next,
-    /// and the threads with it.
+    /// Kills all running programs and the processes they left, immediately, because the test
+    /// program and its threads may end next.
     pub(crate) fn end_all(&mut self) {
         let running = std::mem::take(&mut self.programs).into_values();
         let running = running.filter(|program| !program.has_ended.load(SeqCst));
         let groups: Vec<Pid> = running.map(|program| program.group).collect();
         let mut left = self.left.lock();
         for group in groups.into_iter().chain(left.drain(..)) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = killpg(group, SystemSignal::SIGKILL);
         }
     }
@@ -170,7 +171,8 @@ impl Drop for Running {
 }
 
 impl Program {
-    /// Hands bytes to the thread that writes them: a full pipe must not keep the executor waiting.
+    /// Passes bytes to the thread that writes them, so that a full pipe does not block the
+    /// executor.
     fn write(&self, write: ProcessWrite, bytes: Vec<u8>) -> Result<()> {
         if !self.is_piped {
             let text = "the program's standard input is no pipe";
@@ -180,7 +182,7 @@ impl Program {
         let Some(sender) = input.as_ref() else {
             return Err(Error::new(ErrorKind::Io, "the program's standard input was closed"));
         };
-        // The thread has ended where a write failed.
+        // The thread has ended because a write failed.
         sender.send(bytes).map_err(|_| Error::new(ErrorKind::Io, "the program reads no more"))?;
         if write.close {
             *input = None;
@@ -189,8 +191,8 @@ impl Program {
     }
 }
 
-/// Starts the thread that writes to a program; it ends with the sender, or when the program reads
-/// no more.
+/// Starts the thread that writes to a program. It ends with the sender, or when the program no
+/// longer reads.
 fn write_on_thread(mut stdin: ChildStdin) -> Result<Sender<Vec<u8>>> {
     let (sender, pieces) = channel::<Vec<u8>>();
     let work = move || {
@@ -233,7 +235,7 @@ fn spawn(prepared: &Prepared) -> Result<Child> {
     })
 }
 
-/// A program and the thread's view of it.
+/// A program and the data of its thread.
 struct Watched {
     child: Child,
     outputs: [Output; 2],
@@ -259,7 +261,7 @@ impl Output {
         Ok(Self { file, drained: 0 })
     }
 
-    /// Reads what is there; none where there is nothing.
+    /// Reads the available output, or returns `None` if there is none.
     fn read(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let read = self.file.as_mut()?.read(buffer);
         match read {
@@ -329,11 +331,11 @@ impl Watched {
         if polled.is_empty() {
             std::thread::sleep(LOOK_AGAIN);
         }
-        // A failed poll is a look too early.
+        // A failed poll only makes the next check too early.
         let _ = poll(&mut polled, PollTimeout::from(LOOK_AGAIN.as_millis() as u8));
     }
 
-    /// Reads a piece of each output; false when there was nothing.
+    /// Reads a piece of each output. Returns false if there was none.
     fn read(&mut self, buffer: &mut [u8]) -> bool {
         let streams = [OutputStream::Stdout, OutputStream::Stderr];
         let mut has_read = false;
@@ -346,7 +348,8 @@ impl Watched {
         has_read
     }
 
-    /// Reads what was printed before the exit, and the last words of who holds the pipe.
+    /// Reads the output from before the exit, and some of what other holders of the pipe still
+    /// write.
     fn drain(&mut self, buffer: &mut [u8]) {
         self.outputs.iter_mut().for_each(|output| output.drained = 0);
         let until = Instant::now() + DRAIN_GRACE;
@@ -373,22 +376,22 @@ impl Watched {
         }
     }
 
-    /// Ends the process group: TERM, and KILL after a moment.
+    /// Ends the process group: sends TERM, and KILL after a moment.
     fn end(&mut self) {
         let group = self.program.group;
-        // What has ended by itself needs no signal.
+        // A group that has already ended needs no signal.
         let _ = killpg(group, SystemSignal::SIGTERM);
         let until = Instant::now() + END_GRACE;
         while Instant::now() < until && !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
             std::thread::sleep(Duration::from_millis(1));
         }
         let _ = killpg(group, SystemSignal::SIGKILL);
-        // Takes leave of it; the status is kept for the next question.
+        // Reaps the process. The status is kept for the next query.
         let _ = self.child.wait();
     }
 }
 
-/// Lists who lives in a process group. Known on Linux alone.
+/// Lists the members of a process group. Known only on Linux.
 fn living(group: Pid) -> Vec<LeftRunning> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,7 +1,7 @@
-//! The service `process` of a fake host: real programs, in a process group of their own.
+//! The service `process` of a fake host: real programs, each in its own process group.
 //!
-//! What differs from the host: what leaves the program's process group (`setsid`) is neither found
-//! nor ended.
+//! The difference from the host: processes that leave the program's process group (`setsid`) are
+//! neither found nor ended.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,11 +14,11 @@ use jaato_types::{Error, ErrorKind, Result};
 use super::clock::Time;
 use super::services::{Reply, ServiceRequest};
 
-/// What makes a variable look like a secret, as in the host.
+/// Words that make a variable look like a secret, as in the host.
 const SECRET_WORDS: [&str; 7] =
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTHORIZATION"];
 
-/// The variable that every program of a session is given.
+/// The variable that every program of a session gets.
 const SESSION_MARKER: &str = "JAATO_SESSION_ID";
 
 /// The programs of one fake host.
@@ -29,12 +29,12 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Sets the time that stands still while a program runs.
+    /// Sets the time that stops while a program runs.
     pub(crate) fn set_time(&mut self, time: Time) {
         self.time = Some(time);
     }
 
-    /// Ends all programs at once.
+    /// Ends all programs immediately.
     pub(crate) fn end_all(&mut self) {
         self.running.end_all();
     }
@@ -77,13 +77,13 @@ impl Programs {
 /// A program that may be started.
 pub(crate) struct Prepared {
     pub(crate) spawn: Spawn,
-    /// The terminal that it runs on, where its outputs are not to be read.
+    /// The terminal that it runs on, if its outputs are not to be read.
     pub(crate) terminal: Option<PathBuf>,
     pub(crate) directory: PathBuf,
     pub(crate) variables: BTreeMap<OsString, OsString>,
 }
 
-/// The session's working directory, or the host's own folder where there is no session.
+/// Returns the session's working directory, or the host's own folder if there is no session.
 fn directory(spawn: &Spawn, session: Option<&SessionFacts>, folder: &Path) -> Result<PathBuf> {
     let working = session.map(|facts| PathBuf::from(&facts.working_directory));
     let working = working.filter(|path| path.is_absolute()).unwrap_or_else(|| folder.to_owned());

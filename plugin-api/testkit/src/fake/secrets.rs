@@ -16,12 +16,12 @@ use super::services::{Reply, ServiceRequest};
 pub(crate) struct Secrets(BTreeMap<String, Vec<u8>>);
 
 impl Secrets {
-    /// Tells whether an operation is one of these.
+    /// Returns true if an operation belongs to this service.
     pub(crate) fn has(operation: &str) -> bool {
         matches!(operation, GET | SET | DELETE)
     }
 
-    /// Answers as the host does.
+    /// Answers like the host does.
     pub(crate) fn answer(&mut self, request: &ServiceRequest) -> Result<Reply> {
         let SecretName { name, .. } = request.read::<Option<_>>()?.unwrap_or_default();
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {

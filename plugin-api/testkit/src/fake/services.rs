@@ -549,7 +549,7 @@ impl Services {
     }
 }
 
-/// Answers an operation for which the fake host has no code with the default of its answer.
+/// Answers an operation with the default of its answer type if the fake host has no code for it.
 pub(super) fn default_answer(request: &ServiceRequest) -> Result<Reply> {
     let operation = operation_named(&request.operation);
     let default = operation.and_then(|operation| operation.default_answer);

@@ -1,5 +1,5 @@
-//! The execution environment of a fake host's session: the files of its working directory, answered
-//! as the sdk answers them for an environment plugin.
+//! The execution environment of a fake host's session: the files of its working directory, through
+//! the sdk's code for environment plugins.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use super::context::host_bug;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
 
-/// Answers of one stream that are taken at most: a test has no tree and no file that is larger.
+/// The most answers of one stream: enough for the trees and files of tests.
 const FRAMES_MAX: usize = 100_000;
 
-/// Tells whether the session's environment answers a service.
+/// Returns true if the session's environment answers a service.
 pub(super) fn is_operation(operation: &str) -> bool {
     operation == DESCRIBE || operation.starts_with("files.")
 }
 
-/// The environment of one folder, set up when something is first asked of it.
+/// The environment of one folder, which is set up at its first use.
 #[derive(Default)]
 pub(super) struct SessionEnvironment(Option<(PathBuf, Served<Here>)>);
 
@@ -83,7 +83,7 @@ fn frame_of(value: &impl Serialize) -> Result<Vec<u8>> {
     Frame::write(value).map_err(host_bug)
 }
 
-/// Polls what never waits: files of a test are read on our thread.
+/// Polls a future that never waits, because files of a test are read on this thread.
 fn at_once<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -107,7 +107,7 @@ impl ExecutionEnvironment for Here {
     }
 
     async fn setup(_cx: &Cx, setup: EnvironmentSetup) -> Result<Self> {
-        // A test may call its folder by a link; a session is told the real one.
+        // A test may name its folder through a link, but a session gets the real path.
         let folder = Path::new(&setup.workspace).canonicalize().map_err(|error| {
             Error::new(ErrorKind::NotFound, format!("`{}`: {error}", setup.workspace))
         })?;

@@ -1,4 +1,4 @@
-//! What a fake host keeps for its plugin: the services `store.*`, in memory.
+//! The stored values of a fake host's plugin: the services `store.*`, in memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,12 +20,12 @@ use super::services::{Reply, ServiceRequest};
 pub(crate) struct Stores(BTreeMap<(StoreOf, String), Vec<u8>>);
 
 impl Stores {
-    /// Tells whether an operation is one of the store's.
+    /// Returns true if an operation belongs to the store.
     pub(crate) fn has(operation: &str) -> bool {
         matches!(operation, GET | SET | DELETE | LIST | FOLDER)
     }
 
-    /// Answers as the host does. Files lie below the folder.
+    /// Answers like the host does. Files are stored below the folder.
     pub(crate) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<Reply> {
         match request.operation.as_str() {
             GET => {
@@ -113,7 +113,7 @@ fn check_key(key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Counts a value as the host does: by the file that holds it with its key.
+/// Returns the size of a value as the host counts it: that of the file with the key and the value.
 fn on_disk(key: &str, value: &[u8]) -> u64 {
     let head = Frame::write(key).map_or(0, |head| head.len());
     (head + value.len()) as u64

@@ -11,26 +11,26 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::context::host_bug;
 
-/// Most frames of a program that wait: it is slowed to the pace of its reader.
+/// The most waiting frames of a program, which is slowed down to the pace of its reader.
 const FRAMES_WAITING_MAX: usize = 2;
 
-/// What a streaming service answers with. Clones feed the same stream.
+/// The stream of a fake service. Clones feed the same stream.
 ///
-/// Each piece that is pushed is given by one `next` (by several, if it is larger than 64 KiB), so
-/// that a test can cut where it hurts.
+/// One `next` returns each pushed piece (or several do, if it is larger than 64 KiB), so that a
+/// test can split the data anywhere.
 #[derive(Clone, Default)]
 pub struct FakeStream(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// A piece was given or added, or one side has ended the stream.
+    /// Signals that a piece was taken or added, or that one side has ended the stream.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// Each is a frame.
+    /// Each piece is a frame.
     pieces: VecDeque<Result<Vec<u8>>>,
     is_closed: bool,
     end: Option<Result<()>>,
@@ -38,12 +38,12 @@ struct State {
 }
 
 impl FakeStream {
-    /// Makes an open stream; feed it with [`FakeStream::push`].
+    /// Creates an open stream. Feed it with [`FakeStream::push`].
     pub fn open() -> Self {
         Self::default()
     }
 
-    /// Makes a stream of these pieces that then ends.
+    /// Creates a stream of these pieces that then ends.
     pub fn of<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
         let stream = Self::open();
         for piece in pieces {
@@ -70,12 +70,12 @@ impl FakeStream {
         self.wake(state);
     }
 
-    /// Ends the stream: what was pushed is still given.
+    /// Ends the stream after the pieces that were pushed.
     pub fn finish(&self) {
         self.end(Ok(()));
     }
 
-    /// Breaks the stream: what was pushed is still given, then the error.
+    /// Breaks the stream with an error after the pieces that were pushed.
     pub fn fail(&self, error: Error) {
         self.end(Err(error));
     }
@@ -86,7 +86,7 @@ impl FakeStream {
         self.wake(state);
     }
 
-    /// Waits for room; false where there is none yet.
+    /// Waits for room. Returns false if there is none yet.
     pub(crate) fn wait_for_room(&self, time: Duration) -> bool {
         let is_full =
             |state: &mut State| !state.is_closed && state.pieces.len() >= FRAMES_WAITING_MAX;
@@ -95,18 +95,18 @@ impl FakeStream {
         !is_full(&mut state)
     }
 
-    /// Tells whether the plugin reads it no more.
+    /// Returns true if the plugin no longer reads the stream.
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().is_closed
     }
 
-    /// Notes that the plugin has closed it, or its call has ended.
+    /// Records that the plugin has closed the stream, or that its call has ended.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.0.changed.notify_all();
     }
 
-    /// Takes a piece only when it is given, so that a dropped wait loses nothing.
+    /// Takes a piece only when it is returned, so that a dropped wait loses nothing.
     pub(crate) fn poll_next(&self, waker: &Waker) -> Poll<Result<Option<Vec<u8>>>> {
         let mut state = self.lock();
         if let Some(piece) = state.pieces.pop_front() {
@@ -125,7 +125,7 @@ impl FakeStream {
         }
     }
 
-    /// Waits for the next frame on the test's own thread; nothing at the end.
+    /// Waits for the next frame on the test's thread. Returns `None` at the end.
     pub(crate) fn wait_next(&self, patience: Duration) -> Result<Option<Vec<u8>>> {
         let is_waiting = |state: &mut State| state.pieces.is_empty() && state.end.is_none();
         let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! The plugin that a fake host runs: linked into its test, or out of a file that somebody opened.
+//! The plugin that a fake host runs: linked into its test, or loaded from a file.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::Module;
 type Describe = dyn Fn() -> Result<Description> + Send + Sync;
 type Factory = dyn Fn(LogBox) -> RResult<FactoryBox, RVec<u8>> + Send + Sync;
 
-/// A plugin to be run. A [`Module`] is one.
+/// A plugin to run. A [`Module`] is one.
 #[derive(Clone)]
 pub struct Subject {
     manifest: Result<Manifest>,
@@ -21,8 +21,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Makes it of the three things that a plugin has. Both functions are called on the host's
-    /// executor.
+    /// Creates a subject from the three parts of a plugin. The host's executor calls both
+    /// functions.
     pub fn new(
         manifest: Manifest,
         describe: impl Fn() -> Result<Description> + Send + Sync + 'static,

@@ -1,10 +1,10 @@
-//! Schemas, arguments, and the strings that are read from both.
+//! Tests schemas and arguments, and the strings found in them.
 
 use serde_json::json;
 
 use super::*;
 
-/// Shows a call's strings as `KIND: TEXT`.
+/// Checks a call's strings, written as `KIND: TEXT`.
 #[track_caller]
 fn check(schema: &Value, arguments: Value, expected: &[&str]) {
     assert_eq!(shown(&Touched::of(schema, &arguments)), expected);

@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use super::{KEYWORD, Kind, Touched};
 
-/// Deepest nesting of arguments that is read.
+/// The maximum nesting depth of arguments.
 const DEPTH_MAX: usize = 32;
 
-/// Most values of a call that are read.
+/// The maximum number of values in a call.
 const VALUES_MAX: usize = 10_000;
 
-/// Most schemas that can apply to one value. Alternatives inside alternatives multiply.
+/// The maximum number of schemas that can apply to one value. Nested alternatives multiply.
 const SCHEMAS_MAX: usize = 64;
 
-/// A schema that can apply to a value, and the kind that holds there.
+/// A schema that can apply to a value, with the kind in effect there.
 #[derive(Clone)]
 pub(super) struct Place<'a> {
-    /// `None` when nothing is known of the value.
+    /// `None` if nothing is known about the value.
     pub(super) schema: Option<&'a Value>,
     pub(super) kind: Option<Kind>,
 }
@@ -28,7 +28,7 @@ impl<'a> Place<'a> {
         self.schema?.get(name)
     }
 
-    /// A schema below this one, which inherits its kind.
+    /// Returns a nested place, which inherits the kind.
     fn below(&self, schema: Option<&'a Value>) -> Self {
         Self { schema, kind: self.kind.clone() }
     }
@@ -42,7 +42,7 @@ impl<'a> Place<'a> {
         is_same_schema && self.kind == other.kind
     }
 
-    /// Tells whether values of a type can be here.
+    /// Returns true if values of a type are possible here.
     fn takes(&self, wanted: &str) -> bool {
         self.keyword("type").is_none() || self.names_type(wanted)
     }
@@ -64,30 +64,31 @@ impl<'a> Place<'a> {
         listed.or_else(others).or_else(|| self.keyword("additionalItems"))
     }
 
-    /// Returns the schema of a property that the schema names.
+    /// Returns the schema of a named property.
     fn property(&self, name: &str) -> Option<&'a Value> {
         self.keyword("properties")?.get(name)
     }
 
-    /// Returns a schema of properties whose names the caller chooses.
+    /// Returns a schema for properties whose names the caller chooses.
     fn free_property(&self) -> Option<&'a Value> {
         let by_pattern = self.keyword("patternProperties").and_then(Value::as_object);
         let first = by_pattern.and_then(|schemas| schemas.values().next());
         first.or_else(|| self.keyword("additionalProperties").filter(|it| it.is_object()))
     }
 
-    /// Tells whether the author of the schema lists all values, so that no caller chooses a path.
+    /// Returns true if the author of the schema lists all values, so that the caller cannot choose
+    /// a path.
     fn is_listed(&self) -> bool {
         self.keyword("enum").is_some() || self.keyword("const").is_some()
     }
 
-    /// Tells whether other schemas say what strings are here.
+    /// Returns true if other schemas define the strings here.
     fn is_combined(&self) -> bool {
         ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|name| self.keyword(name).is_some())
     }
 }
 
-/// Whether the author of a schema is believed.
+/// Whether to trust the author of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
     Declarations,
@@ -121,7 +122,7 @@ impl<'a> Walk<'a> {
                 return vec![Place { schema: None, kind: None }];
             }
             if let (Some(declared), Trust::Declarations) = (place.keyword(KEYWORD), self.trust) {
-                // A keyword that cannot be read declares nothing.
+                // An invalid keyword declares nothing.
                 place.kind = Kind::read(declared);
             }
             if found.iter().any(|known| known.is_same(&place)) {
@@ -173,8 +174,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the places below some, by the schemas that are found there. When there is none, only
-    /// the kinds go on.
+    /// Returns the places below some places, according to the matching schemas. If there are none,
+    /// only the kinds continue.
     fn all(
         &self,
         places: &[Place<'a>],
@@ -273,5 +274,5 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Where strings are, and what they are declared to be.
+/// The places of strings, with their declared kinds.
 type Strings = BTreeSet<(String, Option<Kind>)>;

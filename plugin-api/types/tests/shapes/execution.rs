@@ -1,4 +1,4 @@
-//! The JSON of execution environments: their life, programs that outlive a call, terminals.
+//! The JSON of execution environments: their lifecycle, background programs, terminals.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{Shapes, object};
 
-/// Adds its lines.
+/// Adds the lines of this module.
 pub fn shapes(shapes: &mut Shapes) {
     life(shapes);
     programs(shapes);

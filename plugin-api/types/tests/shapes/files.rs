@@ -7,7 +7,7 @@ use jaato_types::protected::ProtectedFiles;
 
 use super::Shapes;
 
-/// Adds its lines.
+/// Adds the lines of this module.
 pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: files of the execution environment");
     writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {STAT}").unwrap();

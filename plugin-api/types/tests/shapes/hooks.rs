@@ -1,4 +1,4 @@
-//! What plugins are asked beside their own calls.
+//! The JSON of hooks.
 
 use std::fmt::Write as _;
 

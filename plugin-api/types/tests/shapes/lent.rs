@@ -1,5 +1,4 @@
-//! The services by which a session lends itself: tools, models, the conversation, the person, child
-//! sessions.
+//! The JSON of the session's services: tools, models, the conversation, the user, child sessions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

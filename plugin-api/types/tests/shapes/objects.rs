@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Shapes, object};
 
-/// Adds its lines.
+/// Adds the lines of this module.
 pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: objects");
     writeln!(shapes.text, "{RESULT} {ADD} {APPEND} {GET} {GET_OBJECTS} {REPLACE} {REMOVE}")

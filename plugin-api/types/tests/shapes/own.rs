@@ -1,5 +1,5 @@
-//! The services for what is a plugin's own: store, secrets, counts, programs of the host's side,
-//! files that trust covers.
+//! The JSON of the services for a plugin's own data: store, secrets, counts, programs on the host,
+//! and trusted workspace files.
 
 use std::fmt::Write as _;
 

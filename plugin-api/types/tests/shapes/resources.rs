@@ -1,4 +1,4 @@
-//! The JSON of the service `resources`, and of the operation that plugins answer.
+//! The JSON of the service `resources`, and of the operation that plugins implement.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ pub fn spec() -> ResourceSpec {
     ResourceSpec { name: "telescope".to_owned(), about: "looks at moons".to_owned() }
 }
 
-/// Adds its lines.
+/// Adds the lines of this module.
 pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: resources");
     writeln!(shapes.text, "{SET} {GET} {LIST} {CALL} {GET_OR_CREATE} {REMOVE} {RESOURCE}").unwrap();

@@ -1,4 +1,4 @@
-//! Thoughts that are bound to their model, and to all that stood before them.
+//! Thoughts that are bound to their model and to everything before them.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -7,14 +7,14 @@ use super::messages::Joined;
 use super::models::Model;
 use super::{Checked, invalid};
 
-/// Signs a thought: by whom, of what, and behind what.
+/// Signs a thought with its model, its text, and everything before it.
 pub(super) fn sign(model: &Model, text: &str, prefix: &Value) -> String {
     let prefix = if model.binds { prefix.to_string() } else { String::new() };
     format!("{}.{}.{}", model.name, hash(&[model.name, text]), hash(&[&prefix]))
 }
 
-/// All that stands before a block: the system text, the tools, the messages, and the blocks of the
-/// answer so far. Marks of the cache do not count.
+/// Returns everything before a block: the system prompt, the tools, the messages, and the blocks of
+/// the answer so far. Cache marks are left out.
 pub(super) fn prefix(body: &Map<String, Value>, messages: &[Joined], blocks: &[Value]) -> Value {
     let blocks_of = |message: &Joined| -> Vec<Value> {
         message.blocks.iter().map(|(_, block)| unmarked(block)).collect()
@@ -23,7 +23,7 @@ pub(super) fn prefix(body: &Map<String, Value>, messages: &[Joined], blocks: &[V
         messages.iter().map(|message| json!([message.role, blocks_of(message)])).collect();
     let so_far: Vec<Value> = blocks.iter().map(unmarked).collect();
     match messages.last() {
-        // An answer that was paused goes on.
+        // A paused answer continues.
         Some(last) if last.role == "assistant" => {
             let blocks: Vec<Value> = blocks_of(last).into_iter().chain(so_far).collect();
             before.pop();
@@ -49,7 +49,7 @@ fn unmarked(value: &Value) -> Value {
     }
 }
 
-/// Checks the thoughts that come back; gives what is dropped.
+/// Checks the thoughts that come back. Returns those that are dropped.
 pub(super) fn check(
     body: &Map<String, Value>,
     model: &Model,
@@ -97,7 +97,7 @@ pub(super) fn check(
     Ok(if has_header { dropped } else { Vec::new() })
 }
 
-/// What becomes of a thought that comes back.
+/// How to treat a thought that comes back.
 enum Fate {
     Valid,
     Forged,
@@ -108,7 +108,7 @@ enum Fate {
 fn thought(block: &Value) -> Option<(Option<&str>, &str)> {
     match block["type"].as_str()? {
         "thinking" => Some((block["thinking"].as_str(), block["signature"].as_str().unwrap_or(""))),
-        // Its text is known to the vendor alone.
+        // Only the vendor knows its text.
         "redacted_thinking" => Some((None, block["data"].as_str().unwrap_or(""))),
         _ => None,
     }
@@ -127,7 +127,7 @@ fn judge(model: &Model, text: Option<&str>, signature: &str, prefix: &Value) -> 
     if hash(&[&expected]) == of_prefix { Fate::Valid } else { Fate::Elsewhere }
 }
 
-/// Hashes texts, as hexadecimal digits.
+/// Returns a hash of texts in hexadecimal.
 pub(super) fn hash(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {

@@ -1,4 +1,4 @@
-//! The cache of prompts: an entry at each mark, found again by what stands before it.
+//! The prompt cache: an entry at each mark, found again by everything before it.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::bound::hash;
 use super::models::Model;
 
-/// How many blocks a mark looks back for an entry, its own among them.
+/// The number of blocks that a mark looks back for an entry, including its own.
 const LOOK_BACK: usize = 20;
 
-/// Bytes of a token.
+/// The number of bytes that count as one token.
 const TOKEN_BYTES: usize = 4;
 
 /// The entries so far.
@@ -19,7 +19,7 @@ pub(super) struct Cache {
     entries: BTreeSet<String>,
 }
 
-/// Tokens of a request.
+/// The tokens of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     pub(super) total: u64,
@@ -27,7 +27,7 @@ pub(super) struct Counted {
     pub(super) written: u64,
 }
 
-/// A block, and all that stands before it.
+/// A block with everything before it.
 struct Place {
     hash: String,
     tokens: u64,
@@ -35,7 +35,7 @@ struct Place {
 }
 
 impl Cache {
-    /// Finds what is there of a request, and adds what it marks.
+    /// Returns the cached tokens of a request, and adds entries at its marks.
     pub(super) fn ask(&mut self, body: &Map<String, Value>, model: &Model) -> Counted {
         let places = places(body, model);
         let total = places.last().map_or(0, |place| place.tokens);
@@ -78,7 +78,7 @@ fn places(body: &Map<String, Value>, model: &Model) -> Vec<Place> {
         Some(text @ Value::String(_)) => add(model.name, "system", text),
         _ => list("system").iter().for_each(|block| add(model.name, "system", block)),
     }
-    // Another way to think or to choose tools makes other entries of the messages alone.
+    // Another thinking mode or tool choice changes only the entries of the messages.
     let of = |name: &str| body.get(name).map(Value::to_string).unwrap_or_default();
     let before = format!("{}{}{}", model.name, of("thinking"), of("tool_choice"));
     for message in list("messages") {

@@ -1,4 +1,4 @@
-//! The messages: which blocks there are, and where they may stand.
+//! The messages: their blocks, and the allowed positions of these.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use serde_json::{Map, Value, json};
 use super::models::{Model, Thinks};
 use super::{Checked, check_fields, invalid, is_plain, tools};
 
-/// Most marks of the cache.
+/// The most cache marks.
 const MARKS_MAX: usize = 4;
 
-/// Longest image, as base64.
+/// The largest image, in base64 characters.
 const IMAGE_CHARS_MAX: usize = 5 * 1024 * 1024;
 
-/// Neighbouring messages of one role, which the vendor joins.
+/// Adjacent messages of one role, which the vendor joins.
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) role: String,
-    /// Each with the place by which errors name it.
+    /// The blocks, each with the path that errors name.
     pub(super) blocks: Vec<(String, Value)>,
 }
 
-/// Checks the messages; gives them joined.
+/// Checks the messages and returns them joined.
 pub(super) fn check(
     body: &Map<String, Value>,
     model: &Model,
@@ -113,7 +113,7 @@ fn check_block(place: &str, role: &str, block: &Value) -> Checked {
             }
             &["type", "id", "name", "input", "cache_control"]
         }
-        // Blocks of server tools go back as they came.
+        // Blocks of server tools go back unchanged.
         ("assistant", kind) if kind.starts_with("server_") || kind.ends_with("_tool_result") => {
             return Ok(());
         }
@@ -157,7 +157,7 @@ fn check_result(place: &str, block: &Value) -> Checked {
     Ok(())
 }
 
-/// Thoughts stand before what they led to.
+/// Checks that a thought is followed by another block.
 fn check_answer(message: &Joined) -> Checked {
     let last = message.blocks.last().map(|(_, block)| &block["type"]);
     match last.and_then(Value::as_str) {
@@ -204,7 +204,7 @@ fn check_system(
     Ok(())
 }
 
-/// Each call has its result in the next message, and results stand first there.
+/// Checks that each call has its result in the next message, and that results come first there.
 fn check_pairs(joined: &[Joined]) -> Checked {
     let mut seen = BTreeSet::new();
     let mut open: BTreeSet<String> = BTreeSet::new();
@@ -254,7 +254,7 @@ fn check_pairs(joined: &[Joined]) -> Checked {
     Err(invalid("messages: `tool_use` ids were found without `tool_result` blocks"))
 }
 
-/// An answer at the end is to go on: only some models take that, unless a server tool paused it.
+/// Checks the end. Only some models continue an answer at the end, unless a server tool paused it.
 fn check_end(joined: &[Joined], model: &Model) -> Checked {
     let Some(last) = joined.last().filter(|last| last.role == "assistant") else { return Ok(()) };
     let Some((_, block)) = last.blocks.last() else { return Ok(()) };
@@ -270,8 +270,8 @@ fn check_end(joined: &[Joined], model: &Model) -> Checked {
     Ok(())
 }
 
-/// A step that goes on with results began with a thought, where the model is to think, and has none
-/// where it is not.
+/// Checks a step that continues with results. It must start with a thought if thinking is on, and
+/// must not have one if thinking is off.
 fn check_step(joined: &[Joined], body: &Map<String, Value>) -> Checked {
     let thinks = body.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
     let has_result =
@@ -303,7 +303,7 @@ fn check_step(joined: &[Joined], body: &Map<String, Value>) -> Checked {
     }
 }
 
-/// Checks the marks of the cache in the whole body.
+/// Checks the cache marks in the whole body.
 pub(super) fn check_marks(body: &Map<String, Value>) -> Checked {
     let mut found = 0;
     for part in ["tools", "system", "messages"] {
@@ -328,7 +328,7 @@ fn count_marks(value: &Value, found: &mut usize) -> Checked {
                 }
                 *found += 1;
             }
-            // What a call gives and a schema names is not looked at.
+            // Inputs of calls and schemas are not searched.
             let inner =
                 fields.iter().filter(|(key, _)| !["input", "input_schema"].contains(&key.as_str()));
             inner.map(|(_, one)| one).try_for_each(|one| count_marks(one, found))

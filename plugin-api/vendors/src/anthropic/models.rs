@@ -1,19 +1,20 @@
-//! What each model takes, as the vendor's pages say: not the plugin's table, which this one checks.
+//! The features of each model, from the vendor's documentation. Independent of the plugin's table,
+//! to check it.
 
 use serde_json::{Value, json};
 
-/// Ways to tell a model how to think.
+/// How a model can be set to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinks {
-    /// `enabled` with a budget, or not.
+    /// `enabled` with a budget, or off.
     ByBudget,
-    /// `adaptive`, or not.
+    /// `adaptive`, or off.
     WhenAsked,
     /// `adaptive` unless `disabled`.
     UnlessDisabled,
     /// `adaptive` unless `between_tools`.
     UnlessBetweenTools,
-    /// `adaptive`.
+    /// Always `adaptive`.
     Always,
 }
 
@@ -27,10 +28,10 @@ pub(super) struct Model {
     pub(super) samples: bool,
     pub(super) can_be_forced: bool,
     pub(super) binds: bool,
-    /// Whether `system` may stand among the messages, and tools may change there.
+    /// Whether the messages may contain the role `system` and tool changes.
     pub(super) takes_system_messages: bool,
     pub(super) takes_prefill: bool,
-    /// Least tokens of an entry of the cache.
+    /// The minimum tokens of a cache entry.
     pub(super) cache_min: u64,
 }
 
@@ -65,7 +66,7 @@ const NEW: Model = Model {
     ..MIDDLE
 };
 
-/// The models, the newest first.
+/// The models, newest first.
 const MODELS: [Model; 12] = [
     Model { name: "claude-haiku-5-5", thinks: Thinks::UnlessDisabled, can_be_forced: true, ..NEW },
     Model { name: "claude-sonnet-5-5", thinks: Thinks::UnlessBetweenTools, ..NEW },
@@ -87,7 +88,7 @@ const MODELS: [Model; 12] = [
     Model { name: "claude-sonnet-4-5", ..OLD },
 ];
 
-/// Finds a model; one with a date behind its name is the same.
+/// Finds a model. Ignores a date at the end of the name.
 pub(super) fn find(name: &str) -> Option<&'static Model> {
     let undated = match name.rsplit_once('-') {
         Some((name, date)) if date.len() == 8 => name,
@@ -96,7 +97,7 @@ pub(super) fn find(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|model| model.name == undated)
 }
 
-/// Writes the list of models.
+/// Returns the list of models.
 pub(super) fn list() -> Value {
     let supported = json!({ "supported": true });
     let data: Vec<Value> = MODELS

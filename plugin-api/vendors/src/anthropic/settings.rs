@@ -1,4 +1,4 @@
-//! The fields of a request beside its tools and messages.
+//! The fields of a request other than tools and messages.
 
 use serde_json::{Map, Value, json};
 
@@ -87,7 +87,7 @@ fn effort(body: &Map<String, Value>) -> Option<&str> {
     body.get("output_config")?["effort"].as_str()
 }
 
-/// Tells whether the model may think.
+/// Returns true if the model may think.
 pub(super) fn thinks(body: &Map<String, Value>, model: &Model) -> bool {
     match (kind(body), model.thinks) {
         (Some(kind), _) => matches!(kind, "enabled" | "adaptive" | "between_tools"),
@@ -96,7 +96,7 @@ pub(super) fn thinks(body: &Map<String, Value>, model: &Model) -> bool {
     }
 }
 
-/// Tells whether thoughts come with their text.
+/// Returns true if thoughts include their text.
 pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &Model) -> bool {
     let display = body.get("thinking").and_then(|thinking| thinking["display"].as_str());
     let by_default = model.thinks == Thinks::ByBudget || kind(body) == Some("between_tools");
@@ -164,7 +164,7 @@ fn check_output_config(body: &Map<String, Value>) -> Checked {
     check_schema(&format["schema"])
 }
 
-/// Checks the rules of schemas to which answers are held.
+/// Checks the rules for output schemas.
 fn check_schema(schema: &Value) -> Checked {
     let place = "output_config.format.schema";
     let Some(words) = schema.as_object() else { return Ok(()) };
@@ -181,7 +181,7 @@ fn check_schema(schema: &Value) -> Checked {
     named.chain(words.get("items")).try_for_each(check_schema)
 }
 
-/// Refuses what the newer version of the API took out, whatever its value.
+/// Refuses fields that the newer version of the API removed, whatever their value.
 pub(super) fn check_nothing_samples(body: &Map<String, Value>) -> Checked {
     match ["temperature", "top_p", "top_k"].iter().find(|name| body.contains_key(**name)) {
         Some(name) => Err(invalid(format!("{name}: Extra inputs are not permitted"))),

@@ -1,4 +1,4 @@
-//! The list of tools, and the definitions that stand in messages.
+//! The list of tools, and tool definitions in messages.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ const FIELDS: [&str; 9] = [
     "type",
 ];
 
-/// Longest name.
+/// The longest name.
 const NAME_CHARS_MAX: usize = 128;
 
-/// Checks the list; gives the names.
+/// Checks the list and returns the names.
 pub(super) fn check(body: &Map<String, Value>) -> Checked<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let list = body.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn check(body: &Map<String, Value>) -> Checked<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Checks a definition; gives its name.
+/// Checks a definition and returns its name.
 pub(super) fn check_definition(place: &str, tool: &Value) -> Checked<String> {
     let fields = tool.as_object().ok_or_else(|| invalid(format!("{place}: not an object")))?;
     check_fields(place, fields, &FIELDS)?;

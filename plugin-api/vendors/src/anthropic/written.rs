@@ -1,18 +1,18 @@
-//! Answers as the vendor writes them.
+//! Formats answers like the vendor.
 
 use serde_json::{Map, Value, json};
 
 use super::cache::Counted;
 use super::{Answered, Refused, Turn};
 
-/// Writes a refusal.
+/// Formats a refusal.
 pub(super) fn refusal(refused: &Refused) -> Answered {
     let error = json!({ "type": refused.kind, "message": refused.message });
     let body = json!({ "type": "error", "error": error, "request_id": "req_1" });
     Answered { status: refused.status, ..json(&body) }
 }
 
-/// Writes JSON.
+/// Formats JSON.
 pub(super) fn json(body: &Value) -> Answered {
     answered("application/json", body.to_string())
 }
@@ -25,7 +25,7 @@ fn answered(content_type: &str, body: String) -> Answered {
     Answered { status: 200, headers, body: body.into_bytes() }
 }
 
-/// Makes the message of an answer.
+/// Creates the message of an answer.
 pub(super) fn message(
     turn: &Turn,
     body: &Map<String, Value>,
@@ -55,7 +55,7 @@ pub(super) fn message(
     message
 }
 
-/// Writes an answer as the events of a stream.
+/// Formats an answer as a stream of events.
 pub(super) fn stream(turn: &Turn, message: &Value) -> Answered {
     let mut start = message.clone();
     start["content"] = json!([]);
@@ -94,7 +94,7 @@ pub(super) fn stream(turn: &Turn, message: &Value) -> Answered {
     answered("text/event-stream; charset=utf-8", written.collect())
 }
 
-/// A block as it begins, and the pieces that follow.
+/// Returns a block's initial state, and the deltas that follow.
 fn begun(block: &Value) -> (Value, Vec<Value>) {
     let mut begun = block.clone();
     let mut deltas = Vec::new();

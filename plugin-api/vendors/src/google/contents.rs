@@ -1,4 +1,4 @@
-//! The history: who speaks when, what parts there are, and how calls and results pair.
+//! The history: the order of the roles, the kinds of parts, and the pairs of calls and results.
 
 use serde_json::{Map, Value};
 
@@ -18,16 +18,16 @@ const DATA: [&str; 7] = [
     "text",
 ];
 
-/// What may stand beside it.
+/// The fields that may accompany it.
 const MARKS: [&str; 2] = ["thought", "thoughtSignature"];
 
-/// Media types that are taken, and those that may stand in a result.
+/// The accepted media types, and those that are accepted in results.
 const SHOWN: [&str; 6] =
     ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf"];
 const SHOWN_IN_RESULTS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "application/pdf"];
 
-/// A content that was checked; neighbours of the model's are one, as the vendor's own library
-/// sends each piece of a streamed answer by itself.
+/// A checked content. Adjacent contents of the model are merged, because the vendor's own library
+/// sends each piece of a streamed answer separately.
 #[derive(Debug)]
 pub(super) struct Content<'a> {
     pub(super) is_model: bool,
@@ -35,7 +35,7 @@ pub(super) struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Lists what stands under a key.
+    /// Returns the values of a key.
     pub(super) fn each(&self, key: &'a str) -> impl Iterator<Item = &'a Value> {
         self.parts.iter().filter_map(move |part| part.get(key))
     }
@@ -44,7 +44,7 @@ impl<'a> Content<'a> {
         self.each(key).next().is_some()
     }
 
-    /// Tells whether a turn of the user's begins here.
+    /// Returns true if a turn of the user starts here.
     pub(super) fn is_prompt(&self) -> bool {
         !self.is_model && !self.has("functionResponse")
     }
@@ -186,7 +186,7 @@ fn check_inline(place: &str, inline: &Value, known: &[&str]) -> Checked {
     }
 }
 
-/// Calls are answered at once, all of them, in their order.
+/// Checks that all calls are answered immediately and in order.
 fn check_order(
     content: &Content<'_>,
     before: Option<&Content<'_>>,

@@ -1,4 +1,4 @@
-//! The models, and what each takes.
+//! The models and their features.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub(super) struct Model {
     pub(super) window: u64,
 }
 
-/// How it may be told to think.
+/// How its thinking can be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinking {
     Never,
@@ -51,7 +51,7 @@ const MODELS: [Model; 11] = [
     Model { window: 2_048, ..model("gemini-embedding-001", (0, 0), Thinking::Never) },
 ];
 
-/// The one that only embeds.
+/// The model that only embeds.
 const EMBEDS: &str = "gemini-embedding-001";
 
 pub(super) fn find(name: &str) -> Option<&'static Model> {
@@ -59,7 +59,7 @@ pub(super) fn find(name: &str) -> Option<&'static Model> {
 }
 
 impl Model {
-    /// Refuses calls that are not signed.
+    /// Returns true if the model refuses unsigned calls.
     pub(super) fn checks_signatures(&self) -> bool {
         self.generation.0 >= 3
     }
@@ -76,7 +76,7 @@ impl Model {
         self.generation.0 > 0
     }
 
-    /// Whether it thinks about this request, and so signs.
+    /// Returns true if the model thinks about this request, and therefore signs.
     pub(super) fn signs(&self, body: &Map<String, Value>) -> bool {
         let budget = body.get("generationConfig").map(|it| &it["thinkingConfig"]["thinkingBudget"]);
         match (self.thinking, budget.and_then(Value::as_i64)) {
@@ -88,7 +88,7 @@ impl Model {
     }
 }
 
-/// AI Studio's list.
+/// Returns AI Studio's list.
 pub(super) fn list() -> Value {
     let listed = MODELS.iter().map(|model| {
         let method = if model.name == EMBEDS { "embedContent" } else { "generateContent" };
@@ -100,7 +100,7 @@ pub(super) fn list() -> Value {
     json!({ "models": listed.collect::<Vec<_>>() })
 }
 
-/// Vertex AI's list.
+/// Returns Vertex AI's list.
 pub(super) fn publishers_list() -> Value {
     let listed = MODELS.iter().map(|model| {
         json!({ "name": format!("publishers/google/models/{}", model.name), "versionId": "default" })

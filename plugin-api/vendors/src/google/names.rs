@@ -1,13 +1,13 @@
-//! The two names of a field: the vendor's JSON takes `mimeType` and, as its own libraries write,
+//! The two names of each field: the vendor accepts `mimeType` and, as its own libraries write it,
 //! `mime_type`.
 
 use serde_json::Value;
 
-/// Values that are anybody's: their keys are no names of fields.
+/// Fields with arbitrary values, whose keys are not field names.
 const FREE: [&str; 6] =
     ["args", "labels", "parametersJsonSchema", "properties", "response", "responseJsonSchema"];
 
-/// Gives every field its first name.
+/// Renames every field to its first name.
 pub(super) fn named(body: Value) -> Value {
     match body {
         Value::Object(fields) => Value::Object(fields.into_iter().map(named_field).collect()),

@@ -1,12 +1,12 @@
-//! Whom a URL means, and who may ask there.
+//! The server and model of a URL, and the credentials that it requires.
 
 use super::models::{self, Model};
 use super::{Asked, BAD_KEY, Checked, Refused};
 
-/// Locations that serve models since the third generation.
+/// Locations that serve models of the third generation and later.
 const NEW_LOCATIONS: [&str; 3] = ["global", "us", "eu"];
 
-/// Where a request is sent.
+/// The target of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place<'a> {
     server: Server<'a>,
@@ -22,7 +22,7 @@ enum Server<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Reads the path of a request to generate.
+    /// Parses the path of a request to generate.
     pub(super) fn of(path: &'a str) -> Option<Self> {
         let (path, method) = path.rsplit_once(':')?;
         let streams = match method {
@@ -51,7 +51,7 @@ impl<'a> Place<'a> {
         self.server == Server::Studio
     }
 
-    /// Vertex AI gives none, and takes none.
+    /// Returns true if calls have ids. Vertex AI sends none and accepts none.
     pub(super) fn gives_ids(&self) -> bool {
         self.is_studio()
     }
@@ -63,7 +63,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Finds the model, where this place has it.
+    /// Finds the model, if this server has it.
     pub(super) fn model(&self) -> Checked<&'static Model> {
         let found = models::find(self.model);
         match (self.server, found) {
@@ -92,7 +92,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Checks a key, as AI Studio does: a wrong one is an argument.
+/// Checks a key like AI Studio does, where a wrong key is an invalid argument.
 pub(super) fn check_key(asked: &Asked) -> Checked {
     match (asked.header("x-goog-api-key"), asked.header("authorization")) {
         (Some(BAD_KEY | ""), None) => {

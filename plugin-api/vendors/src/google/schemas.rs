@@ -1,10 +1,10 @@
-//! Schemas: JSON Schema as far as the vendor takes it, and its subset of OpenAPI's.
+//! Schemas: the supported part of JSON Schema, and the subset of OpenAPI's schemas.
 
 use serde_json::{Map, Value};
 
 use super::{Checked, check_fields, invalid, object};
 
-/// What JSON Schema may say.
+/// The supported keywords of JSON Schema.
 const WORDS: [&str; 20] = [
     "$anchor",
     "$defs",
@@ -28,7 +28,7 @@ const WORDS: [&str; 20] = [
     "title",
 ];
 
-/// What a schema of the older form may say.
+/// The supported keywords of the older form.
 const OPEN_WORDS: [&str; 22] = [
     "anyOf",
     "default",

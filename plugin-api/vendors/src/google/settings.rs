@@ -1,4 +1,4 @@
-//! What is set, apart from tools and contents.
+//! The fields of a request other than tools and contents.
 
 use serde_json::{Map, Value};
 
@@ -35,13 +35,13 @@ const MODES: [&str; 4] = ["ANY", "AUTO", "NONE", "VALIDATED"];
 
 const STOPS_MAX: usize = 5;
 
-/// Checks which fields there are.
+/// Checks the names of the fields.
 pub(super) fn check_body(body: &Map<String, Value>, place: &Place<'_>) -> Checked {
     let other = if place.is_studio() { "serviceTier" } else { "labels" };
     check_fields("", body, &[&FIELDS[..], &[other]].concat())
 }
 
-/// Checks what is set.
+/// Checks the settings.
 pub(super) fn check(body: &Map<String, Value>, model: &Model, knows_json_schema: bool) -> Checked {
     check_system(body, model)?;
     check_tool_config(body)?;
@@ -57,7 +57,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &Model, knows_json_schema:
     config.get("thinkingConfig").map_or(Ok(()), |thinking| check_thinking(thinking, model))
 }
 
-/// Tells whether thoughts are shown.
+/// Returns true if thoughts are shown.
 pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &Model) -> bool {
     let thinking = body.get("generationConfig").map(|config| &config["thinkingConfig"]);
     model.signs(body) && thinking.is_some_and(|thinking| thinking["includeThoughts"] == true)

@@ -1,4 +1,4 @@
-//! Signatures: what was signed comes back as it was.
+//! Signatures: signed parts must come back unchanged.
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use super::contents::Content;
 use super::models::Model;
 use super::{Checked, invalid};
 
-/// What stands for a signature that there never was.
+/// The placeholder for a missing signature.
 const SKIPS: &str = "skip_thought_signature_validator";
 
-/// What was signed.
+/// The issued signatures.
 #[derive(Debug, Default)]
 pub(super) struct Signatures {
     issued: Mutex<Vec<Issued>>,
@@ -25,7 +25,8 @@ struct Issued {
 }
 
 impl Signatures {
-    /// Signs an answer: its first call, else its last part, which of a stream is an empty text.
+    /// Signs an answer: its first call, or else its last part. In a stream, that part is an empty
+    /// text.
     pub(super) fn sign(&self, parts: &mut Vec<Value>, model: &Model, streams: bool) {
         let is_text = |part: &Value| part.get("text").is_some();
         let first_call = parts.iter().position(|part| part.get("functionCall").is_some());
@@ -34,7 +35,7 @@ impl Signatures {
         }
         let place = first_call.unwrap_or(parts.len() - 1);
         let mut issued = self.issued.lock();
-        // Base64, as all bytes are that stand in JSON.
+        // Base64, like all bytes in JSON.
         let signature = format!("c2ln{:04}", issued.len());
         let part = plain(&parts[place]);
         let name = super::models::find(model.name).map_or("", |known| known.name);
@@ -42,7 +43,7 @@ impl Signatures {
         issued.push(Issued { signature, model: name, part });
     }
 
-    /// Checks what came back.
+    /// Checks the signatures that came back.
     pub(super) fn check(&self, contents: &[Content<'_>], model: &Model) -> Checked {
         let issued = self.issued.lock();
         for part in contents.iter().flat_map(|content| &content.parts) {

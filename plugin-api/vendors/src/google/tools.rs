@@ -9,7 +9,7 @@ use super::{Checked, check_fields, invalid, list, object, schemas};
 const FIELDS: [&str; 6] =
     ["behavior", "description", "name", "parameters", "parametersJsonSchema", "response"];
 
-/// Longest name.
+/// The longest name.
 const NAME_CHARS_MAX: usize = 128;
 
 /// Checks the list.
@@ -74,7 +74,7 @@ fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> 
     }
 }
 
-/// Tells whether a tool may be called so.
+/// Returns true if a tool may have this name.
 pub(super) fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

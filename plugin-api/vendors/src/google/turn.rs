@@ -1,17 +1,17 @@
-//! What the model of a script says.
+//! The scripted answers of the model.
 
 use serde_json::Value;
 
-/// A piece of what the model says.
+/// A piece of the model's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// A thought, where the request wants to see them.
+    /// A thought, if the request asks for thoughts.
     Thought(String),
     /// Text.
     Text(String),
-    /// A call: tool and arguments.
+    /// A call, with tool and arguments.
     Call(String, Value),
-    /// A part as it is.
+    /// A part, used unchanged.
     Part(Value),
 }
 
@@ -30,12 +30,12 @@ pub struct Turn {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Failure {
     pub(super) report: Value,
-    /// Whether it stands there without the form of an event.
+    /// Whether it is sent as plain JSON instead of an event.
     pub(super) is_bare: bool,
 }
 
 impl Turn {
-    /// Says these, and stops.
+    /// Creates an answer with these pieces.
     pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
         Self {
             said: said.into_iter().collect(),
@@ -47,41 +47,41 @@ impl Turn {
         }
     }
 
-    /// Says one text.
+    /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
         Self::says([Said::Text(text.to_owned())])
     }
 
-    /// Says nothing: the prompt is blocked.
+    /// Creates an empty answer, because the prompt is blocked.
     pub fn blocked(word: &str) -> Self {
         Self { block: Some(word.to_owned()), ..Self::says([]) }
     }
 
-    /// Stops for this reason instead.
+    /// Sets another stop reason.
     #[must_use]
     pub fn stopping(self, word: &str) -> Self {
         Self { reason: word.to_owned(), ..self }
     }
 
-    /// Explains why it stops.
+    /// Sets the explanation of the stop reason.
     #[must_use]
     pub fn explained(self, text: &str) -> Self {
         Self { explanation: Some(text.to_owned()), ..self }
     }
 
-    /// Ends the stream behind so many chunks.
+    /// Ends the stream after this many chunks.
     #[must_use]
     pub fn cut_after(self, chunks: usize) -> Self {
         Self { chunks_max: Some(chunks), ..self }
     }
 
-    /// Reports an error where the stream is cut, or where it would end.
+    /// Reports an error at the point where the stream ends.
     #[must_use]
     pub fn failing(self, report: Value) -> Self {
         Self { error: Some(Failure { report, is_bare: false }), ..self }
     }
 
-    /// The same as plain JSON between the events.
+    /// Like [`Turn::failing`], but as plain JSON between the events.
     #[must_use]
     pub fn failing_barely(self, report: Value) -> Self {
         Self { error: Some(Failure { report, is_bare: true }), ..self }

@@ -1,18 +1,18 @@
-//! Answers as the vendor writes them.
+//! Formats answers like the vendor.
 
 use serde_json::{Value, json};
 
 use super::models::Model;
 use super::{Answered, Refused, TOKEN_BYTES, Turn};
 
-/// Tokens of a request.
+/// The tokens of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     pub(super) prompt: u64,
     pub(super) cached: u64,
 }
 
-/// Writes a refusal.
+/// Formats a refusal.
 pub(super) fn refusal(refused: &Refused) -> Answered {
     let Refused { code, status, message, details } = refused;
     let mut error = json!({ "code": code, "message": message, "status": status });
@@ -22,7 +22,7 @@ pub(super) fn refusal(refused: &Refused) -> Answered {
     Answered { status: *code, ..json(&json!({ "error": error })) }
 }
 
-/// Writes JSON, on many lines as the vendor does.
+/// Formats JSON on many lines, like the vendor.
 pub(super) fn json(body: &Value) -> Answered {
     answered("application/json; charset=UTF-8", format!("{body:#}\n"))
 }
@@ -32,7 +32,7 @@ fn answered(content_type: &str, body: String) -> Answered {
     Answered { status: 200, headers, body: body.into_bytes() }
 }
 
-/// Writes an answer that comes at once.
+/// Formats an answer that is not streamed.
 pub(super) fn whole(turn: &Turn, parts: &[Value], counted: Counted, model: &Model) -> Answered {
     if let Some(error) = &turn.error {
         return json(&error.report);
@@ -42,7 +42,7 @@ pub(super) fn whole(turn: &Turn, parts: &[Value], counted: Counted, model: &Mode
     json(&chunk)
 }
 
-/// Writes an answer as the events of a stream.
+/// Formats an answer as a stream of events.
 pub(super) fn stream(turn: &Turn, parts: &[Value], counted: Counted, model: &Model) -> Answered {
     let mut chunks: Vec<Value> = Vec::new();
     for pieces in grouped(parts) {
@@ -77,7 +77,7 @@ fn chunk(parts: &[Value], model: &Model) -> Value {
     })
 }
 
-/// Ends an answer: why, and what it cost.
+/// Adds the stop reason and the usage.
 fn end(chunk: &mut Value, turn: &Turn, usage: Value) {
     chunk["usageMetadata"] = usage;
     if let Some(word) = &turn.block {
@@ -94,7 +94,7 @@ fn end(chunk: &mut Value, turn: &Turn, usage: Value) {
         chunk["candidates"] = json!([{ "index": 0 }]);
     }
     let candidate = &mut chunk["candidates"][0];
-    // What was stopped before its first word has no content.
+    // An answer that was stopped before its first word has no content.
     if candidate["content"]["parts"].as_array().is_some_and(Vec::is_empty) {
         candidate["content"] = json!({});
     }
@@ -104,7 +104,7 @@ fn end(chunk: &mut Value, turn: &Turn, usage: Value) {
     }
 }
 
-/// Parts as they come: calls at once, a text in two pieces, anything else by itself.
+/// Groups the parts as they arrive: all calls together, a text in two pieces, other parts alone.
 fn grouped(parts: &[Value]) -> Vec<Vec<Value>> {
     let is_call = |part: &Value| part.get("functionCall").is_some();
     let mut groups: Vec<Vec<Value>> = Vec::new();

@@ -20,7 +20,7 @@ const FIELDS: [&str; 10] = [
 
 const LEVELS: [&str; 3] = ["low", "medium", "high"];
 
-/// Bytes of a token.
+/// The number of bytes that count as one token.
 const TOKEN_BYTES: usize = 4;
 
 /// Checks a chat.
@@ -41,12 +41,12 @@ pub(super) fn check(body: &Map<String, Value>, model: &Model) -> Checked {
     check_messages(body, model)
 }
 
-/// Tells whether the model thinks about this.
+/// Returns true if the model thinks about this request.
 pub(super) fn thinks(body: &Map<String, Value>, model: &Model) -> bool {
     model.can("thinking") && body.get("think") != Some(&Value::Bool(false))
 }
 
-/// Counts what is to be read; an image counts as nothing.
+/// Counts the tokens of the prompt. Images count as zero.
 pub(super) fn tokens(body: &Map<String, Value>) -> u64 {
     let messages = body.get("messages").and_then(Value::as_array).into_iter().flatten();
     let words = messages.map(|message| {
@@ -136,7 +136,7 @@ fn check_tools(body: &Map<String, Value>, model: &Model) -> Checked {
     Ok(())
 }
 
-/// Every property is an object, with a type that is a text or several.
+/// Checks that every property is an object whose type is a text or a list of texts.
 fn check_properties(schema: &Value) -> Checked {
     let wrong = || unread("tools.function.parameters.properties", "api.ToolProperty");
     for property in schema["properties"].as_object().into_iter().flat_map(|all| all.values()) {
@@ -179,7 +179,7 @@ fn check_rest(body: &Map<String, Value>) -> Checked {
 fn check_messages(body: &Map<String, Value>, model: &Model) -> Checked {
     let messages = body.get("messages").and_then(Value::as_array);
     let messages = messages.ok_or_else(|| unread("messages", "[]api.Message"))?;
-    // Calls that have no result yet.
+    // Calls without a result so far.
     let mut open: Vec<(String, String)> = Vec::new();
     for message in messages {
         let fields = message.as_object().ok_or_else(|| unread("messages", "api.Message"))?;
@@ -193,7 +193,7 @@ fn check_messages(body: &Map<String, Value>, model: &Model) -> Checked {
         };
         check_fields("message", fields, &[&["role", "content"], known].concat())?;
         let content = &message["content"];
-        // Where there is nothing to say, the vendor's own library leaves it out.
+        // The vendor's own library leaves out an empty content.
         let is_left_out = content.is_null() && message["tool_calls"].is_array();
         if !content.is_string() && !is_left_out {
             return Err(unread("messages.content", "string"));

@@ -1,4 +1,4 @@
-//! The models that are installed, and what each takes.
+//! The installed models and their features.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Model {
         self.capabilities.contains(&capability)
     }
 
-    /// Whether it is told by levels alone how much to think.
+    /// Returns true if its thinking can only be set by levels.
     pub(super) fn thinks_by_levels(&self) -> bool {
         self.family == "gptoss"
     }
@@ -39,7 +39,7 @@ const INSTALLED: [Row; 8] = [
     (CLOUD, "glm4", 202_752, &["completion", "tools", "thinking"], ""),
 ];
 
-/// The one that runs on the vendor's machines.
+/// The model that runs on the vendor's machines.
 const CLOUD: &str = "big:cloud";
 
 fn model((name, family, window, capabilities, parameters): Row) -> Model {
@@ -47,24 +47,24 @@ fn model((name, family, window, capabilities, parameters): Row) -> Model {
     Model { name: name.to_owned(), capabilities, window, family, parameters, is_remote }
 }
 
-/// Finds an installed model by its name, tag and all.
+/// Finds an installed model by its name with the tag.
 pub(super) fn find(name: &str) -> Option<Model> {
     INSTALLED.into_iter().find(|row| row.0 == name).map(model)
 }
 
-/// Makes a model that was pulled.
+/// Creates a model that was pulled.
 pub(super) fn pulled(name: &str) -> Model {
     let row = model(("", "llama", 32_768, &["completion", "tools"], ""));
     Model { name: name.to_owned(), ..row }
 }
 
-/// Writes a name with its tag.
+/// Adds the default tag to a name without one.
 pub(super) fn with_tag(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or_default();
     if last.contains(':') { name.to_owned() } else { format!("{name}:latest") }
 }
 
-/// Writes the list of what is installed.
+/// Returns the list of installed models.
 pub(super) fn tags(more: &[String]) -> Value {
     let more = more.iter().filter(|name| find(name).is_none()).map(|name| pulled(name));
     let all = INSTALLED.into_iter().map(model).chain(more);
@@ -81,7 +81,7 @@ pub(super) fn tags(more: &[String]) -> Value {
     json!({ "models": listed.collect::<Vec<_>>() })
 }
 
-/// Writes the list of what is loaded.
+/// Returns the list of loaded models.
 pub(super) fn ps(loaded: &BTreeMap<String, u64>) -> Value {
     let listed = loaded.iter().map(|(name, tokens)| {
         json!({ "name": name, "model": name, "size": 6_000_000_000_u64, "size_vram": 6_000_000_000_u64,
@@ -90,7 +90,7 @@ pub(super) fn ps(loaded: &BTreeMap<String, u64>) -> Value {
     json!({ "models": listed.collect::<Vec<_>>() })
 }
 
-/// Writes what is known of a model.
+/// Returns the details of a model.
 pub(super) fn show(model: &Model) -> Value {
     let architecture = model.family;
     let mut shown = json!({

@@ -1,15 +1,15 @@
-//! What the model of a script says.
+//! The scripted answers of the model.
 
 use serde_json::Value;
 
-/// A piece of what the model says.
+/// A piece of the model's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// A thought, where the request lets the model think.
+    /// A thought, if the request allows thinking.
     Thought(String),
     /// Text.
     Text(String),
-    /// A call: tool and arguments.
+    /// A call, with tool and arguments.
     Call(String, Value),
 }
 
@@ -23,31 +23,31 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Says these, and stops.
+    /// Creates an answer with these pieces.
     pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
         let said = said.into_iter().collect();
         Self { said, reason: "stop".to_owned(), lines_max: None, error: None }
     }
 
-    /// Says one text.
+    /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
         Self::says([Said::Text(text.to_owned())])
     }
 
-    /// Stops for this reason instead.
+    /// Sets another stop reason.
     #[must_use]
     pub fn stopping(self, word: &str) -> Self {
         Self { reason: word.to_owned(), ..self }
     }
 
-    /// Ends the stream behind so many lines.
+    /// Ends the stream after this many lines.
     #[must_use]
     pub fn cut_after(self, lines: usize) -> Self {
         Self { lines_max: Some(lines), ..self }
     }
 
-    /// Reports an error where the stream is cut, or where it would end. Before the first line it is
-    /// an answer of status 500.
+    /// Reports an error at the point where the stream ends. Before the first line, the answer has
+    /// the status 500.
     #[must_use]
     pub fn failing(self, text: &str) -> Self {
         Self { error: Some(text.to_owned()), ..self }

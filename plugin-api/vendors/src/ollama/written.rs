@@ -1,34 +1,34 @@
-//! Answers as the server writes them.
+//! Formats answers like the server.
 
 use serde_json::{Value, json};
 
 use super::models::Model;
 use super::{Answered, Refused, Said, Turn};
 
-/// What an answer is made of.
+/// The content of an answer.
 pub(super) struct Message<'a> {
     pub(super) model: &'a Model,
     pub(super) said: Vec<&'a Said>,
-    /// Tokens of the request that were read.
+    /// The tokens of the request that were read.
     pub(super) prompt: u64,
 }
 
-/// Writes a refusal.
+/// Formats a refusal.
 pub(super) fn refusal(Refused { status, message }: &Refused) -> Answered {
     Answered { status: *status, ..json(&json!({ "error": message })) }
 }
 
-/// Writes JSON that comes at once.
+/// Formats JSON that is not streamed.
 pub(super) fn json(body: &Value) -> Answered {
     answered("application/json; charset=utf-8", body.to_string())
 }
 
-/// Answers a path that there is not.
+/// Answers an unknown path.
 pub(super) fn page_not_found() -> Answered {
     Answered { status: 404, ..answered("text/plain", "404 page not found".to_owned()) }
 }
 
-/// Writes the lines of a fetch.
+/// Formats the lines of a pull.
 pub(super) fn pull(is_there: bool) -> Answered {
     let mut lines = vec![json!({ "status": "pulling manifest" })];
     if is_there {
@@ -51,7 +51,7 @@ pub(super) fn pull(is_there: bool) -> Answered {
     answered("application/x-ndjson", in_lines(&lines))
 }
 
-/// Writes an answer that comes at once.
+/// Formats an answer that is not streamed.
 pub(super) fn whole(turn: &Turn, message: &Message<'_>) -> Answered {
     if let Some(error) = &turn.error {
         return refusal(&Refused { status: 500, message: error.clone() });
@@ -74,7 +74,7 @@ pub(super) fn whole(turn: &Turn, message: &Message<'_>) -> Answered {
     json(&last(turn, message, written))
 }
 
-/// Writes an answer as the lines of a stream.
+/// Formats an answer as the lines of a stream.
 pub(super) fn stream(turn: &Turn, message: &Message<'_>) -> Answered {
     let mut lines = Vec::new();
     let mut calls = 0;
@@ -116,7 +116,7 @@ fn line(model: &Model, message: Value) -> Value {
         "done": false })
 }
 
-/// The last line: why it ended, and what it took.
+/// Returns the last line: the stop reason and the usage.
 fn last(turn: &Turn, message: &Message<'_>, said: Value) -> Value {
     let mut last = line(message.model, said);
     let said = message.said.iter().map(|said| match said {
@@ -135,12 +135,12 @@ fn last(turn: &Turn, message: &Message<'_>, said: Value) -> Value {
 }
 
 fn call(index: usize, name: &str, arguments: &Value) -> Value {
-    // The same id in each answer: servers promise nothing more.
+    // The same id in each answer, because servers do not promise unique ones.
     json!({ "id": format!("call_{index}"),
         "function": { "index": index, "name": name, "arguments": arguments } })
 }
 
-/// A text in two pieces, as it would come.
+/// Splits a text into two pieces, as in a stream.
 fn halves(text: &str) -> impl Iterator<Item = &str> {
     let half = (1..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
     let (first, rest) = text.split_at(half.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Chat completions: what is taken, and how answers are written.
+//! Chat completions: checks of requests, and the format of answers.
 
 use serde_json::{Map, Value, json};
 
@@ -38,10 +38,10 @@ const FIELDS: [&str; 24] = [
     "top_p",
 ];
 
-/// Most tools.
+/// The most tools.
 const TOOLS_MAX: usize = 128;
 
-/// Longest id of a call.
+/// The longest call id.
 const CALL_ID_CHARS_MAX: usize = 40;
 
 /// Checks a request.
@@ -181,7 +181,7 @@ fn check_piece(place: &str, role: &str, piece: &Value) -> Checked {
     Err(invalid("invalid_value", place, format!("Invalid value: '{}'. ({place})", piece["type"])))
 }
 
-/// The results of an answer's calls stand right behind it.
+/// Checks that the results of calls directly follow the calls.
 fn check_pairs(messages: &[Value]) -> Checked {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
@@ -211,7 +211,7 @@ fn check_pairs(messages: &[Value]) -> Checked {
     Err(invalid("invalid_request", "messages", message))
 }
 
-/// Writes an answer.
+/// Formats an answer.
 pub(super) fn written(
     turn: &Turn,
     body: &Map<String, Value>,
@@ -232,7 +232,7 @@ pub(super) fn written(
                 "type": "function",
                 "function": { "name": name, "arguments": arguments },
             })),
-            // What it thought is thrown away here.
+            // Chat completions discard the reasoning.
             Said::Reasoning(_) | Said::Item(_) => {}
         }
     }

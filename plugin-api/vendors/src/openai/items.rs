@@ -1,4 +1,4 @@
-//! The items of a request of Responses: which there are, how they pair, and whose reasoning is.
+//! The items of a Responses request: their kinds, their pairs, and the owner of reasoning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 
 use super::{Checked, Refused, check_fields, check_name, check_text, invalid};
 
-/// Longest id of a call.
+/// The longest call id.
 const CALL_ID_CHARS_MAX: usize = 64;
 
-/// What was encrypted, and for which model.
+/// The encrypted reasoning and its models.
 #[derive(Debug, Default)]
 pub(super) struct Sealed {
     given: BTreeSet<String>,
 }
 
 impl Sealed {
-    /// Encrypts what a model thought.
+    /// Encrypts a model's reasoning.
     pub(super) fn close(&mut self, model: &str, number: usize) -> String {
         let text = format!("gAAAA-{number:04}-{model}");
         self.given.insert(text.clone());
@@ -28,7 +28,7 @@ impl Sealed {
     }
 }
 
-/// Checks the items. Reasoning that was encrypted by another, or for another model, is refused.
+/// Checks the items. Refuses reasoning that was encrypted by another server or for another model.
 pub(super) fn check(body: &Map<String, Value>, model: &str, sealed: &Sealed) -> Checked {
     let input = match body.get("input") {
         Some(Value::String(_)) => return Ok(()),
@@ -90,7 +90,7 @@ fn check_item(place: &str, item: &Value, model: &str, sealed: &Sealed) -> Checke
             }
             check_encrypted(item, model, sealed)
         }
-        // It goes back as it came.
+        // It goes back unchanged.
         "compaction" => Ok(()),
         other => {
             let place = format!("{place}.type");
@@ -122,10 +122,10 @@ fn check_call_id(place: &str, item: &Value) -> Checked {
     Ok(())
 }
 
-/// Pieces of what people and tools say.
+/// Content types of users and tools.
 const INPUT: [&str; 3] = ["input_text", "input_image", "input_file"];
 
-/// Pieces of what models say.
+/// Content types of models.
 const OUTPUT: [&str; 2] = ["output_text", "refusal"];
 
 fn check_message(place: &str, item: &Value, fields: &Map<String, Value>) -> Checked {
@@ -189,7 +189,7 @@ fn check_content(place: &str, content: &Value, kinds: &[&str]) -> Checked {
     Ok(())
 }
 
-/// Reasoning stands before what it led to.
+/// Checks that reasoning is followed by the item that it led to.
 fn check_reasoning_pairs(input: &[Value]) -> Checked {
     for (at, item) in input.iter().enumerate().filter(|(_, item)| item["type"] == "reasoning") {
         let next = input.get(at + 1).unwrap_or(&Value::Null);
@@ -206,7 +206,7 @@ fn check_reasoning_pairs(input: &[Value]) -> Checked {
     Ok(())
 }
 
-/// Each call has its result, and each result its call.
+/// Checks that calls and results are paired.
 fn check_call_pairs(input: &[Value]) -> Checked {
     let mut open: BTreeMap<&str, usize> = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -225,7 +225,7 @@ fn check_call_pairs(input: &[Value]) -> Checked {
                     format!("No tool call found for function call output with call_id {id}.");
                 return Err(invalid("invalid_request", "input", message));
             }
-            // The model speaks only when all is answered.
+            // All calls must be answered before the model continues.
             _ if item["role"] == "user" && !open.is_empty() => break,
             _ => {}
         }

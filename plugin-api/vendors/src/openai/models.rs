@@ -1,4 +1,5 @@
-//! What each model takes, as the vendor's pages say: not the plugin's table, which this one checks.
+//! The features of each model, from the vendor's documentation. Independent of the plugin's table,
+//! to check it.
 
 use serde_json::{Value, json};
 
@@ -8,9 +9,9 @@ pub(super) struct Model {
     pub(super) name: &'static str,
     pub(super) window: u64,
     pub(super) reasons: bool,
-    /// How much it can be told to think.
+    /// The supported reasoning efforts.
     pub(super) efforts: &'static [&'static str],
-    /// Whether chat completions have it.
+    /// Whether chat completions support the model.
     pub(super) chats: bool,
 }
 
@@ -42,7 +43,7 @@ pub(super) fn find(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|model| model.name == name)
 }
 
-/// Writes the list of models, which has names alone.
+/// Returns the list of models, which contains only names.
 pub(super) fn list() -> Value {
     let entry = |model: &Model| json!({ "id": model.name, "object": "model", "created": 1_767_225_600, "owned_by": "openai" });
     json!({ "object": "list", "data": MODELS.iter().map(entry).collect::<Vec<_>>() })

@@ -1,4 +1,4 @@
-//! The fields of a request of Responses beside its items.
+//! The fields of a Responses request other than its items.
 
 use serde_json::{Map, Value};
 
@@ -32,13 +32,13 @@ const FIELDS: [&str; 20] = [
     "top_p",
 ];
 
-/// Checks them.
+/// Checks the fields.
 pub(super) fn check(body: &Map<String, Value>, model: &Model, is_verified: bool) -> Checked {
     check_fields("", body, &FIELDS)?;
     let null = Value::Null;
     let field = |name: &str| body.get(name).unwrap_or(&null);
     if field("store") != false {
-        // It is the vendor's default, and keeps what was said for a month.
+        // The vendor's default stores the conversation for a month.
         return Err(invalid("zdr_required", "store", "This account does not allow 'store'."));
     }
     for value in field("include").as_array().into_iter().flatten() {
@@ -100,6 +100,6 @@ fn check_tool(place: &str, tool: &Value) -> Checked {
     }
     check_name(&format!("{place}.name"), &tool["name"])?;
     check_parameters(place, &tool["name"], &tool["parameters"])?;
-    // Where nothing is said it is held to.
+    // The default is strict.
     if tool["strict"] == false { Ok(()) } else { check_strict(place, &tool["parameters"]) }
 }

@@ -1,12 +1,11 @@
-//! Settings that both protocols have, and schemas.
+//! Settings of both protocols, and schemas.
 
 use serde_json::{Map, Value};
 
 use super::models::Model;
 use super::{Checked, check_name, invalid};
 
-/// Refuses what a model that reasons does not take, and an amount of thinking that it does not
-/// have. `place` names the field.
+/// Refuses a reasoning effort that the model does not support. `place` names the field.
 pub(super) fn check_effort(place: &str, effort: &Value, model: &Model) -> Checked {
     let Some(effort) = effort.as_str() else { return Ok(()) };
     if !model.reasons {
@@ -23,7 +22,7 @@ pub(super) fn check_effort(place: &str, effort: &Value, model: &Model) -> Checke
     Ok(())
 }
 
-/// Refuses a temperature where the model reasons.
+/// Refuses a temperature if the model reasons.
 pub(super) fn check_temperature(
     body: &Map<String, Value>,
     model: &Model,
@@ -38,7 +37,7 @@ pub(super) fn check_temperature(
     Ok(())
 }
 
-/// Refuses a choice among no tools.
+/// Refuses a tool choice without tools.
 pub(super) fn check_tool_choice(body: &Map<String, Value>) -> Checked {
     let Some(choice) = body.get("tool_choice") else { return Ok(()) };
     let has_tools = body.get("tools").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
@@ -52,7 +51,7 @@ pub(super) fn check_tool_choice(body: &Map<String, Value>) -> Checked {
     }
 }
 
-/// Checks the format of an answer: name, schema, whether it is held to.
+/// Checks an output format: its name, its schema, and whether it is strict.
 pub(super) fn check_format(place: &str, format: &Value) -> Checked {
     check_name(&format!("{place}.name"), &format["name"])?;
     let schema = &format["schema"];
@@ -63,7 +62,7 @@ pub(super) fn check_format(place: &str, format: &Value) -> Checked {
     if format["strict"] == true { check_strict(place, schema) } else { Ok(()) }
 }
 
-/// Refuses a schema of arguments that is none, or whose root is not one object.
+/// Refuses a parameter schema that is invalid, or whose root is not a single object.
 pub(super) fn check_parameters(place: &str, name: &Value, schema: &Value) -> Checked {
     let wrong = |what: &str| {
         let message = format!("Invalid schema for function {name}: {what}");
@@ -85,7 +84,7 @@ pub(super) fn check_parameters(place: &str, name: &Value, schema: &Value) -> Che
     }
 }
 
-/// Returns true if a schema has an array that says nothing of its items.
+/// Returns true if a schema has an array without an item schema.
 fn lacks_items(schema: &Value) -> bool {
     match schema {
         Value::Object(words) => {
@@ -97,7 +96,7 @@ fn lacks_items(schema: &Value) -> bool {
     }
 }
 
-/// Refuses a schema that cannot be held to word by word.
+/// Refuses a schema that does not allow strict mode.
 pub(super) fn check_strict(place: &str, schema: &Value) -> Checked {
     let wrong = |what: &str| {
         let message = format!("Invalid schema: In context=(), {what}");

@@ -1,10 +1,10 @@
-//! Answers of Responses as the vendor writes them, and refusals of both protocols.
+//! Formats answers of Responses like the vendor, and refusals of both protocols.
 
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Nesting, Refused, Turn};
 
-/// Writes a refusal.
+/// Formats a refusal.
 pub(super) fn refusal(refused: &Refused) -> Answered {
     let kind = if refused.status == 401 { "authentication_error" } else { "invalid_request_error" };
     let error = json!({ "message": refused.message, "type": kind, "param": refused.param,
@@ -12,12 +12,12 @@ pub(super) fn refusal(refused: &Refused) -> Answered {
     Answered { status: refused.status, ..json(&json!({ "error": error })) }
 }
 
-/// Writes JSON.
+/// Formats JSON.
 pub(super) fn json(body: &Value) -> Answered {
     answered("application/json", body.to_string())
 }
 
-/// Writes an answer, with the headers that any has.
+/// Formats an answer with the common headers.
 pub(super) fn answered(content_type: &str, body: String) -> Answered {
     let headers = [
         ("content-type", content_type),
@@ -30,12 +30,12 @@ pub(super) fn answered(content_type: &str, body: String) -> Answered {
     Answered { status: 200, headers: headers.to_vec(), body: body.into_bytes() }
 }
 
-/// Counts the tokens of an answer: four bytes are one.
+/// Counts the tokens of an answer, at four bytes per token.
 pub(super) fn tokens(value: &Value) -> u64 {
     value.to_string().len() as u64 / 4
 }
 
-/// Makes the response of an answer.
+/// Creates the response object of an answer.
 pub(super) fn response(
     turn: &Turn,
     body: &Map<String, Value>,
@@ -60,7 +60,7 @@ pub(super) fn response(
         "store": false, "usage": usage })
 }
 
-/// Writes an answer at once.
+/// Formats an answer that is not streamed.
 pub(super) fn whole(turn: &Turn, response: &Value) -> Answered {
     let mut response = response.clone();
     if let Some((code, message, _)) = &turn.error {
@@ -70,7 +70,7 @@ pub(super) fn whole(turn: &Turn, response: &Value) -> Answered {
     json(&response)
 }
 
-/// Writes an answer as the events of a stream.
+/// Formats an answer as a stream of events.
 pub(super) fn stream(turn: &Turn, response: &Value) -> Answered {
     let mut begun = response.clone();
     begun["status"] = json!("in_progress");
@@ -127,7 +127,7 @@ fn other_ids(event: &mut Value, number: usize) {
     }
 }
 
-/// The events of one item.
+/// Returns the events of one item.
 fn of_item(at: usize, item: &Value) -> Vec<Value> {
     let mut begun = item.clone();
     begun["status"] = json!("in_progress");
@@ -167,7 +167,7 @@ fn of_item(at: usize, item: &Value) -> Vec<Value> {
         }
         Some("reasoning") => {
             begun["summary"] = json!([]);
-            // What is encrypted may not be whole yet.
+            // At its start, the encrypted content may be incomplete.
             if begun.get("encrypted_content").is_some() {
                 begun["encrypted_content"] = json!("gAAAA-unfinished");
             }
@@ -206,7 +206,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Cuts a text in two.
+/// Splits a text in two.
 pub(super) fn halves(text: &Value) -> Vec<&str> {
     let text = text.as_str().unwrap_or_default();
     let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

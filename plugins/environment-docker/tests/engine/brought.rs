@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::support::{IMAGE, Lab, read, read_until, sh, stdout, told, with_engine, workspace};
 
-/// A container as a user starts it, with that volume; not started where `command` is empty.
+/// Creates a container as a user would, with a volume. It is not started if `command` is empty.
 async fn bring(lab: &Lab, volume: &str) -> String {
     let body = ContainerCreateBody {
         image: Some(IMAGE.to_owned()),
@@ -55,7 +55,7 @@ fn it_is_used_where_it_has_the_workspace_and_outlives_the_session() {
         assert!(project.join("made").exists());
         container.close().await.unwrap();
         assert!(lab.is_running(&id).await);
-        // Nothing of ours stays in the user's folder.
+        // No file of jaato stays in the user's folder.
         let left: Vec<_> =
             fs::read_dir(&project).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["made"]);
@@ -147,7 +147,7 @@ fn its_guardian_is_replaced_where_a_command_killed_it() {
         let guardian = "for p in /proc/[0-9]*; do IFS= read -r l <$p/cmdline; \
                         case $l in sh*jaat[o]*) kill -9 ${p#/proc/};; esac; done; echo done";
         assert!(told(&container, guardian).await.stdout.contains("done"));
-        // What ran before can still be ended, and what runs now.
+        // Both earlier and current commands can be ended.
         before.end().await.unwrap();
         assert_eq!(read(&before).await.unwrap().code, Some(137));
         let command = container.start(sh("echo up; sleep 1000")).await.unwrap();
@@ -169,7 +169,7 @@ fn one_that_was_restarted_works_again_in_the_same_session() {
         read_until(&before, "up").await;
         lab.kill(&id).await;
         assert_eq!(read(&before).await.unwrap_err().kind, ErrorKind::Unavailable);
-        // It stays ended until its owner starts it, however often it is asked.
+        // The container stays ended until its owner starts it, even after several attempts.
         for _ in 0..2 {
             let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
             assert!(error.hint.unwrap().contains(&format!("`docker start {id}`")));
@@ -195,7 +195,7 @@ fn a_shell_that_prints_before_its_command_is_used_all_the_same() {
         let folder = workspace();
         fs::create_dir(folder.path().join("bin")).unwrap();
         let shell = folder.path().join("bin/sh");
-        // As bash does where the locale of the variables is not there; here on no line of its own.
+        // The same output as from bash with a missing locale, but without a line end.
         let script = "#!/bin/busybox sh\nprintf 'sh: warning: setlocale: LC_ALL' >&2\n\
                       exec /bin/busybox sh \"$@\"\n";
         fs::write(&shell, script).unwrap();
@@ -222,7 +222,7 @@ fn a_shell_that_prints_before_its_command_is_used_all_the_same() {
         let told = |spec| async { read(&container.start(spec).await.unwrap()).await.unwrap() };
         let plain = told(spec(&["cat", "bin/sh"])).await;
         assert_eq!((plain.stdout.as_str(), plain.stderr.as_str()), (script, ""));
-        // What the command itself prints is its own.
+        // The command's own output is unchanged.
         let own = told(spec(&["/bin/busybox", "sh", "-c", "echo out; echo err >&2; exit 3"])).await;
         let expected = ("out\n", "err\n", Some(3));
         assert_eq!((own.stdout.as_str(), own.stderr.as_str(), own.code), expected);

@@ -1,4 +1,4 @@
-//! Commands: what they are given, what comes from them.
+//! Commands: their input, output and environment.
 
 use std::time::{Duration, Instant};
 
@@ -58,14 +58,14 @@ fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
         let unread = start().await;
         let error = unread.write(&much).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Io);
-        assert!(error.message.starts_with("the command reads no more input"), "{error}");
+        assert!(error.message.starts_with("the command no longer reads input"), "{error}");
         assert_eq!(read(&unread).await.unwrap().stdout, "xxx");
         let read_on = start().await;
         let (written, told) = tokio::join!(read_on.write(&much), read(&read_on));
         assert_eq!(written.unwrap_err().kind, ErrorKind::Io);
         assert_eq!(told.unwrap().code, Some(0));
         let again = read_on.write(b"more").await.unwrap_err();
-        assert_eq!(again.message, "the command reads no more input: it has ended");
+        assert_eq!(again.message, "the command no longer reads input: it has ended");
     });
 }
 
@@ -150,7 +150,7 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
         let exit = Exit { code: 0, left_running };
         assert_eq!(command.next().await.unwrap(), Some(Piece::Exit(exit)));
         assert_eq!(command.next().await.unwrap(), None);
-        // The engine itself waits two seconds for those who hold the output.
+        // The engine itself waits two seconds for processes that hold the output.
         assert!(start.elapsed() < Duration::from_millis(1500), "{:?}", start.elapsed());
     });
 }
@@ -158,7 +158,7 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
 #[test]
 fn commands_run_beside_each_other() {
     with_container(async |container| {
-        // Each waits for the other.
+        // Each command waits for the other.
         let meet = |mine, other| {
             sh(&format!("touch {mine}; while [ ! -e {other} ]; do sleep 0.01; done; echo {mine}"))
         };

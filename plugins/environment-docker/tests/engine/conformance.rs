@@ -1,4 +1,4 @@
-//! What every execution environment must do, in a container.
+//! The conformance suite for execution environments, in a container.
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_testkit::Kind;
@@ -10,10 +10,10 @@ use super::support::{IMAGE, with_engine};
 fn it_does_what_every_environment_must() {
     with_engine(|_| async {
         let kinds = [Kind::Environment];
-        // The checks wait on threads of their own.
+        // The checks block their own threads.
         let broken = std::thread::spawn(move || {
             let suite = Suite::of(environment_docker::__jaato::MODULE, &kinds);
-            // So short that the suite waits for it.
+            // Short enough for the suite to wait for it.
             let suite = suite.with_host(|host| {
                 host.with_config(json!({ "image": IMAGE, "shell_timeout": 1.0 }))
             });

@@ -1,4 +1,4 @@
-//! How commands end before their time.
+//! Commands that are ended early.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,13 +12,12 @@ use super::support::{
     with_engine, workspace,
 };
 
-/// Starts a family: a child, one in a session of its own, and a parent that ignores requests to
-/// end.
+/// Starts several processes: a child, one in its own session, and a parent that ignores SIGTERM.
 const FAMILY: &str = "trap '' TERM; sleep 1000 & setsid sh -c 'echo apart; sleep 1001' & \
                       echo partial; wait; wait";
 
 async fn family_is_gone(container: &Container) {
-    // Each look is a command; zombies that wait for their reaper have no command line.
+    // Each look is a command. Zombies that wait for their reaper have no command line.
     let look = "for p in /proc/[0-9]*/cmdline; do { IFS= read -r l <$p; } 2>/dev/null; \
                 case $l in sleep*100*) echo $l;; esac; done";
     while !stdout(container, look).await.is_empty() {}
@@ -125,7 +124,7 @@ fn a_container_that_dies_in_mid_command_is_told_of_then_and_later() {
     });
 }
 
-/// Kills a container; that it has ended is known then.
+/// Kills a container and waits until its end is known.
 async fn kill_in_mid_command(lab: &Lab, container: &Container) {
     let command = container.start(sh("echo up; sleep 1000")).await.unwrap();
     read_until(&command, "up").await;
@@ -145,7 +144,7 @@ fn one_that_was_made_is_made_again_once_its_end_was_told() {
             kill_in_mid_command(&lab, &container).await;
             let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
-            assert!(error.hint.unwrap().contains("made again for the next command"));
+            assert!(error.hint.unwrap().contains("the next command makes a new one"));
             assert!(container.take_notes().is_empty());
             let kept = "cat /workspace/kept /tmp/jaato/kept";
             assert_eq!(stdout(&container, kept).await, "x\nx\n");
@@ -206,7 +205,7 @@ fn an_engine_that_goes_away_in_mid_command_is_told_of_and_nothing_is_left() {
         let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
         assert!(container.close().await.is_err());
-        // Its first process has lost its connection, so it ended by itself.
+        // The first process has lost its connection, so the container ended by itself.
         lab.until_gone(&name).await;
     });
 }

@@ -1,4 +1,4 @@
-//! What goes wrong before anything runs.
+//! Errors before anything runs.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -100,7 +100,7 @@ fn an_engine_that_does_not_answer_is_slow() {
         let error = Engine::connect(Address::Unix(socket), Duration::from_millis(50)).await;
         let error = error.map(|_| ()).expect_err("no answer");
         assert_eq!((error.kind, error.retry), (ErrorKind::Timeout, Retry::Temporary));
-        assert!(error.message.ends_with("gives no answer in time"), "{error}");
+        assert!(error.message.ends_with("did not answer in time"), "{error}");
     });
 }
 
@@ -117,7 +117,7 @@ fn what_is_no_engine_is_told_so() {
             stream.write_all(text.as_bytes()).await.unwrap();
         });
         let error = Engine::connect(address, DEADLINE).await.map(|_| ()).expect_err("no engine");
-        assert!(error.message.contains("answers what is not understood"), "{error}");
+        assert!(error.message.contains("sent an unexpected answer"), "{error}");
         server.await.unwrap();
     });
 }

@@ -1,4 +1,4 @@
-//! Files by the container's paths, as commands in it see them.
+//! Files by their paths in the container, as commands in it see them.
 
 use environment_docker::{Container, Settings};
 use jaato_plugin_sdk::types::ErrorKind;
@@ -17,7 +17,7 @@ fn read(container: &Container, path: &str) -> String {
     String::from_utf8(container.files().confined().read(&read).unwrap().1).unwrap()
 }
 
-/// What files write commands read and change, and the other way round, in both folders.
+/// Checks that commands can read and change written files and vice versa, in both folders.
 async fn agree(container: &Container) {
     let workspace = container.paths().workspace().container.display().to_string();
     write(container, &format!("{workspace}/by-files"), "one");

@@ -1,5 +1,4 @@
-//! A disk that is full: what files and commands tell of it, and that all goes on when there is room
-//! again.
+//! A full disk: the errors of files and commands, and their recovery when there is space again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,14 +14,14 @@ use super::support::{Told, settings, stdout, told, with_engine, workspace};
 /// More than the disk holds.
 const LARGE_BYTES: usize = 1024 * 1024;
 
-/// A disk of a few pages, in memory.
+/// A small disk in memory.
 struct SmallDisk {
     place: PathBuf,
     _folder: TempDir,
 }
 
 impl SmallDisk {
-    /// None where nobody lets us mount it.
+    /// Mounts the disk. Returns `None` if the test may not mount.
     fn mount(options: &str) -> Option<Self> {
         let folder = workspace();
         let place = folder.path().canonicalize().unwrap();
@@ -44,7 +43,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: an engine may let go of it a moment later.
+        // Lazily, because an engine may release it a moment later.
         let status = Command::new("umount").arg("--lazy").arg(&self.place).status();
         assert!(status.unwrap().success() || std::thread::panicking(), "it is still mounted");
     }
@@ -87,7 +86,7 @@ fn files_and_commands_say_that_the_disk_is_full_and_go_on_when_there_is_room() {
 #[test]
 fn a_temporary_folder_that_has_no_room_is_told_before_a_container_is_made() {
     with_engine(async |lab| {
-        // Room for the disk's own folder, and nothing in it.
+        // Space for the disk's own folder only.
         let Some(disk) = SmallDisk::mount("size=128k,nr_inodes=1,mode=777") else { return };
         let tmp_base_dir = Some(disk.path().to_owned());
         let settings = Settings { tmp_base_dir, ..settings() };

@@ -1,4 +1,4 @@
-//! Hosts that are killed: their containers go.
+//! Killed hosts, whose containers are removed.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use environment_docker::{
 
 use super::support::{DEADLINE, IMAGE, Lab, address, run, settings, sh, with_engine, workspace};
 
-/// Makes this program a host that waits to be killed, where a test says so.
+/// The variable that makes this program a host that waits to be killed.
 const HOST: &str = "JAATO_TEST_IS_HOST";
 
-/// Where that host works.
+/// The variable with that host's workspace.
 const WORKSPACE: &str = "JAATO_TEST_WORKSPACE";
 
 /// The label of a container's owner.
 const LABEL: &str = "io.jaato.owner";
 
-/// Not a test but the host that others kill; it does nothing where nobody asks for it.
+/// Not a test, but the host that other tests kill. Does nothing without the variable.
 #[test]
 fn host_to_be_killed() {
     let Some(name) = std::env::var_os(HOST).and_then(|name| name.into_string().ok()) else {
@@ -41,7 +41,8 @@ fn host_to_be_killed() {
     });
 }
 
-/// A process that has a container and a command in it; gives both.
+/// Starts a process with a container and a command in it. Returns the process and the container's
+/// ID.
 fn host(name: &str, folder: &Path) -> (Child, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "left_behind::host_to_be_killed", "--nocapture"]).env(HOST, name);
@@ -62,7 +63,7 @@ fn a_made_container_ends_with_its_host_however_that_dies() {
         child.kill().unwrap();
         child.wait().unwrap();
         lab.until_gone(&id).await;
-        // Nobody could remove its folder meanwhile.
+        // The killed host could not remove its folder.
         assert_eq!(folders(folder.path()), 1);
         assert_eq!(remove_folders_left_behind(folder.path()).len(), 1);
         assert_eq!(folders(folder.path()), 0);
@@ -102,7 +103,7 @@ fn folders(base: &Path) -> usize {
     std::fs::read_dir(base).unwrap().count()
 }
 
-/// A container that nobody ends, with that owner.
+/// Creates a container with this owner that nothing ends.
 async fn labelled(lab: &Lab, name: &str, owner: &str) {
     let body = ContainerCreateBody {
         image: Some(IMAGE.to_owned()),
@@ -124,7 +125,7 @@ fn what_an_engine_kept_of_a_dead_host_is_removed_at_the_next_start_and_nothing_e
         let (place, _) = rest.rsplit_once(' ').unwrap();
         let names = ["dead", "other", "nonsense"];
         let names = names.map(|name| format!("jaato-test-{}-{name}", std::process::id()));
-        // The number of this process, with another time of its start.
+        // The number of this process, with another start time.
         labelled(&lab, &names[0], &format!("{rest} 1")).await;
         let elsewhere = place.replacen(place.split(' ').nth(1).unwrap(), "another-boot", 1);
         let elsewhere = format!("another-machine {}", elsewhere.split_once(' ').unwrap().1);

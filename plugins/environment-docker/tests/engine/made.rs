@@ -1,4 +1,4 @@
-//! Containers that are made for a session.
+//! Containers that jaato makes for a session.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -117,7 +117,7 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
         let settings = Settings { tmp_base_dir: Some(base.path().to_owned()), ..settings() };
         let opening = Container::open(lab.engine.clone(), &settings, folder.path());
         let mut opening = Box::pin(opening);
-        // Given up as soon as its folder is there, and the engine was asked.
+        // Dropped as soon as its folder exists and the engine has got the request.
         let name = loop {
             assert!(futures_util::poll!(&mut opening).is_pending());
             if let Some(entry) = fs::read_dir(base.path()).unwrap().next() {

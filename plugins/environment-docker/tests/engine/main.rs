@@ -1,4 +1,4 @@
-//! Against a real engine: containers, commands and terminals, and what goes wrong with them.
+//! Tests with a real engine: containers, commands, terminals and errors.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod brought;

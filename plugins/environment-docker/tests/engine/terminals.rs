@@ -45,7 +45,7 @@ fn a_program_finds_a_terminal_of_that_size_and_sees_it_change() {
 #[test]
 fn bytes_are_what_they_are() {
     with_container(async |container| {
-        // Each piece by itself, so that one begins with what would be a frame's head elsewhere.
+        // Separate chunks, so that one begins with bytes that look like a frame's head.
         let line = "stty raw -echo; printf ready; read x; printf '\\001\\000'; read x; printf '\\002\\377end'";
         let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
         until(&terminal, "ready").await;
@@ -65,7 +65,7 @@ fn it_is_known_who_waits_for_input() {
         loop {
             let foreground = terminal.foreground().await.unwrap().unwrap();
             assert_eq!(foreground.group, terminal.session());
-            // It is a shell for a moment, and the kernel need not tell what it waits for.
+            // The process is a shell at first, and the kernel may not show what it waits for.
             if foreground.name == "cat" && foreground.waits_for_input != Some(false) {
                 break;
             }
@@ -107,13 +107,13 @@ fn a_terminal_that_is_dropped_ends_its_program() {
         let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
         until(&terminal, "up").await;
         drop(terminal);
-        // Removed until nobody is there who makes it again.
+        // Removes the file until no process creates it again.
         let look = "rm -f alive; sleep 0.1; [ -e alive ] && echo there; true";
         while !super::support::stdout(container, look).await.is_empty() {}
     });
 }
 
-/// Looks until somebody waits so.
+/// Looks until a process waits in this way.
 async fn until_waits(terminal: &Terminal, wait: TerminalWait) -> Sight {
     loop {
         let sight = terminal.look().await.unwrap().expect("it runs");
@@ -138,7 +138,7 @@ fn who_waits_is_told_from_who_is_busy_whoever_runs_it() {
             assert_eq!(sight.waiting.name.as_deref(), Some("sh"));
             let waiter = sight.waiting.waiter.unwrap();
             assert_eq!(Some(waiter.pid), sight.foreground);
-            // Without `stty` nothing is told of echo.
+            // Without `stty`, the echo mode is unknown.
             assert!(sight.modes.is_none_or(|modes| modes == (true, true)));
             terminal.write(b"moon\n").await.unwrap();
             until(&terminal, "got moon").await;

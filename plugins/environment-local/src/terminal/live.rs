@@ -1,4 +1,4 @@
-//! A program on a terminal: its two halves.
+//! The two halves of a program on a terminal: control and events.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -21,49 +21,48 @@ use super::readiness::{Readiness, Wanted};
 use super::typing::{Typing, closed, lost};
 use crate::waiting::{self, Memory, look};
 
-/// Bytes of one piece of what is shown.
+/// Bytes of output in one piece.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// A read of so much found all that the system keeps ready of a terminal's output: who prints that
-/// much goes on.
+/// The size of a read that starts a flood. The system buffers no more terminal output than this, so
+/// a program that fills the buffer will print more.
 const FLOOD_BYTES: usize = 4000;
 
-/// How long a flood may pause before what was gathered of it is told,
+/// How long a flood may pause before the gathered output is returned.
 const GATHER_PAUSE: Duration = Duration::from_micros(200);
 
-/// and how long it is gathered at most.
+/// The longest time for which one piece of a flood is gathered.
 const GATHER_MAX: Duration = Duration::from_millis(8);
 
-/// Bytes of one piece of a flood.
+/// Bytes in one piece of a flood.
 const FLOOD_PIECE_BYTES: usize = 256 * 1024;
 
-/// How long its next bytes are looked for before the thread sleeps. The system brings the next few
-/// KiB within that, and to be woken for them takes longer.
+/// How long the thread polls for the next bytes before it sleeps. The system delivers the next few
+/// KiB within this time, and a wakeup takes longer.
 const LOOK_FOR: Duration = Duration::from_micros(40);
 
-/// How long after the exit a terminal that somebody still holds is read: as long as a program's
-/// pipes are.
+/// How long a terminal that another process still holds is read after the exit. The pipes of a
+/// program have the same limit.
 const DRAIN_GRACE: Duration = Duration::from_millis(20);
 
-/// Bytes that are read after the exit. No terminal holds more, so nothing that was shown before is
+/// Bytes to read after the exit. A terminal buffers fewer, so no output from before the exit is
 /// lost.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long a program that works is taken to work on what was typed, while it shows nothing.
+/// How long a busy program that shows nothing is assumed to process its last input.
 const UNANSWERED_MAX: Duration = Duration::from_secs(2);
 
-/// What both halves share.
+/// The state that both halves share.
 struct Shared {
     pty: Arc<Pty>,
     readiness: Arc<Readiness>,
-    /// Bytes that were read. Locked while they are, so that nobody sees a byte neither waiting nor
-    /// counted.
+    /// Bytes read so far. Locked during each read, so that every byte is either pending or counted.
     shown_bytes: Mutex<u64>,
-    /// When something was typed last, and how many there were then.
+    /// The time of the last input, and the value of `shown_bytes` at that time.
     typed: Mutex<Option<(Instant, u64)>>,
-    /// What was seen of it, and what looks keep.
+    /// The last observation, and the memory kept between observations.
     seen: Mutex<(Seen, Memory)>,
-    /// Whether more is printed than is read at a time.
+    /// Set if the program prints more than one read returns.
     is_flood: AtomicBool,
 }
 
@@ -73,7 +72,7 @@ impl Drop for Shared {
     }
 }
 
-/// What can be done with a terminal of this machine.
+/// The control half of a terminal on this machine.
 pub struct LocalTerminal {
     shared: Arc<Shared>,
     program: ProcessControl,
@@ -81,22 +80,22 @@ pub struct LocalTerminal {
     home: Home,
 }
 
-/// What happens on a terminal of this machine.
+/// The event half of a terminal on this machine.
 pub struct LocalTerminalEvents {
     shared: Arc<Shared>,
     program: ProcessEvents,
     phase: Phase,
     buffer: Vec<u8>,
-    /// What is gathered of a program that prints faster than pieces are asked for. The system hands
-    /// out a few KiB at a time, and to be woken for each costs more than they do: so a thread that
-    /// may block gathers larger pieces.
+    /// Output gathered from a program that prints faster than the caller asks for pieces. The
+    /// system returns a few KiB at a time, and a wakeup for each costs more than the read. A thread
+    /// that may block therefore gathers larger pieces.
     flood: Option<Arc<Mutex<Vec<u8>>>>,
     home: Home,
 }
 
 enum Phase {
     Running,
-    /// It has ended; what it had shown is being read.
+    /// The program has ended, and its remaining output is being read.
     Draining {
         exit: ProcessExit,
         until: Instant,
@@ -105,7 +104,7 @@ enum Phase {
     Over,
 }
 
-/// Makes both halves of a program that was started on a terminal.
+/// Creates both halves for a program that was started on a terminal.
 pub(super) fn halves(
     pty: Arc<Pty>,
     readiness: Arc<Readiness>,
@@ -126,7 +125,7 @@ pub(super) fn halves(
     (LocalTerminal { shared, program, typing: Typing::default(), home }, events)
 }
 
-/// What happened first.
+/// The first of two awaited events.
 enum First {
     Shown(Got),
     Did(Option<Happened>),
@@ -141,7 +140,7 @@ impl TerminalEvents for LocalTerminalEvents {
             match &self.phase {
                 Phase::Running => match self.first().await? {
                     First::Shown(Got::Bytes(bytes)) => return Ok(Some(self.shown(bytes))),
-                    // Nobody has the terminal: the exit comes next.
+                    // No process holds the terminal, so the exit comes next.
                     First::Shown(Got::Nothing | Got::End) => {}
                     First::Did(Some(Happened::Output { .. })) => {}
                     First::Did(Some(Happened::Exited(exit))) => self.drain(exit),
@@ -161,7 +160,7 @@ impl TerminalEvents for LocalTerminalEvents {
 }
 
 impl LocalTerminalEvents {
-    /// Gives what a flood brings; nothing where there is none, or where it is over.
+    /// Returns the gathered output of a flood, or `None` outside of a flood.
     async fn gathered(&mut self) -> Result<Option<Vec<u8>>> {
         if self.flood.is_some() {
             self.look_for_the_exit().await?;
@@ -169,7 +168,8 @@ impl LocalTerminalEvents {
         let Some(flood) = &self.flood else { return Ok(None) };
         let (shared, gathered) = (Arc::clone(&self.shared), Arc::clone(flood));
         self.home.blocking(move |_| shared.gather(&mut gathered.lock())).await?;
-        // Taken when the wait is over: who stops waiting finds it there the next time.
+        // Take the bytes only after the wait. If the caller drops this future, the next call finds
+        // them.
         let bytes = std::mem::take(&mut *flood.lock());
         if bytes.is_empty() || !matches!(self.phase, Phase::Running) {
             self.flood = None;
@@ -182,7 +182,8 @@ impl LocalTerminalEvents {
         Ok(Some(bytes))
     }
 
-    /// A flood may be that of a program which was left behind, and never end.
+    /// Checks for the program's exit. The flood may come from a process that the program left
+    /// running, and may never end.
     async fn look_for_the_exit(&mut self) -> Result<()> {
         let did = {
             let mut does = pin!(self.program.next());
@@ -200,12 +201,12 @@ impl LocalTerminalEvents {
         Ok(())
     }
 
-    /// Waits until something is shown or the program ends. What was shown comes first.
+    /// Waits for output or the end of the program. Output takes precedence.
     async fn first(&mut self) -> Result<First> {
         let Self { shared, program, buffer, .. } = self;
         buffer.resize(PIECE_BYTES, 0);
         let mut does = pin!(program.next());
-        // Where nobody has the terminal any more it is always ready, and always empty.
+        // A terminal that no process holds is always ready and always empty.
         let mut has_ended = false;
         poll_fn(|cx| {
             if !has_ended {
@@ -225,7 +226,8 @@ impl LocalTerminalEvents {
         self.phase = Phase::Draining { exit, until: Instant::now() + DRAIN_GRACE, bytes: 0 };
     }
 
-    /// Reads what was shown before the exit, and the last words of who still holds the terminal.
+    /// Reads the output from before the exit, and the last output of a process that still holds the
+    /// terminal.
     async fn rest(&mut self, until: Instant, drained: usize) -> Result<Option<usize>> {
         if drained >= DRAIN_BYTES_MAX {
             return Ok(None);
@@ -269,7 +271,7 @@ impl LocalTerminalEvents {
 }
 
 impl Shared {
-    /// Reads and counts what was shown.
+    /// Reads output and counts its bytes.
     fn read_now(&self, buffer: &mut [u8]) -> Result<Got> {
         let mut shown_bytes = self.shown_bytes.lock();
         let got = self.pty.read(buffer).map_err(|error| lost(&error))?;
@@ -279,21 +281,21 @@ impl Shared {
         Ok(got)
     }
 
-    /// The same until the buffer is full or nothing is left.
+    /// Reads until the buffer is full or no output is left.
     fn read_all(&self, buffer: &mut [u8]) -> Result<Got> {
         let mut filled = 0;
         while filled < buffer.len() {
             match self.read_now(&mut buffer[filled..])? {
                 Got::Bytes(bytes) => filled += bytes,
                 got if filled == 0 => return Ok(got),
-                // It is found again.
+                // The next read finds it again.
                 Got::Nothing | Got::End => break,
             }
         }
         Ok(Got::Bytes(filled))
     }
 
-    /// Reads until a piece is full, or a flood pauses. Blocks, but not for long.
+    /// Gathers output until the piece is full or the flood pauses. Blocks, but only briefly.
     fn gather(&self, bytes: &mut Vec<u8>) {
         let begun = Instant::now();
         let mut filled = bytes.len();
@@ -309,14 +311,14 @@ impl Shared {
                     last = Instant::now();
                 }
                 Ok(Got::Nothing) => std::hint::spin_loop(),
-                // What it was lost by is told when it is read without a flood.
+                // The next read outside of a flood reports the error.
                 Ok(Got::End) | Err(_) => break,
             }
         }
         bytes.truncate(filled);
     }
 
-    /// Reads what was shown; where that is nothing, somebody is woken when there may be something.
+    /// Reads output. If there is none, wakes the caller when there may be some.
     fn read(
         &self,
         buffer: &mut [u8],
@@ -364,9 +366,9 @@ impl Terminal for LocalTerminal {
 
     async fn signal(&self, signal: Signal) -> Result<()> {
         let sent = self.shared.open()?.signal(system_signal(signal)).map_err(|error| {
-            Error::new(ErrorKind::Failed, format!("cannot signal the foreground: {error}"))
+            Error::new(ErrorKind::Failed, format!("cannot signal the foreground program: {error}"))
         })?;
-        // Before it leads a session, the program is alone there.
+        // Until it leads a session, the program is the only process on the terminal.
         if sent { Ok(()) } else { self.program.signal(signal).await }
     }
 
@@ -380,12 +382,12 @@ impl Terminal for LocalTerminal {
 }
 
 impl Shared {
-    /// Returns the terminal as long as its program lives.
+    /// Returns the terminal if its program still runs.
     fn open(&self) -> Result<&Arc<Pty>> {
         if self.pty.is_closed() { Err(closed()) } else { Ok(&self.pty) }
     }
 
-    /// Tells whether something was shown since something was typed, or that is long ago.
+    /// Returns true if output followed the last input, or if that input was long ago.
     fn is_answered(&self, shown_bytes: u64) -> bool {
         let typed = *self.typed.lock();
         typed.is_none_or(|(at, before)| shown_bytes != before || at.elapsed() > UNANSWERED_MAX)
@@ -411,7 +413,7 @@ impl Shared {
         };
         let Some(foreground) = foreground else { return Ok(state) };
         if has_output == Some(true) && self.is_flood.load(Relaxed) {
-            // What it waits for is read here first; to look at it would take time from that.
+            // The pending output comes first, and a closer look would delay reading it.
             return Ok(state);
         }
         let terminal = waiting::Terminal {

@@ -1,10 +1,11 @@
-//! Terminals on this machine: the environment has the terminal, the host's guardian has the
+//! Terminals on this machine. The environment owns the terminal, and the host's guardian owns the
 //! program.
 //!
-//! The pseudo-terminal is made here and its other side named to the host, which starts the program
-//! on it. So the program ends however the host ends, and the terminal's bytes take no way through
-//! the host. One thread tells when terminals are ready ([`readiness`]); reading and writing is done
-//! by who asks, so that a program whose output nobody reads stands still.
+//! The environment opens the pseudo-terminal and gives the host the path of its other side. The
+//! host starts the program there, so the program ends however the host ends, and the terminal's
+//! bytes do not pass through the host. One thread watches which terminals are ready
+//! ([`readiness`]), and each caller reads and writes itself. A program whose output is not read
+//! therefore blocks.
 
 mod live;
 mod pty;
@@ -27,19 +28,19 @@ use readiness::Readiness;
 
 pub use live::{LocalTerminal, LocalTerminalEvents};
 
-/// What programs may expect of a terminal, where nothing else is said.
+/// The default value of `TERM` for programs.
 const TERM: &str = "xterm-256color";
 
 /// Runs programs on terminals.
 pub struct LocalTerminals {
     home: Home,
-    /// Where a relative folder begins.
+    /// The folder to which relative folders resolve.
     default_path: PathBuf,
     readiness: Arc<Readiness>,
 }
 
 impl LocalTerminals {
-    /// Lets the instance, which outlives every call, run them.
+    /// Creates terminals whose programs the instance runs, because the instance outlives each call.
     pub fn new(home: Home, default_path: PathBuf) -> Self {
         Self { home, default_path, readiness: Arc::default() }
     }
@@ -80,8 +81,9 @@ impl Terminals for LocalTerminals {
     }
 }
 
-/// Tells a machine that has no terminals (a container without `/dev/pts`) from one that has no more
-/// of them: there programs run on pipes.
+/// Returns the error for a terminal that could not be opened. It distinguishes a machine without
+/// terminals (a container without `/dev/pts`), on which programs run on pipes, from a machine that
+/// has no free terminal.
 fn no_terminal(error: &std::io::Error) -> Error {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
@@ -89,8 +91,9 @@ fn no_terminal(error: &std::io::Error) -> Error {
             Error::new(ErrorKind::UnknownOperation, text)
         }
         _ => {
-            let text = format!("cannot make a terminal: {error}");
-            Error::new(ErrorKind::Unavailable, text).with_hint("many may be open; end some")
+            let text = format!("cannot create a terminal: {error}");
+            Error::new(ErrorKind::Unavailable, text)
+                .with_hint("close some terminals, because too many may be open")
         }
     }
 }

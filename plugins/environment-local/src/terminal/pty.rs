@@ -1,4 +1,4 @@
-//! A pseudo-terminal: two descriptors, and what the system lets one ask of them.
+//! A pseudo-terminal: its two descriptors and the system calls on them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,27 +23,28 @@ use crate::waiting::Device;
 
 /// A pseudo-terminal.
 pub(super) struct Pty {
-    /// Our side. It does not block.
+    /// The controlling side, in non-blocking mode.
     own: OwnedFd,
-    /// The programs' side, held until the program has ended: between two programs that open it the
-    /// terminal would seem closed, and what is typed is looked for here.
+    /// The programs' side, held until the program has ended. Without it the terminal would seem
+    /// closed whenever one program has closed it and the next has not opened it yet. Pending input
+    /// is checked here, too.
     theirs: Mutex<Option<OwnedFd>>,
     path: PathBuf,
     device: Device,
 }
 
-/// What was read.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Got {
-    /// So many bytes.
+    /// This many bytes were read.
     Bytes(usize),
-    /// There is nothing.
+    /// No output is pending.
     Nothing,
-    /// Nobody has the other side any more.
+    /// No process holds the other side.
     End,
 }
 
-/// How a terminal takes what is typed.
+/// The terminal's input modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Modes {
     pub(super) echoes: bool,
@@ -51,7 +52,7 @@ pub(super) struct Modes {
 }
 
 impl Pty {
-    /// Makes one of that size.
+    /// Opens a terminal of the given size.
     pub(super) fn open(rows: u16, columns: u16) -> io::Result<Self> {
         let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         fcntl_setfd(&own, FdFlags::CLOEXEC)?;
@@ -62,7 +63,7 @@ impl Pty {
         let theirs = open(&path, flags, Mode::empty())?;
         ioctl_fionbio(&own, true)?;
         let mut modes = tcgetattr(&theirs)?;
-        // So that a backspace takes a whole character away.
+        // A backspace must delete a whole character.
         modes.input_modes |= InputModes::IUTF8;
         tcsetattr(&theirs, OptionalActions::Now, &modes)?;
         let device = Device::of(&fs::metadata(&path)?);
@@ -80,7 +81,7 @@ impl Pty {
         self.device
     }
 
-    /// Reads what was shown: a few KiB at most, however much there is.
+    /// Reads output. The system returns a few KiB at most, even if more is pending.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Got> {
         loop {
             return match read(&self.own, &mut *buffer) {
@@ -93,7 +94,7 @@ impl Pty {
         }
     }
 
-    /// Types as much as there is room for; 0 where there is none.
+    /// Writes as much input as fits, and returns the number of bytes, which may be 0.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match write(&self.own, bytes) {
             Ok(written) => Ok(written),
@@ -114,12 +115,12 @@ impl Pty {
         Ok(Modes { echoes, reads_lines })
     }
 
-    /// Returns the process group in the foreground, where there is one.
+    /// Returns the foreground process group, if there is one.
     pub(super) fn foreground(&self) -> Option<u32> {
         u32::try_from(self.foreground_group()?.as_raw_pid()).ok()
     }
 
-    /// Signals the foreground; false where nobody is there.
+    /// Signals the foreground process group. Returns false if there is none.
     pub(super) fn signal(&self, signal: Signal) -> io::Result<bool> {
         let Some(group) = self.foreground_group() else { return Ok(false) };
         match kill_process_group(group, signal) {
@@ -133,10 +134,10 @@ impl Pty {
         tcgetpgrp(&self.own).ok()
     }
 
-    /// Finds the first key of which the terminal makes a signal, for which it throws away what was
-    /// typed before it.
+    /// Finds the first key that the terminal turns into a signal and for which it discards the
+    /// input before it.
     pub(super) fn interrupt_in(&self, keys: &[u8]) -> Option<usize> {
-        // Nothing can be typed at one that tells no modes.
+        // If the modes cannot be read, no input can be written either.
         let modes = tcgetattr(&self.own).ok()?;
         let flags = modes.local_modes;
         if !flags.contains(LocalModes::ISIG) || flags.contains(LocalModes::NOFLSH) {
@@ -145,41 +146,40 @@ impl Pty {
         let interrupts =
             [SpecialCodeIndex::VINTR, SpecialCodeIndex::VQUIT, SpecialCodeIndex::VSUSP]
                 .map(|index| modes.special_codes[index]);
-        // 0 is the key that is switched off.
+        // 0 means that the key is disabled.
         keys.iter().position(|key| *key != 0 && interrupts.contains(key))
     }
 
-    /// Throws away what was typed and not taken.
+    /// Discards input that no program has read.
     pub(super) fn discard_input(&self) -> io::Result<()> {
         self.theirs().as_ref().map_or(Ok(()), |theirs| Ok(tcflush(theirs, QueueSelector::IFlush)?))
     }
 
-    /// Whether something that was typed was not taken yet. To ask the programs' side makes the
-    /// system hand on first what it holds back.
+    /// Returns true if a program has not read all its input. Polling the programs' side makes the
+    /// system first deliver input that it holds back.
     pub(super) fn has_input(&self) -> io::Result<bool> {
         self.theirs().as_ref().map_or(Ok(false), is_readable)
     }
 
-    /// Whether something was shown that was not read.
+    /// Returns true if unread output is pending.
     pub(super) fn has_output(&self) -> io::Result<bool> {
         is_readable(&self.own)
     }
 
-    /// Waits at most so long until something is shown, or nobody has the other side any more.
-    /// Blocks.
+    /// Waits up to `pause` for output or until no process holds the other side. Blocks.
     pub(super) fn shows_more(&self, pause: Duration) -> bool {
         let mut polled = [PollFd::new(&self.own, PollFlags::IN)];
         let timeout = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
-        // One that cannot be waited for is found out by who reads it.
+        // If the poll fails, the next read reports the error.
         poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Lets go of the programs' side: the program has ended.
+    /// Closes the programs' side after the program has ended.
     pub(super) fn let_go(&self) {
         drop(self.theirs().take());
     }
 
-    /// Whether the program has ended.
+    /// Returns true if the program has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.theirs().is_none()
     }
@@ -198,7 +198,7 @@ impl AsFd for Pty {
 fn is_readable(descriptor: &impl AsFd) -> io::Result<bool> {
     let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // A signal that arrives now interrupts also a look that does not wait.
+    // A signal can interrupt even a poll that does not wait.
     retry_on_intr(|| poll(&mut polled, Some(&at_once)))?;
     Ok(polled[0].revents().contains(PollFlags::IN))
 }

@@ -1,7 +1,8 @@
-//! Tells when a terminal can be read or written: one thread for all terminals of an environment.
+//! Watches when terminals can be read or written, with one thread for all terminals of an
+//! environment.
 //!
-//! It reads and writes nothing itself, so that nothing piles up: who waits is woken, and tries
-//! again. It sleeps as long as nothing happens, and ends with the last terminal.
+//! The thread does no reads or writes, so nothing is buffered here. It wakes the waiting caller,
+//! who tries again. It sleeps until something happens, and ends with the last terminal.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::sync::{Arc, OnceLock};
@@ -14,14 +15,14 @@ use rustix::io::{Errno, ioctl_fionbio};
 
 use super::pty::Pty;
 
-/// What is waited for.
+/// The operation for which a caller waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     ToRead,
     ToWrite,
 }
 
-/// Tells when terminals are ready. The thread starts with the first wait.
+/// Watches which terminals are ready. The first wait starts the thread.
 #[derive(Default)]
 pub(super) struct Readiness {
     thread: OnceLock<Arc<Shared>>,
@@ -40,7 +41,7 @@ struct Waits {
     is_over: bool,
 }
 
-/// Somebody waits, once.
+/// One wait of one caller.
 struct Wait {
     pty: Arc<Pty>,
     wanted: Wanted,
@@ -48,12 +49,12 @@ struct Wait {
     waker: Waker,
 }
 
-/// A terminal, and what is waited for there.
+/// A terminal and the operation for which a caller waits.
 type Watched = (Arc<Pty>, Wanted);
 
 impl Readiness {
-    /// Wakes somebody when a terminal is ready, or then at the latest. There is one wait of a kind
-    /// for a terminal: another takes its place.
+    /// Wakes `waker` when the terminal is ready or the time `until` has come. A terminal has one
+    /// wait per operation, so another wait replaces it.
     pub(super) fn wake(
         &self,
         pty: &Arc<Pty>,
@@ -72,7 +73,7 @@ impl Readiness {
         Ok(())
     }
 
-    /// Forgets the waits of a terminal.
+    /// Removes the waits of a terminal.
     pub(super) fn forget(&self, pty: &Arc<Pty>) {
         let Some(shared) = self.thread.get() else { return };
         shared.lock().waits.retain(|wait| !Arc::ptr_eq(&wait.pty, pty));
@@ -112,7 +113,7 @@ impl Shared {
         loop {
             let Some((watched, until)) = self.watched() else { return };
             let ready = wait(&heard, &watched, until);
-            // Whatever rang is looked at next.
+            // Drain the pipe before looking at the waits.
             while matches!(heard.read(&mut rung), Ok(bytes) if bytes > 0) {}
             for waker in self.take_ready(&watched, &ready) {
                 waker.wake();
@@ -120,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Lists whom to watch, and for how long; nothing at the end.
+    /// Returns the terminals to watch and the next deadline, or `None` if the thread must end.
     fn watched(&self) -> Option<(Vec<Watched>, Option<Instant>)> {
         let waits = self.lock();
         if waits.is_over {
@@ -130,7 +131,7 @@ impl Shared {
         Some((watched, waits.waits.iter().filter_map(|wait| wait.until).min()))
     }
 
-    /// Takes the waits that are over.
+    /// Removes the waits that are over and returns their wakers.
     fn take_ready(&self, watched: &[Watched], ready: &[bool]) -> Vec<Waker> {
         let now = Instant::now();
         let is_ready = |wait: &Wait| {
@@ -145,7 +146,7 @@ impl Shared {
     }
 
     fn ring(&self) {
-        // A full pipe rings already.
+        // If the pipe is full, the thread is already being woken.
         let _ = (&self.bell).write(&[0]);
     }
 
@@ -154,7 +155,8 @@ impl Shared {
     }
 }
 
-/// Sleeps until the bell rings, somebody is ready, or that time has come; tells who is ready.
+/// Sleeps until the pipe is written, a terminal is ready or the deadline has passed. Returns which
+/// terminals are ready.
 fn wait(heard: &PipeReader, watched: &[Watched], until: Option<Instant>) -> Vec<bool> {
     let mut polled = vec![PollFd::new(heard, PollFlags::IN)];
     polled.extend(watched.iter().map(|(pty, wanted)| {
@@ -168,7 +170,7 @@ fn wait(heard: &PipeReader, watched: &[Watched], until: Option<Instant>) -> Vec<
     match poll(&mut polled, timeout.and_then(timespec).as_ref()) {
         Ok(_) => polled[1..].iter().map(|polled| !polled.revents().is_empty()).collect(),
         Err(Errno::INTR) => vec![false; watched.len()],
-        // Who waits finds out by trying.
+        // Each waiting caller finds out by trying.
         Err(_) => vec![true; watched.len()],
     }
 }

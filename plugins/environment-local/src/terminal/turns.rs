@@ -1,4 +1,4 @@
-//! Who types at a terminal: one after the other, in the order in which they came.
+//! Orders the callers that write to a terminal: first come, first served.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// Turns, given in order.
+/// A queue of turns.
 #[derive(Default)]
 pub(super) struct Turns(Mutex<Queue>);
 
@@ -16,14 +16,14 @@ struct Queue {
     waiting: VecDeque<(u64, Option<Waker>)>,
 }
 
-/// A place in the queue. Dropping it lets the next one have its turn.
+/// A place in the queue. Dropping it gives the turn to the next caller.
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
     number: u64,
 }
 
 impl Turns {
-    /// Takes the last place.
+    /// Joins the end of the queue.
     pub(super) fn join(&self) -> Turn<'_> {
         let mut queue = self.lock();
         queue.last += 1;
@@ -38,7 +38,7 @@ impl Turns {
 }
 
 impl Turn<'_> {
-    /// Waits for it.
+    /// Waits for this turn.
     pub(super) async fn come(&self) {
         poll_fn(|cx| {
             let mut queue = self.turns.lock();

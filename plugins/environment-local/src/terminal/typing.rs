@@ -1,9 +1,9 @@
-//! Typing at a terminal: one after the other, and no longer than it may take.
+//! Writes input to a terminal, one caller at a time and within a time limit.
 //!
-//! Invariant: a key that interrupts never stands behind what nobody took. Where the terminal makes
-//! a signal of it, the system would throw away what was typed before, but only once the key gets
-//! through to it, and a program that reads nothing keeps it from that. So it is thrown away first,
-//! what others still wait to type too.
+//! Invariant: an interrupt key never waits behind unread input. A terminal that turns the key into
+//! a signal would discard the input before it, but only when the key gets through, and a program
+//! that reads nothing prevents that. So this module discards the earlier input first, including the
+//! input of callers that still wait.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,17 +19,17 @@ use super::pty::Pty;
 use super::readiness::{Readiness, Wanted};
 use super::turns::{Turn, Turns};
 
-/// Who types at one terminal.
+/// The callers that write to one terminal.
 #[derive(Default)]
 pub(super) struct Typing {
     turns: Turns,
-    /// Counts interrupts. What was to be typed before one is not typed any more.
+    /// Counts interrupts. Input that was queued before an interrupt is not written.
     interrupts: AtomicU64,
 }
 
 impl Typing {
-    /// Types until all is taken, that time has come, or somebody interrupts; returns how many bytes
-    /// were taken.
+    /// Writes until all bytes are written, the deadline has passed or an interrupt arrives. Returns
+    /// the number of bytes written.
     pub(super) async fn put(
         &self,
         (pty, readiness): (&Arc<Pty>, &Readiness),
@@ -37,13 +37,13 @@ impl Typing {
         bytes: &[u8],
         until: Option<Instant>,
     ) -> Result<usize> {
-        // What stands before such a key is thrown away for it, and would keep it back where nobody
-        // takes it.
+        // The terminal discards input before such a key anyway, and unread input would hold the key
+        // back.
         let keeps_back = |key: &usize| *key == 0 || pty.has_input().unwrap_or(false);
         let key = pty.interrupt_in(bytes).filter(keeps_back);
         if key.is_some() {
             self.interrupts.fetch_add(1, SeqCst);
-            // Whoever waits for room finds it, and that this is no longer for them.
+            // A caller that waits for room then finds it, and sees that it was interrupted.
             pty.discard_input().map_err(|error| lost(&error))?;
         }
         let (turn, before) = (self.turns.join(), self.interrupts.load(SeqCst));
@@ -51,7 +51,7 @@ impl Typing {
             return Ok(0);
         }
         if key.is_some() {
-            // They may have typed until now.
+            // The previous caller may have written until its turn ended.
             pty.discard_input().map_err(|error| lost(&error))?;
         }
         let mut taken = key.unwrap_or(0);
@@ -84,7 +84,7 @@ impl Typing {
     }
 }
 
-/// Waits for a turn; false where that takes too long.
+/// Waits for a turn. Returns false if that takes too long.
 async fn comes(turn: &Turn<'_>, home: &Home, until: Option<Instant>) -> Result<bool> {
     let Some(until) = until else {
         turn.come().await;
@@ -102,7 +102,7 @@ async fn comes(turn: &Turn<'_>, home: &Home, until: Option<Instant>) -> Result<b
 }
 
 pub(super) fn lost(error: &io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("the terminal is lost: {error}"))
+    Error::new(ErrorKind::Io, format!("lost the terminal: {error}"))
 }
 
 pub(super) fn closed() -> Error {

@@ -1,4 +1,4 @@
-//! What the processes in a terminal's foreground tell, the best of it first.
+//! Collects evidence from a terminal's foreground processes and ranks it.
 
 use jaato_plugin_sdk::types::terminal::TerminalWait;
 use jaato_plugin_sdk_environment::waiting::{self as sets, Call, Doing, Numbers, Timeout, Waiter};
@@ -7,28 +7,29 @@ use super::Terminal;
 use super::process::{Device, Process};
 use super::relays::{Memory, RELAYS};
 
-/// Processes of a terminal that are looked at. Where there are more, a wait may be missed, and
-/// nothing is said.
+/// Processes of a terminal to inspect. With more processes, a wait may be missed and is not
+/// reported.
 const PROCESSES_MAX: usize = 256;
 
-/// How long a thread is taken to work beside one that waits: longer than a pause for the rest of a
-/// key, so that behind a prompt it counts as a wait all the same.
+/// How long a thread counts as working next to one that waits. It is longer than the time for which
+/// a program waits for the rest of a key sequence, so a thread that works behind a prompt still
+/// counts as waiting.
 const WORK_MS: u64 = 150;
 
-/// What was found so far, of the processes in the foreground.
+/// The evidence found so far in the foreground processes.
 pub(super) struct Group<'a> {
     pub(super) terminal: &'a Terminal,
     numbers: &'static Numbers,
     seen: Vec<u32>,
-    /// The best evidence, and who gave it.
+    /// The best evidence and its source.
     pub(super) best: Option<(Evidence, Waiter)>,
-    /// Somebody of another user, who may not be looked into.
+    /// A process of another user, which cannot be inspected.
     hidden: Option<Waiter>,
     is_running: bool,
     pub(super) is_incomplete: bool,
 }
 
-/// What speaks for a wait, the weakest first.
+/// Evidence for a wait, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Evidence {
     ForAWhile,
@@ -53,7 +54,7 @@ impl<'a> Group<'a> {
         self.best.as_ref().is_some_and(|best| best.0 == Evidence::Reading)
     }
 
-    /// Adds what a process tells of a terminal.
+    /// Adds the evidence that a process gives for a terminal.
     pub(super) fn add(&mut self, process: &Process, terminal: Device) {
         if process.has_ended() || self.seen.contains(&process.pid) {
             return;
@@ -77,15 +78,15 @@ impl<'a> Group<'a> {
             let run = process.run_of(thread);
             if found != Evidence::Relaying && !is_read(doing) {
                 let works = process.works_beside(thread);
-                // One that has just come to its end has woken this thread, which may not run yet.
+                // A thread that has just finished has woken this one, which may not run yet.
                 let is_woken = self.is_woken(process, thread) || process.run_of(thread) != run;
                 if (works || is_woken) && !self.terminal.is_answered {
-                    // The prompt that the cursor stands behind is that of before.
+                    // The prompt at the cursor is the previous one.
                     self.is_running = true;
                     continue;
                 }
                 if works || is_woken {
-                    // What that one comes to may be what this one waits for.
+                    // This thread may be waiting for the other thread's result.
                     let takes = takes_ms.unwrap_or(WORK_MS).min(WORK_MS);
                     (found, takes_ms) = (Evidence::ForAWhile, Some(takes));
                 }
@@ -100,7 +101,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Tells whether a thread waits for a terminal, and how long it does.
+    /// Returns the evidence that a thread waits for a terminal, and the length of its wait.
     fn evidence(
         &mut self,
         process: &Process,
@@ -120,7 +121,7 @@ impl<'a> Group<'a> {
             return None;
         }
         let is_relay = RELAYS.contains(&process.name.as_str());
-        // A relay that reads a line asks for something itself: a password.
+        // A relay that reads a line asks for something itself, for example a password.
         let asks_itself = matches!(call, Call::Read { .. }) && self.terminal.reads_lines;
         Some(match timeout {
             _ if is_relay && !asks_itself => (Evidence::Relaying, None),
@@ -134,18 +135,18 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// Whether a process runs, or is about to.
+    /// Returns true if a process runs or is about to run.
     pub(super) fn is_at_work(&self, process: &Process) -> bool {
         self.is_woken(process, process.pid)
     }
 
-    /// Whether a thread runs, or is about to.
+    /// Returns true if a thread runs or is about to run.
     fn is_woken(&self, process: &Process, thread: u32) -> bool {
         let call = process.call_of(thread).ok();
         call.is_some_and(|text| self.numbers.read(&text) == Some(Doing::Running))
     }
 
-    /// Notes somebody who may not be looked into.
+    /// Notes a process that cannot be inspected.
     fn add_hidden(&mut self, process: &Process) {
         self.is_running |= process.state == 'R';
         if process.is_foreign() {
@@ -156,8 +157,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Adds what the program and its descendants tell. Who leads the foreground was looked at: it
-    /// may be the program.
+    /// Adds the evidence of the program and its descendants. `leader` leads the foreground, has
+    /// already been read, and may be the program itself.
     pub(super) fn add_tree(&mut self, leader: Option<Process>, memory: &mut Memory) {
         let leader = leader.filter(|leader| leader.pid == self.terminal.program);
         let program = leader.or_else(|| Process::read(self.terminal.program));
@@ -196,7 +197,8 @@ impl<'a> Group<'a> {
             };
             return (Some(waits), Some(waiter));
         }
-        // Another user's program that sleeps while a line is typed unseen asks for a password.
+        // Another user's program that sleeps while a line is typed without echo asks for a
+        // password.
         let is_secret = self.terminal.reads_lines && !self.terminal.echoes;
         match self.hidden {
             Some(waiter) if is_secret && !self.is_running => {
@@ -209,13 +211,13 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Whether it is the terminal alone that is waited for.
+/// Returns true if the thread waits only for the terminal.
 fn is_read(doing: Doing) -> bool {
     matches!(doing, Doing::Blocked(Call::Read { .. }))
 }
 
-/// Lists who is in a terminal's foreground, and who left its session below them (a sandbox's
-/// inside).
+/// Lists the processes in a terminal's foreground, and their descendants that have left its session
+/// (the inside of a sandbox).
 pub(super) fn members(
     tree: &[Process],
     terminal: Device,
@@ -226,7 +228,8 @@ pub(super) fn members(
     })
 }
 
-/// Lists the descriptors that a call waits for, and for how long; nothing where it waits for none.
+/// Returns the descriptors that a call waits for and its timeout, or `None` if it waits for no
+/// descriptor.
 fn waited_for(process: &Process, thread: u32, call: Call) -> Option<(Vec<u32>, Timeout)> {
     match call {
         Call::Read { descriptor } => Some((vec![descriptor], Timeout::Endless)),
@@ -243,8 +246,8 @@ fn waited_for(process: &Process, thread: u32, call: Call) -> Option<(Vec<u32>, T
         Call::Epoll { descriptor, timeout } => {
             Some((sets::of_epoll(&process.descriptor(descriptor)?), timeout))
         }
-        // After a stop only the kernel knows the list: a terminal as standard input is likely in
-        // it.
+        // After a stop, only the kernel knows the list. It is likely to contain a terminal that is
+        // the standard input.
         Call::Restarted if process.sleeps_in(thread).contains("poll") => {
             Some((vec![0], Timeout::Unknown))
         }

@@ -1,16 +1,17 @@
-//! Does somebody wait for what is typed? Found by what the kernel tells of a terminal's foreground
-//! processes.
+//! Detects whether a program waits for input, from what the kernel reports about a terminal's
+//! foreground processes.
 //!
-//! Whoever waits is blocked in a `read` of the terminal, or in a `poll`, `select` or `epoll` that
-//! has it in its set. `/proc` tells that of processes of the same user, and nothing is stopped for
-//! it. One look may meet a program between two steps; [`Waiting::waiter`] tells whether another
-//! look saw the same wait.
+//! A waiting process is blocked in a `read` of the terminal, or in a `poll`, `select` or `epoll`
+//! whose set contains it. `/proc` shows this for processes of the same user without stopping them.
+//! One look may catch a program between two steps. [`Waiting::waiter`] tells if another look saw
+//! the same wait.
 //!
-//! Who passes on what is typed is looked behind: `sudo` and `script` have a terminal of their own
-//! for whom they start, `tmux` and `screen` a server that has many ([`relays`]).
+//! The module also looks behind programs that relay input. `sudo` and `script` create a terminal
+//! for the program that they start, and `tmux` and `screen` have a server with many terminals
+//! ([`relays`]).
 //!
-//! Linux alone, on x86-64 and 64-bit ARM: elsewhere nothing is known, and nothing is said. What it
-//! cannot see: io_uring, 32-bit programs, and what waits behind a connection (`ssh`, `docker
+//! This works only on Linux, on x86-64 and 64-bit ARM. On other systems the result is empty. The
+//! module cannot see io_uring, 32-bit programs, or programs behind a connection (`ssh`, `docker
 //! exec`).
 
 mod group;
@@ -24,24 +25,24 @@ use process::Process;
 pub use process::Device;
 pub use relays::Memory;
 
-/// A terminal that is looked at.
+/// The state of a terminal to inspect.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
-    /// Its device.
+    /// The terminal's device.
     pub device: Device,
-    /// The program that runs on it.
+    /// The program that runs on the terminal.
     pub program: u32,
-    /// The process group in its foreground.
+    /// The foreground process group.
     pub foreground: u32,
-    /// Whether what is typed is read line by line.
+    /// Whether programs read input line by line.
     pub reads_lines: bool,
-    /// Whether what is typed is shown.
+    /// Whether the terminal echoes input.
     pub echoes: bool,
-    /// Whether something was shown since somebody typed there, or that is long ago.
+    /// Whether output followed the last input, or that input was long ago.
     pub is_answered: bool,
 }
 
-/// Looks who waits. The memory is the terminal's, from look to look.
+/// Looks for a waiting process. `memory` belongs to the terminal and is kept between looks.
 pub fn look(terminal: &Terminal, memory: &mut Memory) -> Waiting {
     if !cfg!(target_os = "linux") {
         return Waiting::default();

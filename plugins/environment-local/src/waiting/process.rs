@@ -9,26 +9,26 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read};
 
-/// The device behind `/dev/tty`: whatever terminal controls who opens it.
+/// The device of `/dev/tty`, which is the controlling terminal of the process that opens it.
 const OWN_TERMINAL: u64 = device(5, 0);
 
-/// The device behind `/dev/ptmx`: the other side of a terminal.
+/// The device of `/dev/ptmx`, the controlling side of a terminal.
 const OTHER_SIDE: u64 = device(5, 2);
 
-/// The devices of terminals that programs make.
+/// The major number of pseudo-terminals.
 const TERMINALS_MAJOR: u64 = 136;
 
-/// Threads of a process that are looked at.
+/// Threads of a process to inspect.
 const THREADS_MAX: usize = 64;
 
-/// Descriptors of a process that are looked through.
+/// Descriptors of a process to inspect.
 const DESCRIPTORS_MAX: usize = 256;
 
-/// Bytes that are asked for at once: what the kernel makes of such a file at a time.
+/// Bytes to read at once, which is how much of such a file the kernel generates at a time.
 const PIECE_BYTES: usize = 4096;
 
-/// A read of less was all that there was: the kernel ends a piece early only where the next line
-/// has no room in it.
+/// A shorter read returned the whole file, because the kernel ends a piece early only if the next
+/// line does not fit.
 const WHOLE_BYTES: usize = PIECE_BYTES / 2;
 
 /// Numbers a device as the kernel does.
@@ -36,12 +36,12 @@ const fn device(major: u64, minor: u64) -> u64 {
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
-/// A terminal, by its device.
+/// A terminal, identified by its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device(pub(super) u64);
 
 impl Device {
-    /// Takes what `stat` tells of a terminal's path.
+    /// Returns the device from the metadata of a terminal's path.
     pub fn of(metadata: &fs::Metadata) -> Self {
         Self(metadata.rdev())
     }
@@ -50,14 +50,14 @@ impl Device {
         Self(device(TERMINALS_MAJOR, u64::from(index)))
     }
 
-    /// Whether something was typed there that was not taken yet; nothing where it may not be
-    /// opened. To ask makes the system hand on first what it holds back.
+    /// Returns true if unread input is pending, or `None` if the terminal cannot be opened. Polling
+    /// makes the system first deliver input that it holds back.
     pub(super) fn has_input(self) -> Option<bool> {
         let index = (self.0 & 0xff) | (self.0 >> 12 & !0xff);
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let terminal = open(format!("/dev/pts/{index}"), flags, Mode::empty()).ok()?;
         let terminal = fs::File::from(terminal);
-        // Containers have other terminals of the same numbers.
+        // Containers reuse these numbers for other terminals.
         if terminal.metadata().ok()?.rdev() != self.0 {
             return None;
         }
@@ -68,29 +68,29 @@ impl Device {
     }
 }
 
-/// What `/proc/PID/stat` tells.
+/// The contents of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) name: String,
-    /// `R`, `S`, `D`, `T`, `Z`.
+    /// `R`, `S`, `D`, `T` or `Z`.
     pub(super) state: char,
     pub(super) group: u32,
-    /// The terminal that controls it; 0 for none.
+    /// The controlling terminal, or 0 if there is none.
     pub(super) terminal: Device,
-    /// The group that is in that terminal's foreground.
+    /// The foreground process group of that terminal.
     pub(super) foreground: u32,
     threads: usize,
 }
 
 impl Process {
-    /// Looks at a process.
+    /// Reads the state of a process.
     pub(super) fn read(pid: u32) -> Option<Self> {
         Self::parse(&text(&format!("/proc/{pid}/stat")).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {
-        // A name may contain anything, parentheses and line ends included.
+        // A name may contain anything, including parentheses and line breaks.
         let (before, after) = text.rsplit_once(')')?;
         let (pid, name) = before.split_once(" (")?;
         let fields: Vec<&str> = after.split_whitespace().collect();
@@ -110,7 +110,7 @@ impl Process {
         matches!(self.state, 'Z' | 'X')
     }
 
-    /// Lists its threads, the first of them first.
+    /// Lists the threads, main thread first.
     pub(super) fn threads(&self) -> Vec<u32> {
         if self.threads <= 1 {
             return vec![self.pid];
@@ -124,7 +124,7 @@ impl Process {
         threads
     }
 
-    /// Lists its children.
+    /// Lists the children.
     pub(super) fn children(&self) -> Vec<u32> {
         let mut children = Vec::new();
         for thread in self.threads() {
@@ -135,8 +135,8 @@ impl Process {
         children
     }
 
-    /// Whether another thread runs, or waits for a disk: one that does what its loop of events has
-    /// handed to it.
+    /// Returns true if another thread runs or waits for a disk, for example a worker of an event
+    /// loop.
     pub(super) fn works_beside(&self, thread: u32) -> bool {
         let mut others = self.threads().into_iter().filter(|other| *other != thread);
         others.any(|other| {
@@ -146,22 +146,22 @@ impl Process {
         })
     }
 
-    /// Tells what a thread does, as the kernel writes it.
+    /// Returns a thread's system call in the kernel's notation.
     pub(super) fn call_of(&self, thread: u32) -> io::Result<String> {
         text(&format!("/proc/{}/task/{thread}/syscall", self.pid))
     }
 
-    /// Tells in which function of the kernel a thread sleeps.
+    /// Returns the kernel function in which a thread sleeps.
     pub(super) fn sleeps_in(&self, thread: u32) -> String {
         text(&format!("/proc/{}/task/{thread}/wchan", self.pid)).unwrap_or_default()
     }
 
-    /// Tells how much a thread has run: the same text means that it did not.
+    /// Returns how long a thread has run. Equal texts mean that it did not run in the meantime.
     pub(super) fn run_of(&self, thread: u32) -> Option<String> {
         text(&format!("/proc/{}/task/{thread}/schedstat", self.pid)).ok()
     }
 
-    /// Reads its memory; nothing where that cannot be read whole.
+    /// Reads memory of the process. Returns `None` if it cannot be read completely.
     pub(super) fn memory(&self, from: u64, bytes: usize) -> Option<Vec<u8>> {
         let memory = fs::File::open(format!("/proc/{}/mem", self.pid)).ok()?;
         let mut read = vec![0; bytes];
@@ -169,12 +169,12 @@ impl Process {
         Some(read)
     }
 
-    /// Tells what `/proc` has of a descriptor beyond its file.
+    /// Returns the `/proc` details of a descriptor.
     pub(super) fn descriptor(&self, number: u32) -> Option<String> {
         text(&format!("/proc/{}/fdinfo/{number}", self.pid)).ok()
     }
 
-    /// Whether a descriptor is a terminal.
+    /// Returns true if a descriptor is the terminal.
     pub(super) fn is_terminal(&self, number: u32, terminal: Device) -> bool {
         match self.device(number) {
             Some(OWN_TERMINAL) => self.terminal == terminal,
@@ -183,7 +183,7 @@ impl Process {
         }
     }
 
-    /// Finds the terminals whose other side it holds.
+    /// Finds the terminals whose controlling side the process holds.
     pub(super) fn inner_terminals(&self) -> Vec<Device> {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
         let numbers =
@@ -194,10 +194,10 @@ impl Process {
         indexes.map(Device::numbered).collect()
     }
 
-    /// Whether somebody else owns it, so that it may not be looked into.
+    /// Returns true if another user owns the process, so that it cannot be inspected.
     pub(super) fn is_foreign(&self) -> bool {
-        // The folder of a process that may not be looked into is root's; so may be this process's
-        // own.
+        // The kernel gives the folder of a process that cannot be inspected to root. That may
+        // include this process's own folder.
         let owner = fs::metadata(format!("/proc/{}", self.pid)).map(|metadata| metadata.uid());
         owner.ok() != Some(rustix::process::geteuid().as_raw())
     }
@@ -207,8 +207,8 @@ impl Process {
     }
 }
 
-/// Reads a file of `/proc`. Most of them come whole with one read, where the standard library asks
-/// for length and place first, reads in growing steps, and once more for the end.
+/// Reads a file of `/proc`. Most of them fit into one read, while the standard library first asks
+/// for length and position, then reads in growing steps and once more for the end.
 fn text(path: &str) -> io::Result<String> {
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut piece = [0; PIECE_BYTES];
@@ -227,8 +227,8 @@ fn text(path: &str) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Lists the programs of a name that have a terminal open, and as which descriptor: who serves the
-/// clients of a multiplexer.
+/// Lists the programs with this name that have a terminal open, and the descriptor of each. Such a
+/// program serves the clients of a multiplexer.
 pub(super) fn holders(name: &str, terminal: Device) -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -239,20 +239,20 @@ pub(super) fn holders(name: &str, terminal: Device) -> Vec<(u32, u32)> {
     named.filter_map(|pid| Some((pid, descriptor_of(pid, terminal)?))).collect()
 }
 
-/// Finds as which descriptor a process has a terminal open.
+/// Finds the descriptor with which a process has a terminal open.
 fn descriptor_of(pid: u32, terminal: Device) -> Option<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.take(DESCRIPTORS_MAX).find(|number| holds(pid, *number, terminal))
 }
 
-/// Whether a process has a terminal open as that descriptor.
+/// Returns true if this descriptor of a process is the terminal.
 pub(super) fn holds(pid: u32, number: u32, terminal: Device) -> bool {
     device_of(pid, number) == Some(terminal.0)
 }
 
 fn device_of(pid: u32, number: u32) -> Option<u64> {
-    // The link leads to the file itself, whatever is mounted where for this process.
+    // The link leads to the file itself, regardless of the mounts that this process sees.
     let metadata = fs::metadata(format!("/proc/{pid}/fd/{number}")).ok()?;
     metadata.file_type().is_char_device().then(|| metadata.rdev())
 }

@@ -1,4 +1,4 @@
-//! Behind programs that pass on what is typed.
+//! Looks behind programs that relay input.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use jaato_plugin_sdk_environment::waiting::Waiter;
 use super::group::{Evidence, Group, members};
 use super::process::{Device, Process, holders, holds};
 
-/// Programs that pass on what is typed: that they wait for it says nothing of who gets it.
+/// Programs that relay input. Their own wait does not show which program gets the input.
 pub(super) const RELAYS: [&str; 10] = [
     "ssh",
     "docker",
@@ -21,30 +21,30 @@ pub(super) const RELAYS: [&str; 10] = [
     "tmux: client",
 ];
 
-/// Clients of a server that has their terminal open and reads it, and what the server is called.
+/// Clients whose server reads their terminal, with the server's name.
 const SERVED: [(&str, &str); 2] = [("tmux: client", "tmux: server"), ("screen", "screen")];
 
-/// Relays that make one terminal, and start one program on it.
+/// Relays that create one terminal and start one program on it.
 const SINGLE: [&str; 4] = ["sudo", "su", "script", "rlwrap"];
 
-/// Terminals inside of terminals (`sudo` in `script`) that are gone into.
+/// Levels of nested terminals (`sudo` in `script`) to inspect.
 const DEPTH_MAX: usize = 4;
 
-/// Time between two searches for a server that is not found: one goes through all processes.
+/// Time between two failed searches for a server, because each goes through all processes.
 const SEARCH_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is kept of a terminal from look to look.
+/// State kept between looks at a terminal.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// The server that reads the terminal, and as which descriptor.
+    /// The server that reads the terminal, and its descriptor.
     server: Option<(u32, u32)>,
-    /// Relays that start one program on a terminal of their own, and that terminal: at most
-    /// [`DEPTH_MAX`].
+    /// Relays that start one program on a terminal of their own, with that terminal. At most
+    /// [`DEPTH_MAX`] entries.
     inner: Vec<(u32, Device)>,
     searched: Option<Instant>,
 }
 
-/// A terminal that a relay has for whom it relays to.
+/// A terminal that a relay created for another program.
 struct Inner {
     device: Device,
     foreground: u32,
@@ -52,7 +52,7 @@ struct Inner {
 }
 
 impl Group<'_> {
-    /// Where a relay has a terminal of its own for whom it relays to, that one tells who waits.
+    /// Follows relays into their own terminals, and collects the evidence there.
     pub(super) fn go_into_relays(&mut self, tree: Vec<Process>, memory: &mut Memory) {
         let outer = self.terminal;
         let mut at = Inner { device: outer.device, foreground: outer.foreground, tree };
@@ -64,21 +64,22 @@ impl Group<'_> {
             let relay = members(&at.tree, at.device, at.foreground).find(is_relay).cloned();
             let Some(relay) = relay else { return };
             let (passes_on, mut inners) = self.inside(&relay, &at, memory);
-            // A server has no terminal of its own, so that it is seen in those that it made too.
+            // A server has no controlling terminal, so it also appears in the terminals that it
+            // created.
             passed.extend([relay.pid, passes_on.pid]);
             match inners.len() {
-                // Nothing is known of whom it relays to.
+                // The program behind the relay is unknown.
                 0 => return self.relays(&relay),
                 1 => at = inners.remove(0),
                 _ => return self.add_windows(&relay, &passes_on, &inners),
             }
-            // What the relay itself waits for counts no more.
+            // The relay's own wait does not count.
             self.best = None;
             self.add_inner(&at, &passes_on);
         }
     }
 
-    /// Finds the terminals behind a relay, and who passes on to them.
+    /// Finds the terminals behind a relay, and the process that relays to them.
     fn inside(
         &mut self,
         relay: &Process,
@@ -86,8 +87,7 @@ impl Group<'_> {
         memory: &mut Memory,
     ) -> (Process, Vec<Inner>) {
         let served = SERVED.iter().find(|(client, _)| *client == relay.name);
-        // A client that is called otherwise than its server has no terminals, so they are not
-        // looked for.
+        // A client whose name differs from its server's name has no terminals of its own.
         let own = match served {
             Some((client, server)) if client != server => Vec::new(),
             Some(_) | None => memory.inners(relay, &at.tree),
@@ -102,9 +102,9 @@ impl Group<'_> {
         (server, inners)
     }
 
-    /// Notes a relay of which nothing else is known.
+    /// Notes a relay whose inner program is unknown.
     fn relays(&mut self, relay: &Process) {
-        // Others wait for the terminal by themselves; these let a server do it.
+        // Other relays wait on the terminal themselves, but a server does it for these clients.
         if self.best.is_none() && SERVED.iter().any(|(client, _)| *client == relay.name) {
             let run = relay.run_of(relay.pid);
             let waiter = Waiter { pid: relay.pid, thread: relay.pid, run, takes_ms: None };
@@ -113,7 +113,7 @@ impl Group<'_> {
     }
 
     fn add_inner(&mut self, inner: &Inner, passes_on: &Process) {
-        // Who passes on may have taken something and not yet handed it over.
+        // The relay may have read input that it has not yet passed on.
         if self.is_at_work(passes_on) || inner.device.has_input() == Some(true) {
             return;
         }
@@ -121,13 +121,14 @@ impl Group<'_> {
             self.add(process, inner.device);
         }
         if let Some((_, waiter)) = &mut self.best {
-            // What it wrote last may still be on its way out.
+            // The program's last output may still be on its way through the relay.
             let run = passes_on.run_of(passes_on.pid).unwrap_or_default();
             waiter.run = waiter.run.take().map(|own| own + &run);
         }
     }
 
-    /// Of several windows it is not known which one is shown: what holds for all of them holds.
+    /// Adds the evidence of several windows. The visible one is unknown, so evidence must hold for
+    /// all of them.
     fn add_windows(&mut self, relay: &Process, passes_on: &Process, windows: &[Inner]) {
         let mut first = None;
         for window in windows {
@@ -143,14 +144,14 @@ impl Group<'_> {
     }
 }
 
-/// Lists the terminals whose other side a process holds, with who is in their foreground.
+/// Lists the terminals whose controlling side a process holds, with their foreground processes.
 fn inners(holder: &Process, tree: &[Process]) -> Vec<Inner> {
     let terminals = holder.inner_terminals().into_iter();
     terminals.filter_map(|device| Inner::of(device, tree)).collect()
 }
 
 impl Inner {
-    /// Makes it of a terminal that somebody is on.
+    /// Returns the inner terminal of a device, if a process is on it.
     fn of(device: Device, tree: &[Process]) -> Option<Self> {
         let member = tree.iter().find(|process| process.terminal == device)?;
         Some(Self { device, foreground: member.foreground, tree: tree.to_vec() })
@@ -158,8 +159,8 @@ impl Inner {
 }
 
 impl Memory {
-    /// Finds the terminals that a relay has itself. One of those that make a single one keeps it as
-    /// long as somebody is on it, so that its descriptors need not be looked through each time.
+    /// Finds a relay's own terminals. The result for a relay with a single terminal is cached while
+    /// a process is on that terminal, so that its descriptors need not be searched each time.
     fn inners(&mut self, relay: &Process, tree: &[Process]) -> Vec<Inner> {
         let kept = self.inner.iter().position(|(pid, _)| *pid == relay.pid);
         if let Some(at) = kept {
@@ -174,7 +175,7 @@ impl Memory {
             && SINGLE.contains(&relay.name.as_str())
         {
             self.inner.push((relay.pid, inner.device));
-            // The one that was not needed for the longest time goes.
+            // Drop the entry that was unused for the longest time.
             let excess = self.inner.len().saturating_sub(DEPTH_MAX);
             self.inner.drain(..excess);
         }

@@ -1,17 +1,18 @@
-//! How a call is written, and that as a grammar: fenced JSON on one line.
+//! The format of a tool call, fenced JSON on one line, and its grammar.
 //!
-//! The layout is fixed down to the spaces. A call in the history and a call just made then have the
-//! same tokens (the cache stays usable), and whatever is not the model's choice costs it nothing.
+//! The format is fixed down to the spaces. A call in the history therefore has the same tokens as
+//! one that the model just made, which keeps the cache usable. The model also does not have to
+//! compute the tokens that it cannot choose.
 
 use std::fmt::Write;
 
 use jaato_plugin_sdk::types::ToolSpec;
 use serde_json::{Value, json};
 
-/// What a call begins with.
+/// The start of a call.
 pub const FENCE: &str = "```json";
 
-/// The written form of calls of some tools.
+/// The format of calls of some tools.
 #[derive(Debug, Clone)]
 pub struct CallFormat {
     tools: Vec<Tool>,
@@ -19,13 +20,13 @@ pub struct CallFormat {
 
 #[derive(Debug, Clone)]
 struct Tool {
-    /// A call's text up to its arguments.
+    /// The text of a call up to its arguments.
     head: String,
     parameters: Value,
 }
 
 impl CallFormat {
-    /// Takes the tools that may be called.
+    /// Creates the format for the tools that the model may call.
     pub fn new(tools: &[&ToolSpec]) -> Self {
         let tools = tools.iter().map(|spec| Tool {
             head: head(spec.name.as_str()),
@@ -34,8 +35,7 @@ impl CallFormat {
         Self { tools: tools.collect() }
     }
 
-    /// Returns the length of the longest end of `text` with which a call may have begun; 0 when
-    /// none has.
+    /// Returns the length of the longest suffix of `text` that may be the start of a call, or 0.
     pub fn begun(&self, text: &[u8]) -> usize {
         let longest = self.tools.iter().map(|tool| tool.head.len()).max().unwrap_or(0);
         let from = text.len().saturating_sub(longest);
@@ -46,10 +46,10 @@ impl CallFormat {
             .map_or(0, |start| text.len() - start)
     }
 
-    /// Returns a grammar for the rest of a call of which `begun` is already written.
+    /// Returns a grammar for the rest of a call that starts with `begun`.
     ///
-    /// With `loose` the arguments of each tool are any JSON object: for schemas that the grammar
-    /// cannot hold.
+    /// With `loose`, the arguments of each tool are any JSON object, for schemas that the grammar
+    /// does not support.
     pub fn rest_as_lark(&self, begun: &str, loose: bool) -> String {
         let mut rules = String::new();
         let mut starts = Vec::new();
@@ -67,7 +67,7 @@ impl CallFormat {
 
 /// Returns a grammar for a whole answer: a call, or JSON that matches the schema.
 pub fn answer_as_lark(format: &CallFormat, schema: &Value, loose: bool) -> String {
-    // Bounded spaces, or a weak model fills the answer with them.
+    // Whitespace is limited, because a weak model would fill the answer with it.
     let layout = json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": false});
     let json = format!("answer: %json {}\n", laid_out(schema, layout));
     if format.tools.is_empty() {
@@ -78,7 +78,7 @@ pub fn answer_as_lark(format: &CallFormat, schema: &Value, loose: bool) -> Strin
     format!("start: answer\n     | {calls}{json}")
 }
 
-/// Writes a call as the model is to write it.
+/// Writes a call in the model's format.
 pub fn call_text(name: &str, arguments: &Value) -> String {
     let mut text = head(name);
     spaced_json(arguments, &mut text);
@@ -91,7 +91,7 @@ fn head(name: &str) -> String {
     format!("{FENCE}\n{{\"name\": {name}, \"arguments\": ")
 }
 
-/// Writes JSON on one line, with a space after each comma and colon, as the model knows it.
+/// Writes JSON on one line, with a space after each comma and colon, as the model learned it.
 pub fn spaced_json(value: &Value, out: &mut String) {
     let separate = |out: &mut String, index: usize| {
         if index > 0 {
@@ -123,7 +123,7 @@ pub fn spaced_json(value: &Value, out: &mut String) {
     }
 }
 
-/// Writes a text as a literal of the grammar's language, which quotes as JSON does.
+/// Writes a text as a literal of the grammar language, which quotes like JSON.
 fn literal(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -135,7 +135,7 @@ fn arguments_rule(rules: &mut String, name: &str, schema: &Value) {
     }
 }
 
-/// Returns the properties of a plain object in their order, each with whether it is required.
+/// Returns the properties of a plain object in order, each with a flag for required ones.
 fn flat_properties(schema: &Value) -> Option<Vec<(&String, &Value, bool)>> {
     const PLAIN: [&str; 10] = [
         "type",
@@ -155,7 +155,7 @@ fn flat_properties(schema: &Value) -> Option<Vec<(&String, &Value, bool)>> {
         return None;
     }
     let Some(properties) = object.get("properties") else {
-        // An object of which nothing is said may hold anything, unless that is ruled out.
+        // An object without `properties` may contain anything, unless the schema forbids it.
         let is_closed = object.get("additionalProperties") == Some(&Value::Bool(false));
         return is_closed.then(Vec::new);
     };
@@ -172,10 +172,11 @@ fn flat_properties(schema: &Value) -> Option<Vec<(&String, &Value, bool)>> {
     Some(flat.collect())
 }
 
-/// Writes the rules of an object whose keys stand in the schema's order.
+/// Writes the rules of an object whose keys have the schema's order.
 ///
-/// `NAME_a3` is what may follow while nothing is written yet and property 3 is next; `NAME_b3` the
-/// same behind a property. So each optional property is one alternative, not a doubling.
+/// `NAME_a3` matches the rest if nothing is written yet and property 3 is next, and `NAME_b3` the
+/// rest after another property. So each optional property adds one alternative and does not double
+/// the rules.
 fn flat_rules(
     rules: &mut String,
     name: &str,
@@ -198,8 +199,8 @@ fn flat_rules(
         let value = with_definitions(value, schema);
         write_rule(rules, &format!("{name}_v{index}"), &format!("%json {value}"));
         let then = if is_last { String::new() } else { format!(" {name}_b{}", index + 1) };
-        // While nothing is written, the last property may not be left out: `{}` is a case of its
-        // own.
+        // If nothing is written yet, the last property cannot be skipped, because `{}` has its own
+        // rule.
         let skip_first = !required && !is_last;
         let first =
             alternatives(&format!("{item}{then}"), skip_first, &format!("{name}_a{}", index + 1));
@@ -225,7 +226,7 @@ fn write_rule(rules: &mut String, name: &str, body: &str) {
     let _ = writeln!(rules, "{name}: {body}");
 }
 
-/// Returns a property's schema with what its references point to.
+/// Returns a property's schema together with the definitions that it refers to.
 fn with_definitions(value: &Value, schema: &Value) -> Value {
     let mut value = nested(value);
     if let Some(object) = value.as_object_mut() {
@@ -238,8 +239,8 @@ fn with_definitions(value: &Value, schema: &Value) -> Value {
     value
 }
 
-/// Adds that JSON below the first level is written as [`spaced_json`] writes it. What the grammar
-/// cannot hold is passed over: the host checks arguments in any case.
+/// Makes the grammar write nested JSON like [`spaced_json`]. The grammar ignores unsupported
+/// keywords, because the host checks all arguments anyway.
 fn nested(schema: &Value) -> Value {
     let layout = json!({
         "whitespace_flexible": false, "item_separator": ", ", "key_separator": ": ", "lenient": true,
@@ -254,7 +255,7 @@ fn laid_out(schema: &Value, layout: Value) -> Value {
             object.insert("x-guidance".to_owned(), layout);
             Value::Object(object)
         }
-        // `true` and what is no schema at all: any JSON.
+        // `true` or an invalid schema: any JSON.
         _ => json!({"x-guidance": layout}),
     }
 }

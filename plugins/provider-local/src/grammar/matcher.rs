@@ -1,4 +1,4 @@
-//! Follows the model through a call, token by token, and says which tokens may come next.
+//! Follows the model through a call, token by token, and determines which tokens may come next.
 
 use std::sync::Arc;
 
@@ -15,16 +15,17 @@ use serde_json::Value;
 use super::call::{CallFormat, answer_as_lark};
 use crate::tokenizer::Tokenizer;
 
-/// What grammars of one model share: its tokens as a trie. Made once; takes a third of a second.
+/// The trie of a model's tokens, which all its grammars share. Building it takes a third of a
+/// second.
 pub struct CallGrammar {
     factory: ParserFactory,
 }
 
 impl CallGrammar {
-    /// Makes the trie of a vocabulary.
+    /// Builds the trie of a vocabulary.
     ///
     /// # Errors
-    /// Kind `provider` when the vocabulary cannot be used.
+    /// Kind `provider` if the vocabulary cannot be used.
     pub fn new(tokenizer: &Arc<Tokenizer>) -> Result<Self> {
         let environment: TokEnv = Arc::new(Vocabulary::new(Arc::clone(tokenizer)));
         let capabilities = InferenceCapabilities { ff_tokens: true, ..Default::default() };
@@ -35,33 +36,33 @@ impl CallGrammar {
         Ok(Self { factory })
     }
 
-    /// Begins to follow a call of which `begun` is already written.
+    /// Starts to follow a call that starts with `begun`.
     ///
     /// # Errors
-    /// Kind `provider` when no grammar can be made, not even one that takes any arguments.
+    /// Kind `provider` if no grammar can be built, not even one that allows any arguments.
     pub fn follow(&self, format: &CallFormat, begun: &str) -> Result<CallMatcher> {
         let strict = self.matcher(format.rest_as_lark(begun, false));
         let mut matcher = match strict.get_error() {
             None => strict,
-            // The host checks the arguments in any case: a schema that is too much for the grammar
-            // must not cost the user the tool.
+            // The host checks the arguments anyway. A schema that the grammar does not support must
+            // not disable the tool.
             Some(_) => self.matcher(format.rest_as_lark(begun, true)),
         };
         if let Some(error) = matcher.get_error() {
             return Err(Error::new(
                 ErrorKind::Provider,
-                format!("no grammar can be made of the tools: {}", first_line(&error)),
+                format!("cannot build a grammar for the tools: {}", first_line(&error)),
             ));
         }
         let forced = matcher.compute_ff_tokens();
         Ok(CallMatcher { matcher, forced })
     }
 
-    /// Begins to follow an answer that is a call, or JSON that matches the schema.
+    /// Starts to follow an answer that is a call, or JSON that matches the schema.
     ///
     /// # Errors
-    /// Kind `invalid_arguments` when no grammar can be made of the schema: an answer that does not
-    /// surely match is none.
+    /// Kind `invalid_arguments` if the schema has no grammar, because the answer could then fail to
+    /// match.
     pub fn answer(&self, format: &CallFormat, schema: &Value) -> Result<CallMatcher> {
         let strict = self.matcher(answer_as_lark(format, schema, false));
         let matcher = match strict.get_error() {
@@ -72,14 +73,13 @@ impl CallGrammar {
             None => Ok(CallMatcher { matcher, forced: Vec::new() }),
             Some(error) => {
                 let error = first_line(&error);
-                let text =
-                    format!("the local model cannot be held to the answer's schema: {error}");
+                let text = format!("the local model does not support the answer's schema: {error}");
                 Err(Error::new(ErrorKind::InvalidArguments, text))
             }
         }
     }
 
-    /// Tells why the strict grammar of these tools cannot be made, if it cannot.
+    /// Returns the reason why these tools have no strict grammar, if there is one.
     pub fn complaint(&self, format: &CallFormat) -> Option<String> {
         self.matcher(format.rest_as_lark("", false)).get_error().map(|error| first_line(&error))
     }
@@ -89,17 +89,17 @@ impl CallGrammar {
     }
 }
 
-/// The state of one call that is being written.
+/// The state of a call in progress.
 pub struct CallMatcher {
     matcher: Matcher,
     forced: Vec<TokenId>,
 }
 
 impl CallMatcher {
-    /// Returns the tokens that must come next, and takes them as written.
+    /// Returns the tokens that must come next, and consumes them.
     ///
     /// # Errors
-    /// Kind `provider` when the grammar fails.
+    /// Kind `provider` if the grammar fails.
     pub fn take_forced(&mut self) -> Result<Vec<u32>> {
         let forced = std::mem::take(&mut self.forced);
         if !forced.is_empty() {
@@ -108,10 +108,10 @@ impl CallMatcher {
         Ok(forced)
     }
 
-    /// Tells whether the token may come next.
+    /// Returns true if the token may come next.
     ///
     /// # Errors
-    /// Kind `provider` when the grammar fails.
+    /// Kind `provider` if the grammar fails.
     pub fn allows(&mut self, token: u32) -> Result<bool> {
         let allowed = self.matcher.validate_tokens(&[token]).map_err(|error| failed(&error))?;
         Ok(allowed == 1)
@@ -120,7 +120,7 @@ impl CallMatcher {
     /// Sets the logits of all tokens that may not come next to minus infinity.
     ///
     /// # Errors
-    /// Kind `provider` when the grammar fails.
+    /// Kind `provider` if the grammar fails.
     pub fn mask(&mut self, logits: &mut [f32]) -> Result<()> {
         let allowed: SimpleVob = self.matcher.compute_mask().map_err(|error| failed(&error))?;
         for (token, logit) in logits.iter_mut().enumerate() {
@@ -131,10 +131,10 @@ impl CallMatcher {
         Ok(())
     }
 
-    /// Takes a token as written.
+    /// Consumes a token.
     ///
     /// # Errors
-    /// Kind `provider` when it may not come next, or the grammar fails.
+    /// Kind `provider` if the token may not come next or the grammar fails.
     pub fn take(&mut self, token: u32) -> Result<()> {
         self.matcher.consume_token(token).map_err(|error| failed(&error))?;
         if !self.is_done() {
@@ -143,7 +143,7 @@ impl CallMatcher {
         Ok(())
     }
 
-    /// Tells whether the call is complete.
+    /// Returns true if the call is complete.
     pub fn is_done(&self) -> bool {
         self.matcher.is_stopped()
     }
@@ -165,7 +165,7 @@ impl Vocabulary {
         let mut words: Vec<Vec<u8>> =
             (0..len).map(|token| tokenizer.bytes(token as u32).to_vec()).collect();
         for token in tokenizer.control_tokens() {
-            // The marker keeps control tokens out of every text, whatever their names are.
+            // The marker keeps control tokens out of all texts, regardless of their names.
             words[token as usize] =
                 [&[TokTrie::SPECIAL_TOKEN_MARKER][..], format!("[{token}]").as_bytes()].concat();
         }
@@ -181,7 +181,7 @@ impl TokenizerEnv for Vocabulary {
 
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         self.trie.tokenize_with_greedy_fallback(bytes, |text| {
-            // Greedy tokens spell the same bytes; only the model's habit differs.
+            // Greedy tokens spell the same bytes, and differ only from the model's habit.
             self.tokenizer
                 .encode_plain(text)
                 .unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()))

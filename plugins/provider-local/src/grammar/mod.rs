@@ -1,4 +1,4 @@
-//! Makes every call that the model writes a valid one: what may come next, by the tools' schemas.
+//! Constrains the model's calls to the tools' schemas, so that each call is valid.
 
 mod call;
 mod matcher;

@@ -1,22 +1,23 @@
-//! Example exchanges that show a small model when to call, how to use a result, and when to talk.
+//! Example exchanges that show a small model when to make a call, how to use a result, and when to
+//! answer.
 //!
-//! Exchanges of this file show several calls, a failed one and an answer. They appear if the
-//! request has their tools. Any other tool is shown by the examples that its plugin gives.
+//! The exchanges in this file show several calls, a failed one and an answer. They appear if the
+//! request has their tools. Other tools are shown with the examples of their plugins.
 
 use jaato_plugin_sdk::types::ToolSpec;
 use serde_json::{Map, Value, json};
 
-/// Most calls that are shown; each costs some 30 tokens of every prompt.
+/// The maximum number of calls to show. Each takes about 30 tokens of every prompt.
 const CALLS_MAX: usize = 10;
 
-/// The fewest calls that are shown, if the tools have enough examples: after a single one the
-/// model answers without a call.
+/// The fewest calls to show, if the tools have enough examples. After a single one, the model
+/// answers without a call.
 const CALLS_MIN: usize = 4;
 
-/// The tool that can do what any other can.
+/// The tool that can replace any other.
 pub const SHELL: &str = "cli_based_tool";
 
-/// One exchange: what the user says, and what follows.
+/// One exchange: a user message and the following steps.
 struct Exchange {
     phrase: &'static str,
     steps: &'static [Known],
@@ -30,7 +31,7 @@ enum Known {
     Answer(&'static str),
 }
 
-/// One of them keeps the model from calling a tool for what it knows.
+/// The exchanges. One of them keeps the model from calling a tool for something that it knows.
 const EXCHANGES: [Exchange; 8] = [
     Exchange { phrase: "Which file has the word cat?", steps: &[Known::Shell("grep -rl cat .")] },
     Exchange {
@@ -78,10 +79,10 @@ const EXCHANGES: [Exchange; 8] = [
     },
 ];
 
-/// What follows in an exchange.
+/// A step of an exchange.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step<'a> {
-    /// A call of a tool.
+    /// A tool call.
     Call(&'a str, Value),
     /// A result, as the model reads it.
     Result { text: &'a str, failed: bool },
@@ -89,7 +90,7 @@ pub(super) enum Step<'a> {
     Answer(&'a str),
 }
 
-/// Returns phrases and what follows them.
+/// Returns user messages with the steps that follow them.
 pub(super) fn example_exchanges<'a>(tools: &[&'a ToolSpec]) -> Vec<(&'a str, Vec<Step<'a>>)> {
     if tools.is_empty() {
         return Vec::new();
@@ -102,12 +103,14 @@ pub(super) fn example_exchanges<'a>(tools: &[&'a ToolSpec]) -> Vec<(&'a str, Vec
         known.iter().map(|it| (it.phrase, it.steps.iter().map(Known::step).collect())).collect();
     let others: Vec<&ToolSpec> = tools.iter().copied().filter(|tool| !shows(tool)).collect();
     let calls = known.iter().flat_map(|exchange| exchange.steps).filter_map(Known::tool);
-    // They come last: after talk at the end, the model talks where it should call.
+    // These come last, because after an answer at the end, the model would answer instead of making
+    // a call.
     exchanges.extend(of_specs(&others, calls.count()));
     exchanges
 }
 
-/// Returns the answers that are shown: a user must never read one of them as an answer.
+/// Returns the answers of the examples with their user messages. The user must never get one of
+/// them as an answer.
 pub fn example_answers() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXCHANGES.iter().flat_map(|exchange| {
         exchange.steps.iter().filter_map(|step| match step {
@@ -149,7 +152,7 @@ impl Known {
     }
 }
 
-/// Takes the first example of each tool; then the second of each, while there are few.
+/// Takes the first example of each tool, and then the second of each if there are few.
 fn of_specs<'a>(tools: &[&'a ToolSpec], shown: usize) -> Vec<(&'a str, Vec<Step<'a>>)> {
     let rounds = tools.iter().map(|tool| tool.examples.len()).max().unwrap_or(0);
     let mut exchanges = Vec::new();

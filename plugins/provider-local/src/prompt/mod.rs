@@ -1,7 +1,7 @@
-//! Writes a request down as the tokens that the model was trained on.
+//! Writes a request as the tokens that the model was trained on.
 //!
-//! Order: system text, tools by name, examples, history. What stays the same comes first, so
-//! that its state can be kept; nothing here knows the time or the place.
+//! The order is system text, tools by name, examples, history. The constant part comes first, so
+//! that its state can be kept. The prompt contains neither the time nor the location.
 
 mod examples;
 mod render;

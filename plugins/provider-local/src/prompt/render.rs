@@ -1,4 +1,4 @@
-//! The frame of the prompt: turns, tools, results.
+//! The structure of the prompt: turns, tools, results.
 
 use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result, Role, ToolSpec};
 use serde_json::Value;
@@ -8,40 +8,40 @@ use super::result::{FAILURES_MAX, cut, failed, plain};
 use crate::grammar::{call_text, spaced_json};
 use crate::tokenizer::Tokenizer;
 
-/// The system text of a request that brings none.
+/// The default system text.
 const SYSTEM: &str = "You are an agent on the user's computer. Call a function when it is needed \
     to get the answer; otherwise just answer.";
 
-/// What is before the tools. The model was trained on a longer text; the examples show how a call
-/// is written.
+/// The text before the tools. The model was trained on a longer text, but the examples show how to
+/// write a call.
 const TOOLS_HEAD: &str = "\n\nFunctions:";
 
-/// Characters of the task that are repeated after each result.
+/// The number of characters of the task that are repeated after each result.
 const TASK_CHARACTERS_MAX: usize = 400;
 
 /// A request as tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    /// All tokens, up to the point where the model's answer begins.
+    /// All tokens up to the start of the model's answer.
     pub tokens: Vec<u32>,
-    /// How many of them come before the history: the same for every request with this system text
-    /// and these tools, and without a word of the user's conversation.
+    /// The number of tokens before the history. They are the same for every request with this
+    /// system text and these tools, and contain nothing of the user's conversation.
     pub prefix_len: usize,
 }
 
 /// Whether the prompt shows example exchanges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Examples {
-    /// It shows them.
+    /// The prompt shows the examples.
     Shown,
-    /// It shows none: nothing can be copied from them.
+    /// The prompt shows no examples, so that the model cannot copy them.
     Hidden,
 }
 
-/// Writes a request down. `tools` are those that [`super::shown_tools`] returns.
+/// Writes a request. `tools` comes from [`super::shown_tools`].
 ///
 /// # Errors
-/// Kind `provider` when the tokenizer fails.
+/// Kind `provider` if the tokenizer fails.
 pub fn render(
     request: &Request,
     tools: &[&ToolSpec],
@@ -76,9 +76,9 @@ pub fn render(
 struct Writer<'a> {
     tokenizer: &'a Tokenizer,
     tokens: Vec<u32>,
-    /// The user's last words.
+    /// The last user message.
     task: String,
-    /// Calls that failed in a row since then.
+    /// The number of calls since then that failed in a row.
     failures: usize,
     /// Whether the examples show an answer after a result. If not, the text after a result asks for
     /// one.
@@ -131,8 +131,8 @@ impl Writer<'_> {
         self.failures = 0;
     }
 
-    /// Asks for what follows a result. The task is repeated: a small model has lost sight of the
-    /// rest of it by then.
+    /// Asks for the step after a result. The text repeats the task, because a small model has lost
+    /// sight of it by then.
     fn next(&self) -> String {
         let ask = match self.failures {
             0 if self.shows_answers => "Make the next call, or answer if all is done.",
@@ -167,12 +167,12 @@ impl Writer<'_> {
         if let (true, Some(last)) = (has_result, parts.last_mut()) {
             last.push_str(&self.next());
         }
-        // The model was trained on answers in which a call stands on a line of its own.
+        // In the model's training data, a call has its own line.
         self.turn(role, &parts.join("\n"))
     }
 }
 
-/// Writes a part; none for what the model is not to see again.
+/// Writes a part. Returns `None` for a part that the model must not see again.
 fn part_text(part: &Part) -> Option<String> {
     match part {
         Part::Text { text, .. } => Some(text.clone()),
@@ -183,7 +183,7 @@ fn part_text(part: &Part) -> Option<String> {
                 format!("[a file of type {mime_type}, which this model cannot read]")
             }
         }),
-        // Results are written with what follows them.
+        // Results are written together with the text that follows them.
         Part::ToolResult(_)
         | Part::Thought { .. }
         | Part::Opaque(_)
@@ -197,17 +197,17 @@ fn result_text(text: &str, failed: bool) -> String {
     format!("{mark}:\n{text}")
 }
 
-/// Writes a tool in one line: its name, its parameters as in a call, what it does.
+/// Writes a tool in one line: its name, its parameters as in a call, and its description.
 fn tool_line(tool: &ToolSpec) -> String {
     let mut line = format!("\n{} ", tool.name);
     spaced_json(&short_parameters(&tool.parameters), &mut line);
     format!("{line} {}", tool.description)
 }
 
-/// What only a checker reads: the grammar holds the model to it, so that it need not read it.
+/// Keywords that the model does not have to read, because the grammar enforces them.
 const UNREAD: [&str; 4] = ["additionalProperties", "minimum", "maximum", "default"];
 
-/// Writes the parameters of a tool: a plain text by its description alone.
+/// Writes the parameters of a tool. A plain text parameter is written as its description.
 fn short_parameters(schema: &Value) -> Value {
     let Some(Value::Object(properties)) = schema.get("properties") else { return terse(schema) };
     let short = |schema: &Value| match (schema.get("type"), schema.get("description")) {
@@ -221,7 +221,7 @@ fn short_parameters(schema: &Value) -> Value {
     properties.iter().map(|(name, schema)| (name.clone(), short(schema))).collect()
 }
 
-/// Leaves out of a schema what only costs tokens.
+/// Removes parts of a schema that only use tokens.
 fn terse(schema: &Value) -> Value {
     let Some(object) = schema.as_object() else { return schema.clone() };
     let kept = object.iter().filter(|(key, _)| !UNREAD.contains(&key.as_str()));
@@ -231,7 +231,7 @@ fn terse(schema: &Value) -> Value {
                 properties.iter().map(|(name, schema)| (name.clone(), terse(schema))).collect()
             }
             ("items", items) => terse(items),
-            // What may be absent need not be null.
+            // An optional value does not have to be null.
             ("type", Value::Array(types)) => match types.as_slice() {
                 [one, Value::String(null)] if null == "null" => one.clone(),
                 _ => value.clone(),

@@ -1,17 +1,18 @@
-//! Results of calls as plain text, marked if the call failed and cut to what is read quickly.
+//! Writes tool results as plain text, with a mark for failures, and truncates long ones.
 
 use jaato_plugin_sdk::types::{Result, ToolResult};
 use serde_json::{Map, Value};
 
 use crate::tokenizer::Tokenizer;
 
-/// Most tokens of one result: ten seconds at the 69 tokens a second that two cores with AVX2 read.
+/// The maximum number of tokens in one result. Two cores with AVX2 read them in ten seconds, at 69
+/// tokens per second.
 pub const RESULT_TOKENS_MAX: usize = 700;
 
-/// Failed calls in a row after which the model has to say what failed.
+/// After this many failed calls in a row, the model must say what failed.
 pub const FAILURES_MAX: usize = 4;
 
-/// Returns true if a call failed: by an error, or a command by its return code.
+/// Returns true if a call failed: with an error, or for a command, by its return code.
 pub fn failed(result: &ToolResult) -> bool {
     let content = &result.content;
     let is_refused = content.get("success") == Some(&Value::Bool(false));
@@ -22,7 +23,7 @@ pub fn failed(result: &ToolResult) -> bool {
 pub(super) fn plain(result: &ToolResult) -> String {
     let text = text_of(&result.content);
     match bad_code(&result.content) {
-        // A failed command without output says its code.
+        // A failed command without output shows its return code.
         Some(code) if text.is_empty() => format!("return code {code}"),
         None if text.is_empty() => "(no output)".to_owned(),
         _ => text,
@@ -33,7 +34,7 @@ fn bad_code(content: &Map<String, Value>) -> Option<&Value> {
     content.get("returncode").filter(|code| code.as_i64() != Some(0))
 }
 
-/// Writes fields of text as they are, and others by name. A return code is only a mark.
+/// Writes text fields unchanged, and other fields with their names. The return code is only a mark.
 fn text_of(content: &Map<String, Value>) -> String {
     let mut lines = Vec::new();
     for (name, value) in content.iter().filter(|(name, _)| *name != "returncode") {
@@ -54,7 +55,7 @@ fn text_of(content: &Map<String, Value>) -> String {
     lines.join("\n")
 }
 
-/// Leaves out the middle of a long text, and says so.
+/// Removes the middle of a long text and adds a note.
 pub(super) fn cut(text: &str, tokenizer: &Tokenizer) -> Result<String> {
     let tokens = tokenizer.encode_plain(text)?;
     if tokens.len() <= RESULT_TOKENS_MAX {
@@ -64,7 +65,7 @@ pub(super) fn cut(text: &str, tokenizer: &Tokenizer) -> Result<String> {
     let spelled = |tokens: &[u32]| {
         let bytes: Vec<u8> =
             tokens.iter().flat_map(|token| tokenizer.bytes(*token)).copied().collect();
-        // Half a character at the cut.
+        // Remove half characters at the cut.
         String::from_utf8_lossy(&bytes).trim_matches(char::REPLACEMENT_CHARACTER).to_owned()
     };
     let (head, tail) = (spelled(&tokens[..head]), spelled(&tokens[tokens.len() - tail..]));

@@ -1,15 +1,16 @@
-//! The tools as a small model is shown them: few parameters, short descriptions.
+//! Selects and shortens the tools for a small model: few parameters, short descriptions.
 
 use jaato_plugin_sdk::types::{Request, ToolSpec};
 use serde_json::{Map, Value};
 
-/// Tools of the host that find other tools. A small model calls them instead of the right one.
+/// The host's tools that find other tools. A small model calls them instead of the right tool.
 const FINDERS: [&str; 2] = ["list_tools", "get_tool_schemas"];
 
 /// Returns the tools of a request by name, so that their order does not change the prompt's start.
 ///
-/// A tool keeps the parameters that it requires and those of its first example; each of them is
-/// then required. A tool without an example keeps all. The grammar allows the model no others.
+/// A tool keeps the parameters that it requires and those of its first example, and all of these
+/// become required. A tool without an example keeps all parameters. The grammar allows the model no
+/// other ones.
 pub fn shown_tools(request: &Request) -> Vec<ToolSpec> {
     let is_finder = |tool: &&ToolSpec| FINDERS.contains(&tool.name.as_str());
     let has_others = !request.tools.iter().all(|tool| is_finder(&tool));

@@ -1,16 +1,16 @@
-//! Keys and values of one layer: one buffer each, with a length that the model keeps.
+//! The keys and values of one layer: one buffer each, with a length that the model tracks.
 
 use candle_core::{DType, Device, Result, Tensor};
 use half::f16;
 use rayon::prelude::*;
 
-/// Rows that a cache begins with; a question with its tools fits.
+/// The initial number of rows, which is enough for a question with its tools.
 const ROWS_AT_START: usize = 1024;
 
-/// Keys and values of one layer, `rows × (kv_heads × head_width)`.
+/// The keys and values of one layer, `rows × (kv_heads × head_width)`.
 ///
-/// The buffers grow by doubling, up to the context limit: the whole context at once would take two
-/// gigabytes. Rows past the model's length are leftovers and never read.
+/// The buffers double in size up to the context limit, because the whole context at once would take
+/// two gigabytes. Rows beyond the model's length are leftovers, and are never read.
 pub(super) struct LayerCache {
     keys: Tensor,
     values: Tensor,
@@ -27,12 +27,13 @@ impl LayerCache {
         Ok(Self { keys, values, rows_max, kv_heads, head_width })
     }
 
-    /// Values in one row.
+    /// Returns the number of values in one row.
     pub(super) fn row_width(&self) -> usize {
         self.kv_heads * self.head_width
     }
 
-    /// Writes rows from `start` on and returns views of all rows so far, `rows × heads × width`.
+    /// Writes rows from position `start`, and returns views of all rows so far, `rows × heads ×
+    /// width`.
     pub(super) fn append(
         &mut self,
         start: usize,
@@ -46,7 +47,7 @@ impl LayerCache {
         Ok((self.keys.narrow(0, 0, len)?, self.values.narrow(0, 0, len)?))
     }
 
-    /// Makes room for `rows`, keeping the first `keep`.
+    /// Makes room for `rows` rows and keeps the first `keep`.
     fn reserve(&mut self, keep: usize, rows: usize) -> Result<()> {
         let has = self.keys.dim(0)?;
         if rows <= has {
@@ -64,7 +65,7 @@ impl LayerCache {
         Ok(())
     }
 
-    /// Appends the first `len` rows of keys, then of values, as little-endian halves.
+    /// Appends the first `len` rows of keys, then of values, as little-endian half floats.
     pub(super) fn save(&self, len: usize, out: &mut Vec<u8>) -> Result<()> {
         for buffer in [&self.keys, &self.values] {
             let floats = buffer.narrow(0, 0, len)?.flatten_all()?.to_vec1::<f32>()?;
@@ -73,8 +74,8 @@ impl LayerCache {
         Ok(())
     }
 
-    /// Takes the first `len` of `stored` rows of keys and values out of what [`LayerCache::save`]
-    /// wrote.
+    /// Loads the first `len` of `stored` rows of keys and values from the output of
+    /// [`LayerCache::save`].
     pub(super) fn load(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()> {
         let row_bytes = self.row_width() * 2;
         let (keys, values) = bytes.split_at(stored * row_bytes);

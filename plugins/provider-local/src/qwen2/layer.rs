@@ -9,10 +9,10 @@ use super::cache::LayerCache;
 use super::weights::{Linear, Weights};
 use crate::gguf::Shape;
 
-/// Below this many new tokens the fused attention is faster, from here on matrix products.
+/// The maximum number of new tokens for which the fused attention is faster than matrix products.
 const FUSED_TOKENS_MAX: usize = 7;
 
-/// Weights of one layer.
+/// The weights of one layer.
 pub(super) struct Layer {
     attention_norm: Tensor,
     queries: Linear,
@@ -25,19 +25,19 @@ pub(super) struct Layer {
     down: Linear,
 }
 
-/// What all layers share while some tokens pass through.
+/// The state that all layers share while some tokens pass through.
 pub(super) struct Pass<'a> {
     pub(super) shape: &'a Shape,
-    /// Position of the first new token.
+    /// The position of the first new token.
     pub(super) start: usize,
     pub(super) cos: Tensor,
     pub(super) sin: Tensor,
-    /// Added to the scores; none when the fused attention masks by itself.
+    /// The mask that is added to the scores. `None` if the fused attention applies the mask itself.
     pub(super) mask: Option<Tensor>,
 }
 
 impl Pass<'_> {
-    /// Tells whether so many new tokens need a mask.
+    /// Returns true if this many new tokens need a mask.
     pub(super) fn needs_mask(tokens: usize) -> bool {
         tokens > FUSED_TOKENS_MAX
     }
@@ -90,7 +90,7 @@ impl Layer {
     }
 }
 
-/// Takes queries `1 × tokens × heads × width`, gives `tokens × heads × width`.
+/// Maps queries `1 × tokens × heads × width` to `tokens × heads × width`.
 fn attend_fused(queries: &Tensor, keys: &Tensor, values: &Tensor, start: usize) -> Result<Tensor> {
     let scale = 1.0 / (queries.dim(D::Minus1)? as f32).sqrt();
     let mask = AttnMask::causal_with_offset(start);
@@ -101,9 +101,9 @@ fn attend_fused(queries: &Tensor, keys: &Tensor, values: &Tensor, start: usize) 
         .contiguous()
 }
 
-/// Takes queries `tokens × heads × width`, gives `tokens × heads × width`.
+/// Maps queries `tokens × heads × width` to `tokens × heads × width`.
 ///
-/// The heads that share keys are stacked as rows of one product, so that keys are not repeated.
+/// Heads that share keys are stacked as rows of one product, so that keys are not repeated.
 fn attend_by_products(
     queries: &Tensor,
     keys: &Tensor,

@@ -1,7 +1,7 @@
 //! The forward pass of Qwen2 and Qwen2.5 on quantised weights, on the CPU.
 //!
-//! Own code and not `candle-transformers`, because that copies the cache at every token and keeps
-//! it private: it could be neither cut nor saved.
+//! This is not `candle-transformers`, because that crate copies the cache at every token and keeps
+//! it private, so that it can be neither truncated nor saved.
 
 mod cache;
 mod layer;

@@ -1,4 +1,4 @@
-//! The model: embedding, layers, logits, and the cache behind the engine's seam.
+//! The model: embedding, layers, logits, and the cache that implements the engine trait.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ use crate::cancel::CancelFlag;
 use crate::engine::Engine;
 use crate::gguf::{Gguf, Shape, broken, first_line};
 
-/// Tokens that pass through the layers together. A layer takes about 23 ms for so many on two
-/// cores, and the cancel flag is looked at between layers; larger chunks are a few percent faster.
+/// The number of tokens that pass through the layers together. A layer takes about 23 ms for them
+/// on two cores, and the cancel flag is checked between layers. Larger chunks are only a few
+/// percent faster.
 const CHUNK_TOKENS: usize = 64;
 
 /// A Qwen2 model with the cache of one sequence.
@@ -32,10 +33,10 @@ pub struct Qwen2 {
 }
 
 impl Qwen2 {
-    /// Loads the weights. `context_tokens_max` cuts the model's own context limit.
+    /// Loads the weights. `context_tokens_max` lowers the model's own context limit.
     ///
     /// # Errors
-    /// Kind `configuration` when a tensor is missing or has a shape that does not fit.
+    /// Kind `configuration` if a tensor is missing or has the wrong shape.
     pub fn load(gguf: &Gguf, context_tokens_max: usize) -> Result<Self> {
         let shape = gguf.shape()?;
         Self::read(gguf, shape, context_tokens_max)
@@ -79,7 +80,7 @@ impl Qwen2 {
         })
     }
 
-    /// Passes one chunk through; gives the hidden state of its last token, or none when cancelled.
+    /// Computes one chunk. Returns the hidden state of its last token, or `None` if cancelled.
     fn chunk(&mut self, tokens: &[u32], cancel: &CancelFlag) -> CandleResult<Option<Tensor>> {
         let ids = Tensor::new(tokens, &Device::Cpu)?;
         let mut x = self.embedding.embedding(&ids)?;
@@ -168,7 +169,7 @@ impl Engine for Qwen2 {
         if wants != Some(has) || len > stored || len > self.context_limit {
             return Err(Error::new(
                 ErrorKind::Provider,
-                format!("a saved state of {has} bytes is not one of {stored} tokens"),
+                format!("a saved state of {has} bytes does not match {stored} tokens"),
             ));
         }
         let mut rest = bytes;
@@ -186,9 +187,10 @@ fn failed(error: &candle_core::Error) -> Error {
     Error::new(ErrorKind::Provider, format!("the local model failed: {}", first_line(error)))
 }
 
-/// Cosine and sine for the positions from `start` on, `tokens × head_width / 2`.
+/// Returns cosine and sine for the positions from `start`, `tokens × head_width / 2`.
 ///
-/// Made anew for every chunk: a table for the whole context would be larger and no faster.
+/// They are computed for every chunk, because a table for the whole context would be larger and not
+/// faster.
 fn rotations(shape: &Shape, start: usize, tokens: usize) -> CandleResult<(Tensor, Tensor)> {
     let half = shape.head_width / 2;
     let angles: Vec<f64> = (start..start + tokens)
@@ -206,8 +208,8 @@ fn rotations(shape: &Shape, start: usize, tokens: usize) -> CandleResult<(Tensor
     Ok((table(f64::cos)?, table(f64::sin)?))
 }
 
-/// What is added to the scores of `tokens` new tokens over all rows so far: nothing, or minus
-/// infinity.
+/// Returns the mask that is added to the scores of `tokens` new tokens over all rows so far: 0 or
+/// minus infinity.
 fn causal_mask(start: usize, tokens: usize) -> CandleResult<Tensor> {
     let rows = start + tokens;
     let values = (0..tokens)

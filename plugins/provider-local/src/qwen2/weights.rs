@@ -1,4 +1,4 @@
-//! Reads tensors out of a GGUF file, each as what it is computed with.
+//! Reads tensors from a GGUF file in the form that the computation needs.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -9,7 +9,7 @@ use candle_core::{Device, Module, Result, Tensor};
 
 use crate::gguf::Gguf;
 
-/// Reads the tensors of one file. Each thread that loads has its own.
+/// Reads the tensors of one file. Each loading thread has its own reader.
 pub(super) struct Weights<'a> {
     gguf: &'a Gguf,
     file: BufReader<File>,
@@ -26,8 +26,8 @@ impl<'a> Weights<'a> {
 
     /// Reads a tensor as it is stored.
     ///
-    /// Q5_0 has no vector kernel and would be computed eight times slower: it is requantised to
-    /// Q8_0, which is a little larger and loses nothing that Q5_0 still had.
+    /// Q5_0 has no vector kernel and would be eight times slower. It is requantised to Q8_0, which
+    /// is a little larger and preserves the precision of Q5_0.
     pub(super) fn quantised(&mut self, name: &str) -> Result<QTensor> {
         let tensor = self.gguf.content.tensor(&mut self.file, name, &Device::Cpu)?;
         if tensor.dtype() == GgmlDType::Q5_0 {

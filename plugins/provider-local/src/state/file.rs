@@ -1,24 +1,25 @@
-//! The format of one saved state.
+//! The file format of a saved state.
 //!
-//! Magic, version, model digest, number of tokens, bytes a token, tokens, state, SHA-256 of all
-//! before. Numbers are little-endian.
+//! Magic, version, model digest, number of tokens, bytes per token, tokens, state, and a SHA-256 of
+//! everything before it. Numbers are little-endian.
 
 use sha2::{Digest, Sha256};
 
-/// Raised when the engine computes another state from the same tokens, or this layout changes.
+/// Increased if the engine computes a different state from the same tokens, or if this layout
+/// changes.
 pub(super) const FORMAT_VERSION: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"JAATOPFX";
 const DIGEST_BYTES: usize = 32;
-/// Everything before the tokens.
+/// The size of everything before the tokens.
 pub(super) const HEAD_BYTES: usize = 8 + 4 + DIGEST_BYTES + 4 + 4;
-/// More tokens than any context has: a damaged count must not make us read gigabytes.
+/// More tokens than any context has, so that a damaged count cannot cause a read of gigabytes.
 const TOKENS_MAX: usize = 1 << 20;
 
-/// Which model a state belongs to: the digest of its weights.
+/// Identifies the model of a state by the digest of its weights.
 pub type ModelDigest = [u8; DIGEST_BYTES];
 
-/// What stands before the tokens.
+/// The header before the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) model: ModelDigest,
@@ -27,7 +28,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads the head; none when it is not one of this version.
+    /// Reads the header. Returns `None` if it is not of this version.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let (version, rest) = number(rest)?;
@@ -40,7 +41,7 @@ impl Head {
         is_ours.then_some(Self { model, tokens, bytes_per_token: bytes_per_token as usize })
     }
 
-    /// Size of a whole file with this head.
+    /// Returns the size of a whole file with this header.
     pub(super) fn file_bytes(&self) -> u64 {
         let per_token = 4 + self.bytes_per_token as u64;
         HEAD_BYTES as u64 + self.tokens as u64 * per_token + DIGEST_BYTES as u64
@@ -52,13 +53,13 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(number.try_into().ok()?), rest))
 }
 
-/// Reads tokens; a rest of less than four bytes is left out.
+/// Reads tokens. Ignores a rest of less than four bytes.
 pub(super) fn parse_tokens(bytes: &[u8]) -> Vec<u32> {
     let token = |four: &[u8]| u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
     bytes.chunks_exact(4).map(token).collect()
 }
 
-/// Writes a whole file.
+/// Encodes a whole file.
 pub(super) fn encode(model: &ModelDigest, tokens: &[u32], state: &[u8]) -> Vec<u8> {
     let bytes_per_token = state.len() / tokens.len().max(1);
     let mut out = Vec::with_capacity(HEAD_BYTES + tokens.len() * 4 + state.len() + DIGEST_BYTES);
@@ -74,7 +75,7 @@ pub(super) fn encode(model: &ModelDigest, tokens: &[u32], state: &[u8]) -> Vec<u
     out
 }
 
-/// Returns the state in a whole file; none when a single bit of it is wrong.
+/// Returns the header and state of a whole file, or `None` if any bit is wrong.
 pub(super) fn decode(mut bytes: Vec<u8>) -> Option<(Head, Vec<u8>)> {
     let head = Head::parse(&bytes)?;
     if bytes.len() as u64 != head.file_bytes() {
@@ -88,7 +89,7 @@ pub(super) fn decode(mut bytes: Vec<u8>) -> Option<(Head, Vec<u8>)> {
     Some((head, bytes))
 }
 
-/// Returns the name under which the state of these tokens lies.
+/// Returns the file name for the state of these tokens.
 pub(super) fn file_name(model: &ModelDigest, tokens: &[u32]) -> String {
     let mut hasher = Sha256::new();
     hasher.update(model);

@@ -1,7 +1,8 @@
-//! Keeps the computed start of prompts on disk, so that a fresh process need not compute it again.
+//! Keeps the computed start of prompts on disk, so that a new process does not have to compute it
+//! again.
 //!
-//! Only system text, tools and examples: never a word of a conversation. Files are readable by
-//! their owner only. What is damaged is removed and said, never trusted.
+//! Only the system text, tools and examples are saved, never a part of a conversation. Only the
+//! owner can read the files. Damaged files are removed and reported, never used.
 
 mod file;
 mod store;

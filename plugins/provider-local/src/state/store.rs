@@ -1,4 +1,4 @@
-//! The folder of saved states: find the best, read it, add one, drop the oldest.
+//! The folder of saved states: finds the best one, reads it, adds one, and removes the oldest.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,12 +10,13 @@ use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
 use super::file::{self, HEAD_BYTES, Head, ModelDigest};
 
-/// Most bytes of all saved states together: some twenty sets of tools of the default model.
+/// The size limit of all saved states together, which is enough for about twenty sets of tools of
+/// the default model.
 pub const BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 const EXTENSION: &str = "prefix";
 
-/// Saved states of one model in a folder that all models share.
+/// The saved states of one model, in a folder that all models share.
 #[derive(Debug, Clone)]
 pub struct Store {
     folder: PathBuf,
@@ -24,18 +25,18 @@ pub struct Store {
     bytes_max: u64,
 }
 
-/// A saved state that begins as a prompt does.
+/// A saved state with the same start as a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     path: PathBuf,
-    /// Tokens that the file holds.
+    /// The number of tokens in the file.
     pub stored: usize,
-    /// How many of them the prompt begins with.
+    /// The number of its tokens that the prompt starts with.
     pub usable: usize,
 }
 
 impl Store {
-    /// Names the folder and the model. Touches nothing.
+    /// Creates a store. Does not touch the folder.
     pub fn new(
         folder: PathBuf,
         model: ModelDigest,
@@ -45,10 +46,10 @@ impl Store {
         Self { folder, model, bytes_per_token, bytes_max }
     }
 
-    /// Returns the saved state with which the longest part of `tokens` begins.
+    /// Returns the saved state that shares the longest prefix with `tokens`.
     ///
-    /// Files that are cut short or no states at all are removed, each with a line to `say`; those
-    /// of other models are left alone.
+    /// Truncated or invalid files are removed, and `say` gets a line about each. Files of other
+    /// models are left alone.
     pub fn find(&self, tokens: &[u32], say: &mut dyn FnMut(String)) -> Option<Found> {
         let mut best: Option<Found> = None;
         for path in self.files() {
@@ -66,7 +67,7 @@ impl Store {
         best.filter(|found| found.usable > 0)
     }
 
-    /// Returns the bytes of a state; none, with a line to `say`, when it turns out to be damaged.
+    /// Returns the bytes of a state. If it is damaged, returns `None` and passes a line to `say`.
     pub fn read(&self, found: &Found, say: &mut dyn FnMut(String)) -> Option<Vec<u8>> {
         let bytes = match fs::read(&found.path) {
             Ok(bytes) => bytes,
@@ -87,12 +88,12 @@ impl Store {
         }
     }
 
-    /// Tells whether exactly these tokens are saved.
+    /// Returns true if exactly these tokens are saved.
     pub fn has(&self, tokens: &[u32]) -> bool {
         self.path_of(tokens).exists()
     }
 
-    /// Saves the state of these tokens and drops the oldest files past the limit.
+    /// Saves the state of these tokens, and removes the oldest files beyond the limit.
     ///
     /// # Errors
     /// Kind `io`, with the path.
@@ -116,7 +117,7 @@ impl Store {
         self.folder.join(file::file_name(&self.model, tokens))
     }
 
-    /// Lists the states in the order of their names, so that equals are decided alike each time.
+    /// Lists the states by name, so that ties are always decided the same way.
     fn files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut files: Vec<PathBuf> = entries
@@ -146,16 +147,17 @@ impl Store {
         Ok(Look::Usable(Found { path: path.to_owned(), stored: head.tokens, usable }))
     }
 
-    /// Writes beside and renames, so that no reader ever sees half a file.
+    /// Writes a temporary file and renames it, so that a reader never sees half a file.
     fn write_file(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        // Below the folder that the host lends, which is its user's alone; so is this one.
+        // The folder is inside the plugin's cache folder, which only the user can access. This
+        // folder has the same mode.
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let beside = path.with_extension(format!("{}.tmp", std::process::id()));
         let written = private_file(&beside)
             .and_then(|mut file| file.write_all(bytes))
             .and_then(|()| fs::rename(&beside, path));
         if written.is_err() {
-            // The error that matters is the first; a leftover is overwritten by the next attempt.
+            // The first error is the one to report. The next attempt overwrites a leftover file.
             let _ = fs::remove_file(&beside);
         }
         written
@@ -176,7 +178,7 @@ impl Store {
             if total <= self.bytes_max {
                 break;
             }
-            // One that cannot be removed is met again at the next save.
+            // If a file cannot be removed, the next save tries again.
             if path != keep && fs::remove_file(&path).is_ok() {
                 total -= bytes;
             }
@@ -190,7 +192,7 @@ enum Look {
     Damaged,
 }
 
-/// Counts the tokens with which both begin.
+/// Counts the tokens of the common prefix.
 pub fn common_prefix(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
@@ -210,7 +212,8 @@ fn remove_damaged(path: &Path, say: &mut dyn FnMut(String)) {
     say(format!("the saved state `{}` is damaged; {what}", path.display()));
 }
 
-/// Marks a file as just used, for [`Store::drop_oldest`]. Failing that it only ages.
+/// Marks a file as just used, for [`Store::drop_oldest`]. If that fails, the file only counts as
+/// older.
 fn touch(path: &Path) {
     let file = OpenOptions::new().append(true).open(path);
     if let Ok(file) = file {
@@ -220,7 +223,7 @@ fn touch(path: &Path) {
 
 fn private_file(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    // The mode counts only for a file that is made here: one that lies about must go first.
+    // The mode only applies to a file that is created here, so remove an existing one first.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,4 +1,4 @@
-//! A tiny model with random weights, written by the tests, and what they need around it.
+//! A tiny model with random weights, written by the tests, and its helpers.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const LAYERS: usize = 2;
 const CONTROL: [&str; 4] = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>"];
 const MERGES: [&str; 2] = ["a r", "` `"];
 
-/// What of the file is written otherwise than right.
+/// The deviations of the written file from a valid one.
 #[derive(Clone, Copy, Default)]
 pub struct Quirks {
     pub architecture: Option<&'static str>,
@@ -74,7 +74,7 @@ fn metadata(quirks: Quirks) -> Vec<(String, Gguf)> {
     .into()
 }
 
-/// Every byte as GPT-2 spells it, two longer tokens, the control tokens.
+/// Returns every byte in GPT-2's spelling, two longer tokens and the control tokens.
 fn vocabulary() -> (Vec<String>, Vec<i32>) {
     let mut spare = 256_u32;
     let mut names: Vec<String> = (0..=255_u8)
@@ -165,7 +165,7 @@ pub fn request(text: &str, tools: &[ToolSpec], tokens_max: u32) -> Request {
     request
 }
 
-/// Keeps what it is given.
+/// A sink that keeps everything it receives.
 #[derive(Default)]
 pub struct Kept {
     pub text: String,

@@ -1,18 +1,18 @@
-//! What items say and show: words, images, files. Pure.
+//! Writes the content of items: text, images and files. Pure.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Data, Part};
 use jaato_plugin_sdk_provider::chat::{FILE_NAME, data_url};
 use jaato_plugin_sdk_provider::shown::{Blobs, PDF, in_words};
 
-/// The content of an item of the user's or a tool's, as it grows: neighbouring words are one text.
+/// The content of a user's or a tool's item, in progress. Adjacent texts are merged.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pieces: Vec<Value>,
 }
 
 impl Content {
-    /// Adds words, on a line of their own. Empty ones are none.
+    /// Adds text on its own line. Empty text is ignored.
     pub(super) fn say(&mut self, words: &str) {
         if words.is_empty() {
             return;
@@ -26,7 +26,7 @@ impl Content {
         self.pieces.push(json!({ "type": "input_text", "text": words }));
     }
 
-    /// Adds data: as what it is where its bytes are there, else in words.
+    /// Adds data as an image or file if its bytes are available, otherwise as text.
     pub(super) fn add(&mut self, data: &Data, blobs: &Blobs) {
         match data_url(data, blobs) {
             Some(url) if data.mime_type == PDF => {
@@ -39,7 +39,7 @@ impl Content {
         }
     }
 
-    /// Adds what parts say and show, leaving out everything else.
+    /// Adds the text and media of parts, and ignores everything else.
     pub(super) fn add_parts(&mut self, parts: &[Part], blobs: &Blobs) {
         for part in parts {
             match part {
@@ -50,7 +50,7 @@ impl Content {
         }
     }
 
-    /// Writes it down; one text as a text.
+    /// Returns the content as JSON. A single text is written as a string.
     pub(super) fn written(mut self) -> Value {
         let only_text = |pieces: &[Value]| pieces.len() == 1 && pieces[0]["text"].is_string();
         if only_text(&self.pieces) {

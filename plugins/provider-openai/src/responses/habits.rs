@@ -1,11 +1,11 @@
-//! What a server says of Responses by a refusal, and what is sent from then on. Pure.
+//! What a server's refusals reveal about its Responses API, and how requests adapt. Pure.
 
 use std::collections::BTreeSet;
 
 use jaato_plugin_sdk_provider::chat::is_of_family;
 
-/// OpenAI's models that do not reason, by the beginnings of their names. Any other may, one of the
-/// future as well.
+/// OpenAI's models that do not reason, by the start of their names. Any other model may reason,
+/// including future ones.
 const PLAIN: [&str; 8] = [
     "gpt-3.5",
     "gpt-4",
@@ -17,33 +17,34 @@ const PLAIN: [&str; 8] = [
     "computer-use",
 ];
 
-/// How a model wants to be asked.
+/// A model's requirements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Habits {
-    /// Whether encrypted reasoning is asked for.
+    /// Whether to ask for encrypted reasoning.
     pub has_encrypted: bool,
-    /// Whether summaries of reasoning are asked for.
+    /// Whether to ask for summaries of reasoning.
     pub has_summaries: bool,
-    /// Marks of reasoning that the server did not take back, as it is another's.
+    /// Hashes of reasoning items that the server refused because another server created them.
     pub refused: BTreeSet<u64>,
 }
 
-/// What a server wants differently.
+/// A change that a server asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// No encrypted reasoning: the model has none.
+    /// No encrypted reasoning, because the model does not support it.
     NoEncrypted,
-    /// No summaries of reasoning: the model has none, or the account may not see them.
+    /// No summaries of reasoning, because the model or the account does not support them.
     NoSummaries,
-    /// The history without reasoning, which it cannot read.
+    /// A history without the reasoning that the server cannot read.
     NoReasoning,
 }
 
-/// Most marks that are kept.
+/// The maximum number of hashes to keep.
 const MARKS_MAX: usize = 4096;
 
 impl Habits {
-    /// Those of a model, before anything was refused; `has_summaries` is the server's.
+    /// Returns a model's requirements before any refusal. `has_summaries` comes from the server's
+    /// facts.
     pub fn of_model(model: &str, has_summaries: bool) -> Self {
         let reasons = !PLAIN.iter().any(|beginning| is_of_family(model, beginning));
         Self {
@@ -53,8 +54,8 @@ impl Habits {
         }
     }
 
-    /// Follows a refusal; `None` where that would change nothing of the request. `marks` are those
-    /// of the reasoning that it holds.
+    /// Applies a refusal. Returns `None` if that would not change the request. `marks` are the
+    /// hashes of its reasoning items.
     pub fn follow(&self, wish: Wish, marks: impl IntoIterator<Item = u64>) -> Option<Self> {
         let mut other = self.clone();
         match wish {
@@ -71,7 +72,7 @@ impl Habits {
     }
 }
 
-/// What servers say of reasoning that they cannot read, or cannot place.
+/// Phrases with which servers refuse reasoning that they cannot read or place.
 const UNREADABLE: [&str; 8] = [
     "invalid_encrypted_content",
     "not issued to this caller",
@@ -83,10 +84,10 @@ const UNREADABLE: [&str; 8] = [
     "of type 'reasoning' was provided",
 ];
 
-/// What they say of what they do not take.
+/// Phrases with which servers refuse something that they do not support.
 const UNSUPPORTED: [&str; 4] = ["not support", "unsupported", "unknown", "invalid value"];
 
-/// Reads what a server wants differently out of its refusal.
+/// Reads the change that a server asks for from its refusal.
 pub fn wish(status: u16, body: &[u8]) -> Option<Wish> {
     if !matches!(status, 400 | 422) {
         return None;

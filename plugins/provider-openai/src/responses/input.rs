@@ -1,7 +1,7 @@
-//! The history, as the items of a request. Pure.
+//! Writes the history as the items of a request. Pure.
 //!
-//! What is written of a message depends on nothing that comes after it, so that successive requests
-//! share their beginning.
+//! The written form of a message does not depend on later messages, so that successive requests
+//! share a prefix.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::request::Asking;
 /// Writes the items.
 ///
 /// # Errors
-/// `unknown_operation` for a message of a role from the future.
+/// `unknown_operation` if a message has an unknown role.
 pub(super) fn input(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
@@ -53,7 +53,7 @@ fn user(one: &Message, blobs: &Blobs) -> Value {
     message("user", content.written())
 }
 
-/// A result, with what the tool attached inside.
+/// Returns the output of a tool result, including the tool's attachments.
 fn output(result: &ToolResult, blobs: &Blobs) -> Value {
     let mut content = Content::default();
     content.say(&Value::Object(result.content.clone()).to_string());

@@ -1,8 +1,8 @@
-//! The items of an answer: as parts of the history, and back as items. Pure.
+//! Converts the items of an answer to parts of the history and back. Pure.
 //!
-//! A text, a thought and a call are parts that everybody understands. What else their items say
-//! (`phase`, annotations, names of the future) is kept in a part's signature, and an item that
-//! nobody else understands in an opaque part, so that the same item goes back.
+//! Texts, thoughts and calls become parts that every provider understands. Their items' other
+//! fields (`phase`, annotations, unknown names) are kept in a part's signature, and an item that no
+//! other provider understands becomes an opaque part. So the same item goes back to the server.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,27 +12,27 @@ use jaato_plugin_sdk::types::{Opaque, Part, ToolCall};
 use jaato_plugin_sdk_provider::chat::{CallIds, INVALID_ARGUMENTS, plain_name, unwrapped};
 use jaato_plugin_sdk_provider::read_arguments;
 
-/// The signature of a text that is a further piece of the item before it.
+/// The signature of a text that is a further piece of the previous item.
 const FURTHER: &str = "+";
 
-/// What stands between summaries that are shown as one thought.
+/// The separator between summaries that are shown as one thought.
 const BETWEEN: &str = "\n\n";
 
-/// What ids of calls may look like.
+/// The form of call ids.
 pub(super) const CALL_IDS: CallIds = CallIds::Plain(64);
 
-/// The name before the slash in `openai/MODEL`.
+/// The provider name in `openai/MODEL`.
 const PROVIDER: &str = "openai";
 
-/// How far an item came.
+/// How much of an item arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Came {
     Whole,
-    /// The answer was cut inside of it.
+    /// The answer was cut off inside the item.
     InPart,
 }
 
-/// Turns an item of an answer into parts.
+/// Converts an item of an answer to parts.
 pub(super) fn parts(item: &Value, came: Came) -> Vec<Part> {
     match item["type"].as_str() {
         Some("message") => texts(item),
@@ -43,30 +43,30 @@ pub(super) fn parts(item: &Value, came: Came) -> Vec<Part> {
     }
 }
 
-/// An item without what does not go back: its id, which is the server's and not found again, and
-/// fields that hold nothing.
+/// Returns an item without the fields that do not go back: empty fields, and its id, which the
+/// server would not find again.
 fn kept(item: &Value) -> Value {
     let fields = item.as_object().into_iter().flatten();
     let kept = fields.filter(|(key, value)| *key != "id" && !value.is_null());
     Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// The key of a piece of content that holds its words.
+/// Returns the key of a content piece's text.
 fn words_key(piece: &Value) -> &'static str {
     if piece["type"] == "refusal" { "refusal" } else { "text" }
 }
 
-/// Returns the words of a message's item, piece by piece.
+/// Returns the content pieces of a message item.
 fn pieces(item: &Value) -> &[Value] {
     item["content"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns what a message's item says.
+/// Returns the text of a message item.
 pub(super) fn text_of(item: &Value) -> String {
     pieces(item).iter().filter_map(|piece| piece[words_key(piece)].as_str()).collect()
 }
 
-/// Tells whether a message's item says that the model declined.
+/// Returns true if a message item contains a refusal.
 pub(super) fn is_refusal(item: &Value) -> bool {
     item["type"] == "message" && pieces(item).iter().any(|piece| piece["type"] == "refusal")
 }
@@ -77,7 +77,7 @@ fn texts(item: &Value) -> Vec<Part> {
     for piece in skeleton["content"].as_array_mut().into_iter().flatten() {
         let key = words_key(piece);
         let Some(fields) = piece.as_object_mut() else { continue };
-        // How sure the model was of each word is told, and of no use to it.
+        // Log probabilities are of no use to the model.
         fields.remove("logprobs");
         let words = fields.remove(key);
         texts.push(words.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned());
@@ -94,7 +94,7 @@ fn texts(item: &Value) -> Vec<Part> {
     texts.into_iter().enumerate().map(part).collect()
 }
 
-/// Tells whether an item says nothing beside one text.
+/// Returns true if an item contains only one text.
 fn is_plain(item: &Value) -> bool {
     let knows = |value: &Value, keys: &[&str]| {
         let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
@@ -107,8 +107,8 @@ fn is_plain(item: &Value) -> bool {
         && knows(piece, &["type", "text"])
 }
 
-/// Returns what a reasoning item says to people: its summaries, else the reasoning itself, where a
-/// server shows that.
+/// Returns the text of a reasoning item for the user: its summaries, or else the reasoning itself,
+/// if the server shows it.
 pub(super) fn thought_of(item: &Value) -> String {
     let texts = |key: &str, between: &str| {
         let list = item[key].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -126,7 +126,7 @@ fn reasoning(item: &Value, came: Came) -> Vec<Part> {
     }
     let says = |key: &str| item[key].as_str().is_some_and(|text| !text.is_empty());
     let has_content = item["content"].as_array().is_some_and(|content| !content.is_empty());
-    // Without either the server could make nothing of it.
+    // Without either, the server could not use the item.
     if came == Came::Whole && (says("encrypted_content") || has_content) {
         let mut kept = kept(item);
         if let Some(fields) = kept.as_object_mut() {
@@ -137,12 +137,12 @@ fn reasoning(item: &Value, came: Came) -> Vec<Part> {
     parts
 }
 
-/// Fields of a call that are a part's own.
+/// The fields of a call that a part stores itself.
 const CALL_FIELDS: [&str; 5] = ["type", "call_id", "name", "arguments", "status"];
 
 fn calls(item: &Value, came: Came) -> Vec<Part> {
     let text = |key: &str| item[key].as_str().unwrap_or_default();
-    // Servers that know one id alone give it under either name.
+    // A server that uses a single id may send it under either name.
     let id = if text("call_id").is_empty() { text("id") } else { text("call_id") };
     let written = match &item["arguments"] {
         Value::String(text) => Cow::Borrowed(text.as_str()),
@@ -158,7 +158,7 @@ fn calls(item: &Value, came: Came) -> Vec<Part> {
     let mut other = kept(item);
     if let Some(fields) = other.as_object_mut() {
         fields.retain(|key, _| !CALL_FIELDS.contains(&key.as_str()));
-        // Byte by byte as the model wrote it: so caches know it again.
+        // Keep the exact text that the model wrote, so that caches recognise it.
         let plain = arguments.to_string();
         if arguments.is_object() && plain != written {
             fields.insert("arguments".to_owned(), json!(written));
@@ -167,7 +167,7 @@ fn calls(item: &Value, came: Came) -> Vec<Part> {
     let call = ToolCall::new(id, text("name"), arguments);
     let is_signed = other.as_object().is_some_and(|fields| !fields.is_empty());
     let mut parts: Vec<Part> = unwrapped(call).into_iter().map(Part::ToolCall).collect();
-    // Calls inside a wrapper are none that the server knows.
+    // The server does not know the calls inside a wrapper.
     if let [_] = parts[..] {
         parts = parts
             .into_iter()
@@ -177,8 +177,8 @@ fn calls(item: &Value, came: Came) -> Vec<Part> {
     parts
 }
 
-/// Writes the parts of an answer as items again. `is_sent` tells of the mark of reasoning whether
-/// the server takes it back; reasoning that nothing follows is refused, and left out.
+/// Writes the parts of an answer as items. `is_sent` returns true if the server accepts reasoning
+/// with this hash. Trailing reasoning is left out, because the server refuses it.
 pub(super) fn written(parts: &[Part], model: &str, is_sent: impl Fn(u64) -> bool) -> Vec<Value> {
     let mut items = Vec::new();
     let mut at = 0;
@@ -212,7 +212,8 @@ fn said(text: &str) -> Value {
     json!({ "type": "message", "role": "assistant", "content": content })
 }
 
-/// Writes a text, with what else its item said; gives how many of the parts behind it belong to it.
+/// Writes a text with its item's other fields. Returns the number of following parts that belong to
+/// the same item.
 fn message(text: &str, signature: Option<&str>, behind: &[Part], items: &mut Vec<Value>) -> usize {
     let skeleton = signature.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(mut item) = skeleton.filter(|item| item["type"] == "message") else {
@@ -230,7 +231,7 @@ fn message(text: &str, signature: Option<&str>, behind: &[Part], items: &mut Vec
     let texts: Vec<&str> = [text].into_iter().chain(further).collect();
     let pieces = item["content"].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
     if texts.len() != pieces.len() {
-        // Something of it was dropped: the words count.
+        // A piece was dropped, so write only the texts.
         items.extend(texts.iter().filter(|text| !text.is_empty()).map(|text| said(text)));
         return texts.len() - 1;
     }
@@ -268,8 +269,8 @@ fn is_same(text: &str, arguments: &Value) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|read| read == *arguments)
 }
 
-/// The item that the vendor sent, where it is one of this model. The host gives it to no other;
-/// whoever drives the plugin without one may.
+/// Returns the vendor's item if it belongs to this model. The host sends an item to no other model,
+/// but a caller without the host may.
 fn own_item<'a>(opaque: &'a Opaque, model: &str) -> Option<&'a Value> {
     let is_own = |has: &str, own: &str| has.is_empty() || has == own;
     let is_item = opaque.item["type"].is_string();
@@ -277,7 +278,7 @@ fn own_item<'a>(opaque: &'a Opaque, model: &str) -> Option<&'a Value> {
         .then_some(&opaque.item)
 }
 
-/// Makes the mark of reasoning, by which it is known again when it was refused.
+/// Returns the hash of a reasoning item, which identifies it after a refusal.
 fn mark(item: &Value) -> Option<u64> {
     if item["type"] != "reasoning" {
         return None;
@@ -287,7 +288,7 @@ fn mark(item: &Value) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// Lists the marks of the reasoning in parts.
+/// Lists the hashes of the reasoning items in parts.
 pub(super) fn marks(parts: &[Part]) -> impl Iterator<Item = u64> {
     parts.iter().filter_map(|part| match part {
         Part::Opaque(opaque) => mark(&opaque.item),
@@ -299,7 +300,7 @@ pub(super) fn marks(parts: &[Part]) -> impl Iterator<Item = u64> {
 mod tests {
     use super::*;
 
-    /// The item as it goes back.
+    /// Converts an item to parts and back.
     #[track_caller]
     fn back(item: &Value) -> Vec<Value> {
         written(&parts(item, Came::Whole), "m", |_| true)
@@ -332,7 +333,7 @@ mod tests {
             .collect();
         assert_eq!(texts, ["a", "b", ""]);
         assert_eq!(back(&sent), [rich]);
-        // Where a piece of it was dropped, the words count.
+        // If a piece was dropped, only the texts are written.
         let mut fewer = parts(&sent, Came::Whole);
         fewer.remove(1);
         assert_eq!(written(&fewer, "m", |_| true), [said("a")]);

@@ -1,13 +1,15 @@
-//! OpenAI's Responses: what is newer than chat completions, above all reasoning that goes back.
+//! OpenAI's Responses API. It adds to chat completions above all reasoning that goes back to the
+//! server.
 //!
-//! Pure. `request` writes a request down (`input` its history as items, `content` what they say and
-//! show, `tools_and_settings` the rest), `reply` reads what is streamed, `items` turns the items of
-//! an answer into parts and keeps what else they say, `usage` what it cost, `report` what an error
-//! in an answer means, `habits` what a refusal teaches.
+//! Pure. `request` writes a request, with `input` for the history as items, `content` for their
+//! text and media, and `settings` for the options and tools. `reply` reads a stream, and `items`
+//! converts the items of an answer to parts and keeps their other fields. `usage` reads the token
+//! counts, `report` converts an error inside an answer, and `habits` adapts requests after a
+//! refusal.
 //!
-//! Nothing is kept at the server (`store` is false): a request holds everything, the items of
-//! earlier answers in their order and as they came, but for their ids, which the server would not
-//! find again.
+//! The server stores nothing (`store` is false). A request contains the whole history, with the
+//! items of earlier answers in their order and unchanged except for their ids, which the server
+//! would not find again.
 
 mod content;
 mod habits;

@@ -1,8 +1,8 @@
-//! Reads what a server streams: events in, deltas out, in the end the completion.
+//! Reads a server's stream: turns events into deltas, and finally into the completion.
 //!
-//! Pure. What comes in pieces is shown as it comes; what counts is each item as it was when it was
-//! done, so that an answer at once and one in pieces are the same history. Items are told apart by
-//! their number in the output: their ids change within one stream at some gateways.
+//! Pure. Pieces are shown as they arrive, but the history contains each item as it was when it was
+//! done. A complete and a streamed answer therefore result in the same history. Items are
+//! identified by their index in the output, because some gateways change ids within a stream.
 
 use std::collections::BTreeMap;
 
@@ -20,26 +20,26 @@ use super::items::{self, Came};
 use super::report::of_report;
 use super::usage;
 
-/// The name of events in which servers report an error.
+/// The event name with which servers report an error.
 const ERROR_EVENT: &str = "error";
 
 /// The data of a last event that some gateways add.
 const DONE: &str = "[DONE]";
 
-/// What stands between summaries that are shown as one thought.
+/// The separator between summaries that are shown as one thought.
 const BETWEEN: &str = "\n\n";
 
-/// An answer on its way.
+/// An answer in progress.
 #[derive(Debug)]
 pub struct Reply {
     url: String,
     items: BTreeMap<u64, Item>,
-    /// The number of the item that was spoken of last.
+    /// The index of the item in the last event.
     newest: u64,
     usage: Option<Usage>,
-    /// The server's word for how it ended.
+    /// The server's reason for the end of the answer.
     end: Option<String>,
-    /// Bytes of calls and of what only the vendor understands.
+    /// Total bytes of calls and of items that only the vendor understands.
     other_bytes: usize,
     events: usize,
     is_done: bool,
@@ -49,20 +49,20 @@ pub struct Reply {
 /// An item of the output.
 #[derive(Debug, Default)]
 struct Item {
-    /// As it began.
+    /// The item when it began.
     begun: Value,
-    /// As it was when it was done.
+    /// The item when it was done.
     done: Option<Value>,
-    /// The pieces of a message, by number: their type, and what they say so far.
+    /// The pieces of a message by index, with their type and text so far.
     said: BTreeMap<u64, (&'static str, String)>,
-    /// Pieces of reasoning: summaries, then the reasoning itself.
+    /// The pieces of reasoning: summaries, then the reasoning itself.
     summaries: BTreeMap<u64, String>,
     reasoning: String,
     arguments: String,
 }
 
 impl Item {
-    /// The item as far as it came, and how far that is.
+    /// Returns the item as far as it arrived, and if it is complete.
     fn value(&self) -> (Value, Came) {
         match &self.done {
             Some(done) if done["status"] == "incomplete" => (done.clone(), Came::InPart),
@@ -74,7 +74,7 @@ impl Item {
     fn so_far(&self) -> Value {
         let mut item = self.begun.clone();
         if !item.is_object() {
-            // Some gateways leave out how an item begins.
+            // Some gateways omit the start of an item.
             let kind = if self.arguments.is_empty() && !self.said.is_empty() {
                 "message"
             } else if self.arguments.is_empty() {
@@ -117,7 +117,7 @@ impl Item {
 }
 
 impl Reply {
-    /// Begins an answer of this URL, which errors name.
+    /// Creates the reply for a request to this URL, which errors name.
     pub fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -132,11 +132,11 @@ impl Reply {
         }
     }
 
-    /// Takes one event that was read.
+    /// Reads one event.
     ///
     /// # Errors
-    /// What the server reports inside its answer; `limit_reached` beyond [`EVENTS_MAX`],
-    /// [`PARTS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
+    /// The error that the server reports inside its answer, or `limit_reached` beyond
+    /// [`EVENTS_MAX`], [`PARTS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
     pub fn read(&mut self, event: &Value) -> Result<Vec<Delta>> {
         self.has_begun = true;
         self.events += 1;
@@ -179,7 +179,7 @@ impl Reply {
             "response.function_call_arguments.delta" => {
                 self.count(text("delta").len())?;
                 self.item(event)?.arguments.push_str(text("delta"));
-                // Else the session would take long arguments for silence.
+                // Without this delta, the session would treat long arguments as silence.
                 return Ok((!text("delta").is_empty())
                     .then(|| Delta::text(""))
                     .into_iter()
@@ -195,13 +195,13 @@ impl Reply {
             }
             ERROR_EVENT => return Err(of_report(&self.url, event)),
             "" if !event["error"].is_null() => return Err(of_report(&self.url, event)),
-            // Signs of life, what repeats what came in pieces, and events from the future.
+            // Keep-alives, repeated content and unknown events.
             _ => {}
         }
         Ok(Vec::new())
     }
 
-    /// Finds the number of the item of which an event speaks.
+    /// Returns the index of an event's item.
     fn place(&mut self, event: &Value) -> Result<u64> {
         let at = event["output_index"].as_u64().unwrap_or_else(|| self.place_by_id(event));
         self.newest = at;
@@ -211,7 +211,7 @@ impl Reply {
         Ok(at)
     }
 
-    /// Finds it where the server numbers nothing: by the item's id, else the item that is open.
+    /// Finds the index if the server sends none: by the item's id, or else the open item.
     fn place_by_id(&self, event: &Value) -> u64 {
         let id = event["item_id"].as_str().or(event["item"]["id"].as_str());
         let mut known = self.items.iter().rev();
@@ -247,7 +247,7 @@ impl Reply {
         Ok(said(delta.to_owned()))
     }
 
-    /// Takes an item that is done; gives what of it was not shown yet.
+    /// Stores a finished item. Returns the content that was not shown yet.
     fn done(&mut self, at: u64, value: &Value) -> Result<Vec<Delta>> {
         let is_text = matches!(value["type"].as_str(), Some("message"));
         if !is_text {
@@ -269,15 +269,14 @@ impl Reply {
 
     fn count(&mut self, bytes: usize) -> Result<()> {
         self.other_bytes += bytes;
-        // An item comes at its beginning, in pieces, and when it is done.
+        // The item arrives three times: at its start, in pieces, and when it is done.
         if self.other_bytes > 3 * ARGUMENTS_BYTES_MAX {
             return Err(failure::of_too_much(&format!("{ARGUMENTS_BYTES_MAX} bytes of items")));
         }
         Ok(())
     }
 
-    /// Takes the response as a whole: how it ended, what it cost, and the items of which nothing
-    /// else told.
+    /// Reads the final response: its end, its usage, and items that no other event contained.
     fn response(&mut self, response: &Value) -> Result<Vec<Delta>> {
         if !response["error"].is_null() {
             return Err(of_report(&self.url, response));
@@ -379,12 +378,12 @@ impl Reader for Reply {
         let is_refused = items.iter().any(|(item, _)| items::is_refusal(item));
         let reason = match reason_of_word(&word) {
             FinishReason::Stop if is_refused => FinishReason::Refused,
-            // It says no more than that something is missing.
+            // The status only says that the answer is incomplete.
             FinishReason::Unknown if word == "incomplete" => FinishReason::MaxTokens,
             reason => reason,
         };
         let has_calls = match reason {
-            // Calls of an answer that was stopped from outside may be half of what was meant.
+            // A blocked answer may contain incomplete calls.
             FinishReason::Safety | FinishReason::Refused | FinishReason::Error => false,
             FinishReason::Stop
             | FinishReason::ToolUse

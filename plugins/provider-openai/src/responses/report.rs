@@ -1,11 +1,11 @@
-//! What an error inside an answer means. Pure.
+//! Converts errors inside an answer. Pure.
 
 use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk_provider::failure;
 
-/// Turns an error inside an answer that began well into an error: its code says what its status
-/// would have been. It is flat in the vendor's types and nested on the wire.
+/// Converts an error that arrives inside a successful answer. The error's code gives the status
+/// that it would have had. The error is flat in the vendor's types but nested on the wire.
 pub(super) fn of_report(url: &str, report: &Value) -> Error {
     let inner = report.get("error").filter(|error| !error.is_null()).unwrap_or(report);
     let mut inner = inner.clone();

@@ -1,8 +1,7 @@
-//! Writes a request down as the JSON of Responses.
+//! Writes a request as JSON for Responses.
 //!
-//! Pure, and stable: what does not change from request to request comes first, the items last and
-//! in order, so that successive requests of a session share their beginning byte by byte and the
-//! caches of servers hit.
+//! Pure and stable: constant content comes first, and the items last and in order. Successive
+//! requests in a session therefore share a prefix byte for byte, and servers' caches hit.
 
 use std::collections::BTreeSet;
 
@@ -19,32 +18,31 @@ use super::input::input;
 use super::items;
 use super::settings::{not_taken, settings, tool};
 
-/// The field that brings reasoning which can go back.
+/// The field that asks for reasoning in a form that can go back.
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
-/// How a server is asked.
+/// The settings for writing a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking<'a> {
-    /// The role of the system's text.
+    /// The role of the system text.
     pub system_role: &'a str,
-    /// The word for as much thinking as the model can do.
+    /// The name of the model's highest effort.
     pub max_effort: &'static str,
-    /// Whether a key by which the cache is found is understood.
+    /// Whether the server supports a cache key.
     pub has_session_key: bool,
-    /// How the model wants it.
+    /// The model's requirements.
     pub habits: &'a Habits,
 }
 
-/// Writes the body of a request. `blobs` are the bytes of those data parts that are to be seen;
-/// the others are told of in words.
+/// Writes the body of a request. `blobs` contains the bytes of the data parts that the model sees.
+/// The request describes the other data parts in text.
 ///
 /// # Errors
-/// `configuration` for an option that the protocol has no words for; `context_overflow` when the
-/// body is larger than any that the host sends; `unknown_operation` for a message of a role from
-/// the future.
+/// `configuration` for an option that the protocol does not support, `context_overflow` if the body
+/// is larger than the host sends, `unknown_operation` if a message has an unknown role.
 pub fn body(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec<u8>> {
     if let Some(option) = not_taken(request).first() {
-        let text = format!("Responses has no words for the option `{option}`");
+        let text = format!("Responses does not support the option `{option}`");
         return Err(Error::new(ErrorKind::Configuration, text)
             .with_hint("leave it out, or set `api = \"chat\"` under `[plugins.provider-openai]`"));
     }
@@ -60,12 +58,12 @@ pub fn body(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec
     exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
-/// Lists the marks of the reasoning that a request holds.
+/// Lists the hashes of the reasoning items in a request.
 pub fn reasoning_marks(request: &Request) -> BTreeSet<u64> {
     request.messages.iter().flat_map(|message| items::marks(&message.parts)).collect()
 }
 
-/// The body; the order of the fields is what is sent.
+/// The body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Body<'a> {

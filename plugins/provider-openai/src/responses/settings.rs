@@ -1,4 +1,4 @@
-//! The settings of a request, in the words of Responses. Pure.
+//! The settings of a request, with the names of Responses. Pure.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{Request, ToolSpec};
@@ -8,10 +8,10 @@ use jaato_plugin_sdk_provider::chat::{
 
 use super::request::Asking;
 
-/// Least tokens of an answer that the vendor lets one ask for.
+/// The smallest output limit that the vendor accepts, in tokens.
 const OUTPUT_TOKENS_MIN: u32 = 16;
 
-/// Lists the options of a request that this protocol has no words for.
+/// Lists the options of a request that this protocol does not support.
 pub(crate) fn not_taken(request: &Request) -> Vec<&'static str> {
     let options = &request.options;
     let stops = options.stop.iter().any(|text| !text.is_empty());
@@ -19,7 +19,7 @@ pub(crate) fn not_taken(request: &Request) -> Vec<&'static str> {
     stop.into_iter().chain(options.seed.map(|_| "seed")).collect()
 }
 
-/// Takes the settings from a request, in the order in which they are sent.
+/// Reads the settings from a request, in the order in which they are sent.
 pub(super) fn settings(request: &Request, asking: &Asking<'_>) -> Map<String, Value> {
     let options = &request.options;
     let mut settings = Map::new();
@@ -40,7 +40,7 @@ pub(super) fn settings(request: &Request, asking: &Asking<'_>) -> Map<String, Va
         reasoning.insert("summary".to_owned(), json!("auto"));
     }
     set("reasoning", (!reasoning.is_empty()).then(|| Value::Object(reasoning)));
-    // Servers refuse a choice among no tools.
+    // Servers refuse a tool choice without tools.
     let choice = options.tool_choice.filter(|_| !request.tools.is_empty());
     set("tool_choice", choice.and_then(|one| choice_word(one, "required")).map(Value::from));
     set("text", options.output_schema.as_ref().map(|schema| json!({ "format": format(schema) })));
@@ -57,8 +57,8 @@ fn format(schema: &Value) -> Value {
         "strict": is_strict(schema) })
 }
 
-/// Writes a tool. Its schema may be anybody's: where nothing is said the server makes a strict one
-/// of it, in which everything is required.
+/// Writes a tool. The schema can have any source. Without `strict` the server would make it strict,
+/// so that every property is required.
 pub(super) fn tool(spec: &ToolSpec) -> Value {
     json!({ "type": "function", "name": spec.name, "description": spec.description,
         "parameters": spec.parameters, "strict": false })

@@ -1,11 +1,11 @@
-//! What an answer cost. Pure.
+//! Counts the tokens of an answer. Pure.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Usage;
 use jaato_plugin_sdk_provider::chat::{micro_usd, output_tokens};
 
-/// Reads what a response tells; `None` where it tells nothing. What the cache gave is a part of
-/// what went in.
+/// Reads the usage of a response. Returns `None` without usage data. Cached tokens are part of the
+/// input tokens.
 pub(super) fn of_response(response: &Value) -> Option<Usage> {
     let usage = response.get("usage").filter(|usage| usage.is_object())?;
     let first = |paths: &[&str]| {
@@ -22,7 +22,7 @@ pub(super) fn of_response(response: &Value) -> Option<Usage> {
             "/input_tokens_details/cache_creation_tokens",
         ]),
         reasoning_tokens,
-        // OpenRouter's.
+        // Only OpenRouter sends a cost.
         cost_micro_usd: usage["cost"].as_f64().and_then(micro_usd),
         ..Usage::default()
     })

@@ -1,9 +1,8 @@
-//! Finds the text of an edit where the file writes the same in another way: other blanks, quotes,
-//! dashes, or letters that are composed otherwise. Pure.
+//! Finds the text of an edit if the file writes it differently: with other whitespace, quotes,
+//! dashes, or composed letters. Pure.
 //!
-//! Both texts are folded to one form, step by step, and the steps end at the first in which the
-//! text is found. Invariant: a fold keeps every line end, so that the lines of the wanted text are
-//! those of the place.
+//! Both texts are folded step by step, until one step finds a match. Invariant: folding keeps every
+//! line end, so the lines of the searched text correspond to those of the match.
 
 use std::ops::Range;
 
@@ -13,41 +12,40 @@ use unicode_normalization::char::canonical_combining_class;
 
 use super::target::{self, Anchors, Missed};
 
-/// Longest text of a file that is folded: a fold takes nine times its memory.
+/// The maximum length of a text that is folded, because folding takes nine times its memory.
 const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How far two texts are made alike. Each step does what the steps before it do.
+/// A folding step. Each step includes all steps before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Letters are composed; quotes, dashes and blanks are those of ASCII.
+    /// Composes letters and replaces quotes, dashes and blanks by ASCII.
     Letters,
-    /// Blanks at the ends of lines go.
+    /// Removes blanks at the ends of lines.
     LineEnds,
-    /// Blanks between words are one blank.
+    /// Collapses blanks between words.
     Blanks,
-    /// Blanks at the beginnings of lines go.
+    /// Removes blanks at the beginnings of lines.
     Indents,
 }
 
 impl Step {
-    /// All of them, in order.
+    /// All steps, in order.
     pub const ALL: [Self; 4] = [Self::Letters, Self::LineEnds, Self::Blanks, Self::Indents];
 }
 
-/// A place that the text of an edit means although it is written otherwise there.
+/// A match of an edit's text that the file writes differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forgiven {
-    /// Where it is.
+    /// The position of the match.
     pub range: Range<usize>,
-    /// How both differ, in words.
+    /// A description of the differences.
     pub differences: String,
 }
 
-/// Looks for the one place of a text that is not in the file as it is written. All texts have LF
-/// alone.
+/// Finds the only match of a text that the file writes differently. All texts use LF.
 ///
 /// # Errors
-/// There are several places, or none.
+/// An error if there are several matches, or none.
 pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Forgiven, Missed> {
     let wanted = [anchors.prologue, old, anchors.epilogue].concat();
     if text.len() > TEXT_BYTES_MAX || wanted.trim().is_empty() {
@@ -58,7 +56,7 @@ pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Forgiven, Mis
         let of = |text: &str| Folded::new(text, step).text;
         let (old_folded, prologue, epilogue) =
             (of(old), of(anchors.prologue), of(anchors.epilogue));
-        // A text of blanks alone is anywhere.
+        // A text of only blanks would match anywhere.
         if old_folded.trim().is_empty() && !old.is_empty() {
             continue;
         }
@@ -71,20 +69,20 @@ pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Forgiven, Mis
                 return Ok(Forgiven { range, differences });
             }
             Err(Missed::NotFound | Missed::NotBetween(_)) => {}
-            // With more steps there are more places, not fewer.
+            // Later steps can only find more matches.
             Err(missed) => return Err(missed),
         }
     }
     Err(Missed::NotFound)
 }
 
-/// Writes a line in the form of a step.
+/// Folds a line with a step.
 pub fn folded_line(line: &str, step: Step) -> String {
     Folded::new(line, step).text
 }
 
-/// Writes the new text for a place: what the edit does not change stays as the file has it, and
-/// lines that are added are indented as the file is.
+/// Builds the replacement for a match. Text that the edit does not change stays as in the file, and
+/// added lines follow the file's indentation.
 pub fn grafted(place: &str, old: &str, new: &str) -> String {
     let lines = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
     let (there, old, new) = (lines(place), lines(old), lines(new));
@@ -121,7 +119,7 @@ pub fn grafted(place: &str, old: &str, new: &str) -> String {
     text
 }
 
-/// Writes a line that changes in the middle: its beginning and its end stay as the file has them.
+/// Merges a line that changes in the middle. Its beginning and end stay as in the file.
 fn line_grafted(there: &str, old: &str, new: &str) -> Option<String> {
     let (folded, wanted) = (Folded::new(there, Step::Blanks), Folded::new(old, Step::Blanks));
     if folded.text != wanted.text {
@@ -148,7 +146,7 @@ fn line_grafted(there: &str, old: &str, new: &str) -> Option<String> {
     Some(format!("{}{middle}{}", &there[..start], there.get(end..)?))
 }
 
-/// How the indents of a wanted text are written in the file.
+/// Pairs of indents: in the searched text and in the file.
 struct Indents<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Indents<'a> {
@@ -160,14 +158,15 @@ impl<'a> Indents<'a> {
                 pairs.push(pair);
             }
         }
-        // Of two lines that are indented alike and are not in the file, neither says anything.
+        // If two lines have the same indent in the searched text but not in the file, neither is
+        // used.
         let is_sure = |pair: &(&str, &str)| pairs.iter().filter(|it| it.0 == pair.0).count() == 1;
         let mut sure: Vec<_> = pairs.iter().copied().filter(is_sure).collect();
         sure.sort_by_key(|(old, _)| std::cmp::Reverse(old.len()));
         Self(sure)
     }
 
-    /// Indents a line as the file does: by the longest indent that is known of both.
+    /// Indents a line as the file does, based on the longest known indent.
     fn applied(&self, line: &str) -> String {
         let own = indent(line);
         if line.trim().is_empty() {
@@ -179,7 +178,7 @@ impl<'a> Indents<'a> {
         format!("{there}{deeper}{}", &line[own.len()..])
     }
 
-    /// Writes what a line is indented more: with tabs where the file has a tab for so many blanks.
+    /// Converts additional indentation: to tabs if the file uses a tab for this many blanks.
     fn deeper(&self, more: &str) -> String {
         for (old, there) in &self.0 {
             let (tabs, blanks) = (there.len(), old.len());
@@ -204,10 +203,10 @@ fn indent(line: &str) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// A text in the form of a step, and where each of its bytes comes from.
+/// A folded text with the origin of each of its bytes.
 struct Folded {
     text: String,
-    /// Where the piece begins, and ends, from which each byte comes.
+    /// The start and end of the original piece from which each byte comes.
     starts: Vec<u32>,
     ends: Vec<u32>,
 }
@@ -222,7 +221,7 @@ impl Folded {
         while at < original.len() {
             let rest = &original[at..];
             let blanks = blanks(rest);
-            // A blank under an accent is part of a letter.
+            // A blank with a combining accent is part of a letter.
             if blanks > 0 && step >= Step::LineEnds {
                 folded.blanks(original, at..at + blanks, step);
                 at += blanks;
@@ -256,22 +255,22 @@ impl Folded {
 
     fn push(&mut self, c: char, range: Range<usize>) {
         self.text.push(c);
-        // Texts are short enough, see `TEXT_BYTES_MAX`.
+        // The casts fit because of `TEXT_BYTES_MAX`.
         let (start, end) = (range.start as u32, range.end as u32);
         self.starts.resize(self.text.len(), start);
         self.ends.resize(self.text.len(), end);
     }
 
-    /// How many bytes of this come from the bytes before a place; nothing where the place is in the
-    /// middle of a piece.
+    /// Returns the number of folded bytes that come from before a position, or `None` if the
+    /// position is inside a piece.
     fn count_before(&self, place: usize) -> Option<usize> {
         let count = self.ends.partition_point(|end| *end as usize <= place);
         let is_between = self.starts.get(count).is_none_or(|start| *start as usize >= place);
         is_between.then_some(count)
     }
 
-    /// Whether a place is one for a text from which blanks were taken at its beginning or end: then
-    /// a line begins or ends there.
+    /// Returns true if a position is valid for a text that lost blanks at its beginning or end: a
+    /// line must begin or end there.
     fn fits(&self, place: usize, folded: &str, wanted: &str, step: Step) -> bool {
         let (before, after) = (&self.text[..place], &self.text[place + folded.len()..]);
         let had_indent = blanks(wanted) > 0 && step >= Step::Indents;
@@ -280,8 +279,8 @@ impl Folded {
             && (!had_end || after.is_empty() || after.starts_with('\n'))
     }
 
-    /// Where a place is in the original. One that begins a line begins before its indent, where
-    /// indents do not count.
+    /// Returns the position in the original. If indents are ignored, a position at a line's first
+    /// text moves before its indent.
     fn range(&self, original: &str, place: Range<usize>, step: Step) -> Range<usize> {
         let start = self.starts.get(place.start).map_or(original.len(), |at| *at as usize);
         let end = match place.end.checked_sub(1).filter(|_| !place.is_empty()) {
@@ -295,7 +294,7 @@ impl Folded {
     }
 }
 
-/// Bytes of the blanks at the beginning of a text that no accent follows.
+/// Returns the length of the leading blanks, without one that carries an accent.
 fn blanks(text: &str) -> usize {
     let mut end = 0;
     for (at, c) in text.char_indices() {
@@ -310,12 +309,12 @@ fn blanks(text: &str) -> usize {
     end
 }
 
-/// Bytes of the letter at the beginning of a text, with its accents.
+/// Returns the length of the first letter with its accents.
 fn letter(text: &str) -> usize {
     let mut chars = text.char_indices();
     chars.next();
     let is_part = |c: char| {
-        // Parts of Korean syllables compose although they have no class.
+        // The parts of Korean syllables combine although their combining class is 0.
         !c.is_ascii() && (canonical_combining_class(c) != 0 || matches!(c, '\u{1160}'..='\u{11FF}'))
     };
     chars.find(|(_, c)| !is_part(*c)).map_or(text.len(), |(at, _)| at)
@@ -325,7 +324,7 @@ fn is_blank(c: char) -> bool {
     c == '\t' || in_ascii(c) == ' '
 }
 
-/// The character of ASCII for which people and models write another that looks like it.
+/// Returns the ASCII character that looks like `c`.
 pub fn in_ascii(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
@@ -336,8 +335,8 @@ pub fn in_ascii(c: char) -> char {
     }
 }
 
-/// Says in words how two texts differ that are alike but for blanks, quotes, dashes and how letters
-/// are composed; empty where they differ otherwise or not at all.
+/// Describes how two texts differ, if they differ only in blanks, quotes, dashes or the composition
+/// of letters. Otherwise returns an empty text.
 pub fn differences(there: &str, wanted: &str) -> String {
     let fold = |text: &str| Folded::new(text, Step::Indents).text;
     if there == wanted || fold(there).trim_end() != fold(wanted).trim_end() {
@@ -370,10 +369,10 @@ pub fn differences(there: &str, wanted: &str) -> String {
     }
     let trimmed: fn(&str) -> &str = |line| line.trim_end_matches(is_blank);
     if lines(|line| &line[line.trim_end_matches(is_blank).len()..]) {
-        told.push("blanks at line ends");
+        told.push("whitespace at line ends");
     }
     if lines(|line| &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]) {
-        told.push("tabs or blanks of the indent");
+        told.push("tabs or spaces in the indent");
     }
     let inner = |text: &str| -> Vec<String> {
         let inner = |line: &str| {
@@ -386,7 +385,7 @@ pub fn differences(there: &str, wanted: &str) -> String {
         text.lines().map(inner).collect()
     };
     if inner(there) != inner(wanted) {
-        told.push("blanks between words");
+        told.push("spaces between words");
     }
     told.join("; ")
 }

@@ -1,5 +1,4 @@
-//! One edit of a file's bytes: what is replaced, and what is nearest to it where it is not there.
-//! Pure.
+//! Edits the bytes of a file once, and finds the nearest lines if the text is missing. Pure.
 
 mod forgive;
 mod nearest;
@@ -16,60 +15,60 @@ use std::ops::Range;
 
 use crate::text::{Decoded, LineView, decode};
 
-/// Characters of a text that an error quotes.
+/// The maximum number of characters that an error quotes.
 const QUOTED_CHARS_MAX: usize = 100;
 
-/// An edit: a place of `old` becomes `new`.
+/// An edit that replaces `old` by `new`.
 #[derive(Debug, Clone, Copy)]
 pub struct Edit<'a> {
-    /// What stands there.
+    /// The text to replace.
     pub old: &'a str,
-    /// What shall stand there.
+    /// The replacement.
     pub new: &'a str,
-    /// What stands around it.
+    /// The text around `old`.
     pub anchors: Anchors<'a>,
-    /// How many places are meant.
+    /// Which matches to replace.
     pub places: Places,
 }
 
-/// How many places of a text an edit replaces.
+/// Which matches an edit replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Places {
-    /// The one that there is.
+    /// The only match.
     #[default]
     One,
-    /// Each.
+    /// All matches.
     All,
 }
 
-/// What an edit made of a file's bytes.
+/// The result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
-    /// The bytes.
+    /// The new bytes of the file.
     pub bytes: Vec<u8>,
-    /// Places that were replaced.
+    /// The number of replaced matches.
     pub replaced: usize,
-    /// How the file writes the replaced text, where that is not as the edit does.
+    /// The differences between the file's text and the edit's, if any.
     pub forgiven: Option<String>,
 }
 
-/// Why a file cannot be edited.
+/// The reason why an edit failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failed {
-    /// It is no text.
+    /// The file is not text.
     NotText,
-    /// Its encoding, of this name, lacks a character.
+    /// The file's encoding, with this name, lacks this character.
     Lacks(char, String),
-    /// There is not one place; the nearest lines, where there are some.
+    /// There is not exactly one match. The nearest lines follow, if there are any.
     Missed(Missed, Option<String>),
-    /// A chunk of a patch has no place; what is to be known of that.
+    /// A chunk of a patch has no match. A hint may follow.
     Chunk(String, Option<String>),
 }
 
-/// Edits the bytes of a file; those that are not edited stay.
+/// Edits the bytes of a file. All other bytes stay unchanged.
 ///
 /// # Errors
-/// Why it cannot be done.
+/// The reason why the edit failed.
 pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Edited, Failed> {
     let decoded = decode(bytes).map_err(|_| Failed::NotText)?;
     let view = LineView::new(&decoded.text);
@@ -117,8 +116,8 @@ pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Edited, Failed> {
     Err(Failed::Missed(missed, near))
 }
 
-/// Writes an edit with the other kind of quotes, if all of its quotes are of one kind and come in
-/// pairs: models mistake one for the other.
+/// Returns the edit with the other kind of quotes, because models confuse them. Returns `None`
+/// unless all quotes are of one kind and come in pairs.
 fn with_other_quotes(old: &str, new: &str) -> Option<(String, String)> {
     let (from, to) = match (old.contains('\''), old.contains('"')) {
         (true, false) => ('\'', '"'),
@@ -131,7 +130,7 @@ fn with_other_quotes(old: &str, new: &str) -> Option<(String, String)> {
     is_sure.then(|| (other(old), other(new)))
 }
 
-/// Edits a place that the file writes otherwise.
+/// Replaces a match that the file writes differently.
 fn forgiven(
     decoded: &Decoded<'_>,
     view: &LineView<'_>,
@@ -146,13 +145,12 @@ fn forgiven(
     Ok(Edited { bytes, replaced: 1, forgiven })
 }
 
-/// Writes a whole new text as the bytes of a file: in the encoding and with the line ends of what
-/// is there.
+/// Encodes a new text with the encoding and line ends of the existing file.
 ///
 /// # Errors
-/// The encoding lacks a character.
+/// An error if the encoding lacks a character.
 pub fn rewrite(bytes: &[u8], new: &str) -> Result<Vec<u8>, Failed> {
-    // What is no text may become one.
+    // A binary file may become text.
     let Ok(decoded) = decode(bytes) else { return Ok(new.as_bytes().to_vec()) };
     let view = LineView::new(&decoded.text);
     encode(&decoded, view.rewrite(new))
@@ -208,7 +206,8 @@ mod tests {
         assert_eq!(quoted(&"x".repeat(101)), format!("'{}…'", "x".repeat(100)));
     }
 
-    /// An edit of a text that the file writes otherwise; what is forgiven comes last.
+    /// Checks an edit of a text that the file writes differently. The expected difference comes
+    /// last.
     #[track_caller]
     fn forgiven(file: &str, old: &str, new: &str, expected: (&str, &str)) {
         let asked = Edit { old, new, anchors: Anchors::default(), places: Places::One };
@@ -219,10 +218,10 @@ mod tests {
 
     #[test]
     fn a_text_that_the_file_writes_otherwise_is_replaced_and_the_rest_of_it_stays() {
-        let ends = "blanks at line ends";
+        let ends = "whitespace at line ends";
         forgiven("a  \nb\t\nc\n", "a\nb\nc", "a\nx\nc", ("a  \nx\nc\n", ends));
         forgiven("x\n", "x \n", "y\n", ("y\n", ends));
-        let indent = "tabs or blanks of the indent";
+        let indent = "tabs or spaces in the indent";
         forgiven(
             "\tif a:\n\t\tb()\n",
             "    if a:\n        b()",
@@ -247,7 +246,7 @@ mod tests {
         forgiven("\tv='1'\n", "  v=\"1\"", "  v=\"2\"", ("\tv='2'\n", quotes));
         forgiven("a \u{2013} b\n", "a - b", "a + b", ("a + b\n", "hyphens or dashes"));
         forgiven("a\u{A0}b c\n", "a b c", "a b d", ("a\u{A0}b d\n", "no-break spaces"));
-        forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "blanks between words"));
+        forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "spaces between words"));
         let nfd = "decomposed letters in the file (NFD), composed ones in yours (NFC)";
         forgiven(
             "cafe\u{301} au lait\n",
@@ -267,7 +266,7 @@ mod tests {
     #[test]
     fn quotes_are_not_changed_where_that_may_be_wrong() {
         let file = "say(\"it\")\n".as_bytes();
-        // An apostrophe, and a text with both.
+        // An apostrophe, and a text with both kinds of quotes.
         for (old, new) in [("say('it')", "say('it isn't')"), ("say('it')", "say('\"')")] {
             assert!(matches!(one(file, old, new), Err(Failed::Missed(..))), "{new}");
         }
@@ -281,8 +280,8 @@ mod tests {
             panic!("both places are told")
         };
         assert_eq!(lines, [1, 3]);
-        assert!(near.contains("(they differ in: blanks between words)"), "{near}");
-        // As it is written it is there once.
+        assert!(near.contains("(they differ in: spaces between words)"), "{near}");
+        // Exactly as written, the text occurs once.
         assert_eq!(one(b"a  b\nc\na b\n", "a b", "x").unwrap(), b"a  b\nc\nx\n");
         for (file, old) in
             [("iffy\n", "if  "), ("xab\n", "  ab\n"), ("a\n", " \t"), ("ab\n", "a b")]

@@ -1,4 +1,4 @@
-//! The lines of a text that are nearest to one that is not there.
+//! Finds the lines of a text that are most similar to a missing text.
 
 use jaato_plugin_sdk::types::text::cut;
 
@@ -9,27 +9,27 @@ use similar::TextDiff;
 
 use super::forgive::differences;
 
-/// Lines of a file that are looked at.
+/// The maximum number of lines searched in a file.
 const LINES_MAX: usize = 50_000;
 
-/// Lines of the wanted text that are looked for, and that are shown.
+/// The maximum number of lines of the searched text that are compared and shown.
 const WANTED_LINES_MAX: usize = 12;
 
-/// Places that are compared letter by letter: that costs.
+/// The maximum number of candidates that are compared by letters, because that is slow.
 const CANDIDATES_MAX: usize = 8;
 
-/// Characters of a place that are compared, and of a line that are shown.
+/// The maximum number of characters compared of a candidate, and shown of a line.
 const COMPARED_CHARS_MAX: usize = 600;
 const SHOWN_CHARS_MAX: usize = 160;
 
-/// How often one line may stand in a file before it says nothing about a place.
+/// A line that occurs more often in a file does not identify a position.
 const VOTES_MAX: usize = 200;
 
-/// A place that has less in common says nothing.
+/// The minimum similarity of a result.
 const RATIO_MIN: f32 = 0.5;
 
-/// Shows the lines of a text that are most like the wanted ones, and says how they differ where
-/// that is simple; nothing where nothing is like them.
+/// Returns the lines that are most similar to the searched ones, and describes the difference if it
+/// is simple. Returns `None` if no lines are similar.
 pub fn nearest(text: &str, wanted: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().take(LINES_MAX).collect();
     let wanted: Vec<&str> = wanted.lines().skip_while(|line| line.trim().is_empty()).collect();
@@ -39,18 +39,19 @@ pub fn nearest(text: &str, wanted: &str) -> Option<String> {
     if candidates.is_empty() {
         candidates = by_letters(&lines, wanted);
     }
-    // Of places that are equally like it the first.
+    // Among equally similar candidates, the first one wins.
     let best = candidates.iter().rev().map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
     let (start, _) = best.filter(|(_, ratio)| *ratio >= RATIO_MIN)?;
     Some(shown(&lines, start, wanted))
 }
 
-/// Places where lines stand that are wanted, blanks at their ends aside; the likeliest first.
+/// Returns the positions of equal lines, ignoring surrounding blanks. The most likely ones come
+/// first.
 fn by_same_lines(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     let mut where_wanted: HashMap<&str, Vec<usize>> = HashMap::new();
     for (position, line) in wanted.iter().enumerate() {
         let line = line.trim();
-        // A bracket alone stands everywhere.
+        // A bracket alone occurs everywhere.
         if line.chars().filter(|c| c.is_alphanumeric()).count() >= 2 {
             where_wanted.entry(line).or_default().push(position);
         }
@@ -72,7 +73,7 @@ fn by_same_lines(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     places.into_iter().take(CANDIDATES_MAX).map(|(start, _)| start).collect()
 }
 
-/// Places of lines that have many pairs of letters in common with the longest wanted line.
+/// Returns the positions of lines that share many letter pairs with the longest searched line.
 fn by_letters(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     let longest = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len());
     let Some((position, line)) = longest else { return Vec::new() };
@@ -84,7 +85,7 @@ fn by_letters(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     for (number, line) in lines.iter().enumerate() {
         let other = pairs(line);
         let common = other.intersection(&letters).count();
-        // At least a third of them all.
+        // At least a third of the pairs must be shared.
         if common * 3 >= letters.len().max(other.len()) {
             places.push((common, number.saturating_sub(position)));
         }
@@ -120,7 +121,7 @@ fn shown(lines: &[&str], start: usize, wanted: &[&str]) -> String {
     let mut text = format!("the nearest lines{why} are:");
     for (number, line) in place.iter().enumerate() {
         let line = cut(line, SHOWN_CHARS_MAX);
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "\n{}: {line}", start + number + 1);
     }
     text
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn lines_with_other_blanks_are_found() {
-        let expected = "the nearest lines (they differ in: tabs or blanks of the indent) are:\n2:     let moon = 1;\n\
+        let expected = "the nearest lines (they differ in: tabs or spaces in the indent) are:\n2:     let moon = 1;\n\
                         3:     println!(\"{moon}\");";
         check("let moon = 1;\n  println!(\"{moon}\");", Some(expected));
     }

@@ -1,9 +1,8 @@
-//! Patches in the format `*** Begin Patch`, which GPT models write: read, and applied to the text
-//! of a file. Pure.
+//! Parses patches in the format `*** Begin Patch`, which GPT models write, and applies them to a
+//! file's text. Pure.
 //!
-//! Lines are found as `codex` finds them: each chunk behind the one before, by the lines of its
-//! `@@` headers and then by its own, as they are written or else in another form
-//! ([`super::forgive`]).
+//! Chunks are found as in `codex`: each one after the previous one, first by its `@@` headers and
+//! then by its own lines. Lines match exactly or in a folded form ([`super::forgive`]).
 
 use std::ops::Range;
 
@@ -17,45 +16,45 @@ const END: &str = "*** End Patch";
 const END_OF_FILE: &str = "*** End of File";
 const MOVE: &str = "*** Move to:";
 
-/// What a patch does with one file.
+/// The part of a patch about one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePatch {
-    /// The file.
+    /// The path of the file.
     pub path: String,
-    /// What becomes of it.
+    /// The action on the file.
     pub action: Action,
 }
 
-/// What becomes of a file.
+/// An action on a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// It has this text.
+    /// Writes this text to the file.
     Add(String),
-    /// It goes.
+    /// Deletes the file.
     Delete,
-    /// Its lines change, and its path where there is one.
+    /// Changes lines of the file, and optionally its path.
     Update {
-        /// Its new path.
+        /// The new path.
         move_to: Option<String>,
-        /// What changes, in the order of the file.
+        /// The changes, in file order.
         chunks: Vec<Chunk>,
     },
 }
 
-/// Lines that become others.
+/// Lines and their replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Lines that stand before it, in order: what follows `@@`.
+    /// The lines after `@@`, which come before the chunk, in order.
     headers: Vec<String>,
     old: Vec<String>,
     new: Vec<String>,
     is_at_end: bool,
 }
 
-/// Reads a patch.
+/// Parses a patch.
 ///
 /// # Errors
-/// What is wrong with it, and in which line.
+/// The problem and its line.
 pub fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     let lines: Vec<&str> = patch.trim().lines().collect();
     let lines = without_shell(&lines);
@@ -79,7 +78,7 @@ pub fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     Ok(files)
 }
 
-/// Takes a here-document of a shell off, in which some models wrap a patch.
+/// Removes a shell here-document, in which some models wrap a patch.
 fn without_shell<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
     let [first, inside @ .., last] = lines else { return lines };
     let word = first.trim().trim_start_matches("apply_patch").trim_start().strip_prefix("<<");
@@ -97,7 +96,7 @@ impl<'a> Reader<'a> {
         self.lines.get(self.at).copied()
     }
 
-    /// Skips blank lines; false at the end.
+    /// Skips blank lines. Returns false at the end.
     fn skip_blank(&mut self) -> bool {
         while self.peek().is_some_and(|line| line.trim().is_empty()) {
             self.at += 1;
@@ -105,9 +104,9 @@ impl<'a> Reader<'a> {
         self.peek().is_some()
     }
 
-    /// Names the line that is read.
+    /// Returns an error text with the current line number.
     fn wrong(&self, text: &str) -> String {
-        // The first line of the patch is not among these.
+        // The reader starts after the patch's first line.
         format!("line {} of the patch: {text}", self.at + 2)
     }
 
@@ -148,7 +147,7 @@ impl<'a> Reader<'a> {
             chunks.push(self.chunk(chunks.is_empty())?);
         }
         if chunks.is_empty() && move_to.is_none() {
-            return Err(self.wrong(&format!("nothing of {path} changes")));
+            return Err(self.wrong(&format!("no lines of {path} change")));
         }
         Ok(FilePatch { path, action: Action::Update { move_to, chunks } })
     }
@@ -197,8 +196,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads `@@` and the line that follows it, if one does. Numbers of lines, as other formats have
-/// them there, say nothing.
+/// Parses `@@` and the text after it. Line numbers, which other formats have there, are ignored.
 fn header(line: &str) -> Option<Option<&str>> {
     let rest = line.strip_prefix("@@")?;
     if rest.trim().is_empty() {
@@ -219,10 +217,10 @@ fn header(line: &str) -> Option<Option<&str>> {
     Some(Some(behind).filter(|text| !text.is_empty()))
 }
 
-/// Applies chunks to the bytes of a file; what they do not change stays.
+/// Applies chunks to the bytes of a file. All other bytes stay unchanged.
 ///
 /// # Errors
-/// Why it cannot be done.
+/// The reason why the patch failed.
 pub fn apply(bytes: &[u8], chunks: &[Chunk]) -> Result<Edited, Failed> {
     let decoded = decode(bytes).map_err(|_| Failed::NotText)?;
     let view = LineView::new(&decoded.text);
@@ -240,7 +238,7 @@ pub fn apply(bytes: &[u8], chunks: &[Chunk]) -> Result<Edited, Failed> {
             forgiven.push(differences);
         }
     }
-    // Chunks without old lines may stand at the end, before one that was found later.
+    // Chunks without old lines may be at the end, before a chunk that was found later.
     pieces.sort_by_key(|(range, _)| (range.start, range.end));
     let borrowed: Vec<_> =
         pieces.iter().map(|(range, new)| (range.clone(), new.as_str())).collect();
@@ -249,22 +247,22 @@ pub fn apply(bytes: &[u8], chunks: &[Chunk]) -> Result<Edited, Failed> {
     Ok(Edited { bytes: encode(&decoded, text.into())?, replaced: pieces.len(), forgiven })
 }
 
-/// Why a chunk has no place.
+/// The reason why a chunk has no match.
 #[derive(Clone)]
 struct Missing {
     what: String,
     hint: Option<String>,
 }
 
-/// Finds chunks in a text, each behind the one before.
+/// Finds chunks in a text, each after the previous one.
 struct Finder<'a> {
     text: &'a str,
-    /// The lines without their ends, and where they begin.
+    /// The lines without their ends, and their start positions.
     lines: Vec<&'a str>,
     starts: Vec<usize>,
-    /// The lines in the form of each step.
+    /// The lines folded by each step.
     folded: Vec<Vec<String>>,
-    /// The line behind what was found.
+    /// The line after the last match.
     next: usize,
 }
 
@@ -279,7 +277,7 @@ impl<'a> Finder<'a> {
         Self { text, lines, starts, folded: Vec::new(), next: 0 }
     }
 
-    /// Finds a chunk, and tells where it is, what comes there and how both texts differ.
+    /// Finds a chunk. Returns its position, its replacement and the differences of the texts.
     fn piece(&mut self, chunk: &Chunk) -> Result<(Range<usize>, String, String), Missing> {
         let mut header_line = None;
         for header in &chunk.headers {
@@ -306,7 +304,7 @@ impl<'a> Finder<'a> {
         }
         let (mut old, mut new) = (&chunk.old[..], &chunk.new[..]);
         let found = self.find(old, chunk.is_at_end).or_else(|missing| {
-            // Some models write the line of the header once more.
+            // Some models repeat the header's line in the chunk.
             let next = std::mem::replace(&mut self.next, header_line.ok_or(missing.clone())?);
             self.find(old, chunk.is_at_end).map_err(|_| {
                 self.next = next;
@@ -314,7 +312,7 @@ impl<'a> Finder<'a> {
             })
         });
         let found = match found {
-            // The blank line before the next header is not one of the file.
+            // The blank line before the next header is not part of the file.
             Err(missing) if old.len() > 1 && old.last().is_some_and(String::is_empty) => {
                 old = &old[..old.len() - 1];
                 if new.last().is_some_and(String::is_empty) {
@@ -329,7 +327,7 @@ impl<'a> Finder<'a> {
         let there = &self.text[range.clone()];
         let (mut wanted, mut new): (String, String) = (text(old), text(new));
         if !there.ends_with('\n') {
-            // A last line without an end stays so.
+            // If the last line has no line end, it stays so.
             wanted.pop();
             new.pop();
         }
@@ -345,8 +343,7 @@ impl<'a> Finder<'a> {
         self.starts.get(line).copied().unwrap_or(self.text.len())
     }
 
-    /// Finds lines behind what was found before: as they are written, or the one place where they
-    /// are in another form.
+    /// Finds lines after the last match: exactly, or the only match in a folded form.
     fn find(&mut self, wanted: &[String], is_at_end: bool) -> Result<usize, Missing> {
         let start = match self.lines.len().checked_sub(wanted.len()) {
             Some(last) if is_at_end => last.max(self.next),
@@ -370,9 +367,10 @@ impl<'a> Finder<'a> {
                 [place] => return Ok(place),
                 [one, other, ..] => {
                     let what = "its lines are not in the file as written, and several places are \
-                                alike"
+                                similar"
                         .to_owned();
-                    let hint = format!("lines {} and {}; add lines around", one + 1, other + 1);
+                    let hint =
+                        format!("lines {} and {}; add surrounding lines", one + 1, other + 1);
                     return Err(Missing { what, hint: Some(hint) });
                 }
             }
@@ -383,8 +381,8 @@ impl<'a> Finder<'a> {
         let before = places(&self.lines, wanted, 0).next().filter(|place| *place < self.next);
         let what = match before {
             Some(place) => format!(
-                "its lines are in the file at line {}, before those of the chunk before it: \
-                 chunks stand in the order of the file",
+                "its lines are at line {} of the file, before the previous chunk: chunks must be \
+                 in file order",
                 place + 1
             ),
             None => format!("its lines are not in the file: {}", quoted(&wanted.join("\n"))),
@@ -393,7 +391,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The lines at which some lines stand.
+/// Returns the positions at which the lines occur.
 fn places<'a, Line: AsRef<str>>(
     lines: &'a [Line],
     wanted: &'a [String],
@@ -456,7 +454,7 @@ mod tests {
         let (text, forgiven) =
             patched("\tif a:  \n\t\tb\n", "@@\n     if a:\n-        b\n+        c").unwrap();
         assert_eq!(text, "\tif a:  \n\t\tc\n");
-        assert_eq!(forgiven, "blanks at line ends; tabs or blanks of the indent");
+        assert_eq!(forgiven, "whitespace at line ends; tabs or spaces in the indent");
         let (text, _) = patched("\u{2013} \u{201C}a\u{201D}\nx\n", "@@ - \"a\"\n-x\n+y").unwrap();
         assert_eq!(text, "\u{2013} \u{201C}a\u{201D}\ny\n");
     }
@@ -500,7 +498,7 @@ mod tests {
         assert!(
             wrong("*** Change File: a").starts_with("line 2 of the patch: '*** Change File: a'")
         );
-        assert_eq!(wrong("*** Update File: a"), "line 3 of the patch: nothing of a changes");
+        assert_eq!(wrong("*** Update File: a"), "line 3 of the patch: no lines of a change");
         assert!(
             wrong("*** Update File: a\n@@\n-x\nyz").contains("line 5 of the patch: 'yz' does not")
         );

@@ -1,71 +1,70 @@
-//! Where an edit goes: the one place where its text stands.
+//! Finds the position of an edit: the only match of its text.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// Places that are counted; a text that stands there more often is told as "at least".
+/// The maximum number of counted matches. If there are more, the error says "at least".
 const PLACES_MAX: usize = 1000;
 
-/// Places of an ambiguous text that are named.
+/// The maximum number of matches that an error names.
 const PLACES_NAMED_MAX: usize = 10;
 
-/// What must stand right before and after the text that is replaced; it stays. A line end may
-/// stand between.
+/// The texts directly before and after the replaced text. They stay unchanged. A line end may come
+/// between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Anchors<'a> {
-    /// What stands before.
+    /// The text before.
     pub prologue: &'a str,
-    /// What stands after.
+    /// The text after.
     pub epilogue: &'a str,
 }
 
-/// Why there is not one place.
+/// The reason why there is not exactly one match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missed {
-    /// It stands nowhere.
+    /// The text does not occur.
     NotFound,
-    /// It stands in these lines, but not between the anchors.
+    /// The text occurs in these lines, but not between the anchors.
     NotBetween(Vec<usize>),
-    /// It stands so often, in these lines and more.
+    /// The text occurs several times.
     Ambiguous {
-        /// How often.
+        /// The number of matches.
         count: usize,
-        /// In which lines, the first of them.
+        /// The lines of the first matches.
         lines: Vec<usize>,
     },
-    /// It does not stand there as it is written, but places that are alike: so many, in these lines
-    /// and more.
+    /// The text does not occur exactly, but similar texts do.
     Alike {
-        /// How many.
+        /// The number of similar texts.
         count: usize,
-        /// In which lines, the first of them.
+        /// The lines of the first ones.
         lines: Vec<usize>,
     },
-    /// There is nothing to look for.
+    /// The searched text is empty.
     Empty,
 }
 
 impl Anchors<'_> {
-    /// Returns true if there is none.
+    /// Returns true if there is no anchor.
     pub fn is_empty(&self) -> bool {
         self.prologue.is_empty() && self.epilogue.is_empty()
     }
 }
 
-/// Finds the one place of a text. All texts have LF alone.
+/// Finds the only match of a text. All texts use LF.
 ///
 /// # Errors
-/// There is none, or more than one.
+/// An error if there is no match, or more than one.
 pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>, Missed> {
     find_where(text, old, anchors, |_| true)
 }
 
-/// Finds the one place of a text at which something holds.
+/// Finds the only match of a text for which `holds` returns true.
 ///
 /// # Errors
-/// As [`find`].
+/// The errors of [`find`].
 pub fn find_where(
     text: &str,
     old: &str,
@@ -85,10 +84,10 @@ pub fn find_where(
     }
 }
 
-/// Finds all places of a text, in order and apart from each other.
+/// Finds all matches of a text, in order and without overlaps.
 ///
 /// # Errors
-/// There is none.
+/// An error if there is no match.
 pub fn find_all(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Vec<Range<usize>>, Missed> {
     if old.is_empty() {
         return Err(Missed::Empty);
@@ -110,7 +109,7 @@ pub fn find_all(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Vec<Range
 fn places(text: &str, old: &str, anchors: Anchors<'_>) -> BTreeSet<usize> {
     let mut places = BTreeSet::new();
     let gaps: [&str; 2] = ["", "\n"];
-    // Without an anchor there is no gap to it.
+    // Without an anchor, there is no gap before or after it.
     let before = if anchors.prologue.is_empty() { &gaps[..1] } else { &gaps };
     let after = if anchors.epilogue.is_empty() { &gaps[..1] } else { &gaps };
     for gap_before in before {
@@ -120,7 +119,7 @@ fn places(text: &str, old: &str, anchors: Anchors<'_>) -> BTreeSet<usize> {
             let ahead = prologue.len() + gap_before.len();
             places.extend(starts(text, &whole).map(|start| start + ahead));
         }
-        // A text that is inserted between two anchors has one place, with or without a line end.
+        // An insertion between two anchors has one position, with or without a line end.
         if old.is_empty() && !places.is_empty() {
             break;
         }
@@ -136,7 +135,7 @@ fn missing(text: &str, old: &str, anchors: Anchors<'_>) -> Missed {
     if places.is_empty() { Missed::NotFound } else { Missed::NotBetween(lines(text, &places)) }
 }
 
-/// Where a text begins, overlapping ones too.
+/// Returns the positions of all matches, including overlapping ones.
 fn starts<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = usize> + use<'a> {
     let finder = memmem::Finder::new(wanted.as_bytes()).into_owned();
     let mut from = 0;
@@ -148,7 +147,7 @@ fn starts<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = usize> + use<
     std::iter::from_fn(next).take(PLACES_MAX)
 }
 
-/// The numbers of the lines in which places stand.
+/// Returns the line numbers of positions.
 fn lines(text: &str, places: &BTreeSet<usize>) -> Vec<usize> {
     let (mut line, mut done) = (1, 0);
     let number = |at: &usize| {
@@ -180,9 +179,9 @@ mod tests {
         assert_eq!(find(TEXT, "x = 1", between("two\n  ", "")), Ok(18..23));
         assert_eq!(find(TEXT, "x = 1", between("", "\ntwo")), Ok(6..11));
         assert_eq!(find(TEXT, "x = 1", between("  ", "\nthree")), Ok(18..23));
-        // A line end may be left out at the seam.
+        // The line end at the seam may be left out.
         assert_eq!(find(TEXT, "  x = 1", between("two", "three")), Ok(16..23));
-        // Something is inserted between them.
+        // Inserts between the anchors.
         assert_eq!(find(TEXT, "", between("two\n", "")), Ok(16..16));
         assert_eq!(find(TEXT, "", between("one", "  x")), Ok(3..3));
     }

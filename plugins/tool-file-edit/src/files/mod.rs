@@ -1,4 +1,4 @@
-//! Files of the session's execution environment, whole.
+//! Reads and writes whole files of the session's execution environment.
 
 use jaato_plugin_sdk::files::{
     FileDelete, FileFacts, FileKind, FilePair, FileRead, FileUpload, FileWrite, FolderMake,
@@ -9,35 +9,35 @@ use jaato_plugin_sdk::prelude::*;
 use crate::content::Content;
 use crate::text::kind_of;
 
-/// Largest file that is changed: it is held in memory twice.
+/// The maximum size of a file that is changed, because it is in memory twice.
 pub const CHANGED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Bytes that are written at once; more goes piece by piece.
+/// The maximum number of bytes written at once. Larger files are written in chunks.
 const WRITE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Bytes of such a piece: few enough to stay in a processor's cache on their way.
+/// The size of a chunk, which should fit in a processor's cache.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Bytes by which a file is known that is no text.
+/// The number of bytes from which the kind of a binary file is detected.
 const HEAD_BYTES: u64 = 512;
 
-/// A file that was read whole.
+/// A file that was read completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What it is. Its path is absolute.
+    /// The file's metadata. Its path is absolute.
     pub facts: FileFacts,
-    /// Its bytes.
+    /// The file's bytes.
     pub bytes: Content,
 }
 
-/// Tells what is at a path; nothing where nothing is.
+/// Returns the metadata of a path, or `None` if nothing exists there.
 ///
 /// # Errors
-/// `permission_denied` for a path that is not allowed, and what the environment says.
+/// `permission_denied` for a path that is not allowed, or the environment's error.
 pub async fn look(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
     if path == "~" || path.starts_with("~/") {
         let text = format!("`{path}` begins with `~`, which is not expanded");
-        let hint = "use an absolute path; a folder of that name is `./~`";
+        let hint = "use an absolute path; for a folder with this name, use `./~`";
         return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
     }
     match cx.files().stat(path).await {
@@ -47,20 +47,20 @@ pub async fn look(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
     }
 }
 
-/// Reads a file that is to be changed; nothing where nothing is.
+/// Reads a file before a change. Returns `None` if nothing exists there.
 ///
 /// # Errors
-/// As [`look`]; what is no file, and what is too large.
+/// The errors of [`look`], or an error if the path is not a file or the file is too large.
 pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<Snapshot>> {
     let Some(facts) = look(cx, path).await? else { return Ok(None) };
     check_is_file(path, &facts)?;
     fetch(cx, path, facts).await.map(Some)
 }
 
-/// Reads a file whose facts are known.
+/// Reads a file whose metadata is known.
 ///
 /// # Errors
-/// As [`snapshot`].
+/// The errors of [`snapshot`].
 pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<Snapshot> {
     if facts.size > CHANGED_BYTES_MAX {
         return Err(too_large(path, facts.size));
@@ -87,10 +87,10 @@ pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<Snapsh
     Ok(Snapshot { facts, bytes: bytes.into() })
 }
 
-/// Refuses what is no file.
+/// Returns an error if the path is not a file.
 ///
 /// # Errors
-/// `conflict`, with what it is.
+/// `conflict`, which says what it is.
 pub fn check_is_file(path: &str, facts: &FileFacts) -> Result<()> {
     let what = match facts.kind {
         FileKind::File => return Ok(()),
@@ -101,20 +101,21 @@ pub fn check_is_file(path: &str, facts: &FileFacts) -> Result<()> {
     Err(error.with_hint(format!("it is {what}")))
 }
 
-/// Refuses a link where the link itself would go or move: what it is would not come back.
+/// Returns an error for a link. Deleting or moving it would affect the link itself, which could not
+/// be restored.
 ///
 /// # Errors
-/// `conflict`; what the environment says.
+/// `conflict`, or the environment's error.
 pub async fn check_is_no_link(cx: &Reporter, path: &str) -> Result<()> {
     let facts = cx.files().stat_itself(path).await?;
     if facts.kind != FileKind::Link {
         return Ok(());
     }
     let error = Error::new(ErrorKind::Conflict, format!("Not a file: {path}"));
-    Err(error.with_hint("it is a link: move or remove it by a command"))
+    Err(error.with_hint("it is a link: move or remove it with a command"))
 }
 
-/// Makes the error for a file of which only the size can be told.
+/// Returns the error for a binary file, with its kind and size.
 pub fn not_text(path: &str, head: &[u8], size: u64) -> Error {
     let kind = kind_of(&head[..head.len().min(usize::try_from(HEAD_BYTES).unwrap_or(0))]);
     let text = format!("Not a text file: {path} ({kind}, {size} bytes)");
@@ -123,24 +124,24 @@ pub fn not_text(path: &str, head: &[u8], size: u64) -> Error {
 
 fn too_large(path: &str, bytes: u64) -> Error {
     let text = format!(
-        "File too large: {path} has {bytes} bytes, files of up to {CHANGED_BYTES_MAX} are changed"
+        "File too large: {path} has {bytes} bytes, but at most {CHANGED_BYTES_MAX} can be changed"
     );
-    Error::new(ErrorKind::LimitReached, text).with_hint("change it by a command")
+    Error::new(ErrorKind::LimitReached, text).with_hint("change it with a command")
 }
 
-/// How a file is written.
+/// How to write a file.
 #[derive(Debug, Clone, Copy)]
 pub enum Put<'a> {
-    /// Nothing may be there.
+    /// The file must not exist.
     New,
-    /// The file of this version must be there.
+    /// The file must exist with this version.
     Over(Option<&'a str>),
 }
 
-/// Writes a file whole, and the folders above it where they are missing.
+/// Writes a whole file, and creates missing folders above it.
 ///
 /// # Errors
-/// `conflict` where something else is there than there should be.
+/// `conflict` if the existing file is not the expected one.
 pub async fn put(
     cx: &Reporter,
     path: &str,
@@ -154,16 +155,16 @@ pub async fn put(
     cx.files().write(request(path, how, permissions), bytes).await
 }
 
-/// Whether a file is written as a draft.
+/// Returns true if a file is written as a draft.
 pub fn is_large(bytes: &[u8]) -> bool {
     bytes.len() > WRITE_BYTES_MAX
 }
 
-/// Writes a file beside its place. It comes there when it is finished, and is gone when it is
-/// dropped.
+/// Writes a file to a draft next to its target. Finishing the draft replaces the target, and
+/// dropping it deletes the draft.
 ///
 /// # Errors
-/// As [`put`].
+/// The errors of [`put`].
 pub async fn draft(
     cx: &Reporter,
     path: &str,
@@ -187,28 +188,28 @@ fn request(path: &str, how: Put<'_>, permissions: Option<u32>) -> FileWrite {
     FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() }
 }
 
-/// Deletes a file that must still be the one of this version.
+/// Deletes a file that must still have this version.
 ///
 /// # Errors
-/// `conflict` where it is another, or gone.
+/// `conflict` if the file has changed or is missing.
 pub async fn delete(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
     check_same(cx, path, version).await?;
     cx.files().delete(FileDelete { path: path.to_owned(), ..FileDelete::default() }).await
 }
 
-/// What a file moves to.
+/// What to do if the target of a move exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// A file there is replaced.
+    /// Replaces the existing file.
     Replaced,
-    /// Nothing may be there.
+    /// Fails.
     Refused,
 }
 
-/// Moves a file that must still be the one of this version, and makes the folders above.
+/// Moves a file that must still have this version, and creates missing folders.
 ///
 /// # Errors
-/// `conflict` where it is another, or where something is in its way.
+/// `conflict` if the file has changed or is missing, or if the target is in the way.
 pub async fn rename(
     cx: &Reporter,
     (from, to): (&str, &str),
@@ -231,6 +232,6 @@ async fn check_same(cx: &Reporter, path: &str, version: Option<&str>) -> Result<
     if is_same {
         return Ok(());
     }
-    let text = format!("`{path}` was changed meanwhile");
-    Err(Error::new(ErrorKind::Conflict, text).with_hint("read it again, then change it anew"))
+    let text = format!("`{path}` has been changed in the meantime");
+    Err(Error::new(ErrorKind::Conflict, text).with_hint("read it again, then repeat the change"))
 }

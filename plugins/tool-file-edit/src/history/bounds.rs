@@ -1,26 +1,27 @@
-//! How much of the past is kept.
+//! The limits of the history.
 
 use super::change::FILES_PER_CHANGE_MAX;
 
-/// Changes of one file that can be undone, unless a setting says otherwise. An agent edits one file
-/// dozens of times in a task, and each edit is a few kilobytes.
+/// The default number of changes per file that can be undone. An agent edits one file dozens of
+/// times in a task, and each edit takes a few kilobytes.
 const CHANGES_PER_FILE: usize = 50;
 
-/// Bytes of all contents: enough for a large repository, little beside what a build of it takes.
+/// The maximum number of bytes of all contents. This is enough for a large repository, and little
+/// compared with its build output.
 const BYTES: u64 = 512 * 1024 * 1024;
 
-/// Steps of all changes, so that the journal stays small enough to be read at once.
+/// The maximum number of steps of all changes, so that the journal can be read at once.
 const STEPS: usize = 2 * FILES_PER_CHANGE_MAX;
 
-/// How much is kept. Beyond it, the oldest is forgotten; what is pending never is, nor the latest
-/// change.
+/// The limits of the history. Beyond them, the oldest changes are forgotten, but never pending
+/// changes or the latest change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
-    /// Changes of one file.
+    /// The maximum number of changes per file.
     pub changes_per_file: usize,
-    /// Bytes of all contents.
+    /// The maximum number of bytes of all contents.
     pub bytes: u64,
-    /// Steps of all changes.
+    /// The maximum number of steps of all changes.
     pub steps: usize,
 }
 

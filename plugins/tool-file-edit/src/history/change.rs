@@ -1,4 +1,4 @@
-//! A change of files, as it is kept.
+//! A change of files as the history stores it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,67 +7,67 @@ use serde::{Deserialize, Serialize};
 
 use super::{ContentId, FilePath};
 
-/// Most files of one change: a journal line stays small enough to be read whole.
+/// The maximum number of files in a change, so that a journal line can be read at once.
 pub(super) const FILES_PER_CHANGE_MAX: usize = 10_000;
 
-/// How many characters of a digest a backup's name has: two files of one change never share them
-/// by chance.
+/// The number of digest characters in a backup's name. Two files of one change do not share them by
+/// chance.
 const DIGEST_START_CHARS: usize = 12;
 
-/// The number of a change, which grows with each.
+/// The number of a change. Numbers increase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ChangeId(pub(super) u64);
 
-/// A change that is to be applied.
+/// A change before it is applied.
 #[derive(Debug, Clone, Default)]
 pub struct NewChange {
-    /// The session that makes it.
+    /// The session that makes the change.
     pub session: String,
-    /// The tool that makes it.
+    /// The tool that makes the change.
     pub tool: String,
-    /// The call that makes it.
+    /// The tool call that makes the change.
     pub call: String,
-    /// The name of the environment in which the files lie.
+    /// The name of the files' environment.
     pub environment: String,
-    /// The change that it takes back: the one of a [`Step`](super::Step).
+    /// The change that this one undoes, from a [`Step`](super::Step).
     pub undoes: Option<ChangeId>,
-    /// The files, each path once.
+    /// The files. Each path occurs once.
     pub files: Vec<FileStep>,
 }
 
-/// A change that is applied, or may be half applied.
+/// A change that is applied, or may be partly applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Its number.
+    /// The number of the change.
     pub id: ChangeId,
-    /// When it began, in milliseconds since 1970 UTC.
+    /// The start time, in milliseconds since 1970 UTC.
     pub at_ms: i64,
-    /// The session that made it.
+    /// The session that made the change.
     pub session: String,
-    /// The tool that made it.
+    /// The tool that made the change.
     pub tool: String,
-    /// The call that made it.
+    /// The tool call that made the change.
     pub call: String,
-    /// The name of the environment in which it was made.
+    /// The name of the environment in which the change was made.
     #[serde(default)]
     pub environment: String,
-    /// The change that it took back.
+    /// The change that this one undid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<ChangeId>,
-    /// Paths at which it took back the last change that was not taken back before.
+    /// The paths at which this change undid the latest open change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) undone: Vec<FilePath>,
-    /// Paths at which it took back the last such undo.
+    /// The paths at which this change undid the latest undo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) redone: Vec<FilePath>,
-    /// How it ended; `None` while it is pending.
+    /// The outcome of the change. `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// How many of its files are no longer kept.
+    /// The number of its files that are no longer stored.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) forgotten: usize,
-    /// The files, each path once.
+    /// The files. Each path occurs once.
     pub files: Vec<FileStep>,
 }
 
@@ -75,29 +75,29 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// How a change ended.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is applied.
+    /// The change is applied.
     Done,
-    /// What was applied of it was taken back.
+    /// The change was rolled back.
     RolledBack,
 }
 
-/// What a change does to one path. A move is two steps: the old path ends absent, the new one names
-/// the old.
+/// The effect of a change on one path. A move consists of two steps: the old path becomes absent,
+/// and the new path names the old one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileStep {
-    /// Which file.
+    /// The file.
     pub path: FilePath,
-    /// What is there before; `None` for nothing. Its bytes are in the history.
+    /// The state before. `None` means that no file existed. The history stores the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Kept>,
-    /// What is there after it; `None` for nothing. Only its digest is known.
+    /// The state after. `None` means that no file exists. Only its digest is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Kept>,
-    /// Where the file comes from, if it moves.
+    /// The old path, if the file moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<FilePath>,
 }
@@ -107,47 +107,48 @@ pub struct FileStep {
 pub struct Kept {
     /// The digest of its bytes.
     pub content: ContentId,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
     /// Its permission bits.
     pub mode: u32,
 }
 
-/// A change in the list.
+/// A change in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedChange {
-    /// Its number.
+    /// The number of the change.
     pub id: ChangeId,
-    /// When it began, in milliseconds since 1970 UTC.
+    /// The start time, in milliseconds since 1970 UTC.
     pub at_ms: i64,
-    /// The tool that made it.
+    /// The tool that made the change.
     pub tool: String,
-    /// The change that it took back.
+    /// The change that this one undid.
     pub undoes: Option<ChangeId>,
     /// The files.
     pub files: Vec<FilePath>,
-    /// Whether nothing of it is left to be undone.
+    /// Whether nothing of the change can still be undone.
     pub is_taken_back: bool,
 }
 
-/// A file as it was before a change.
+/// A file before a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// What [`History::backup`](super::History::backup) takes.
+    /// The ID for [`History::backup`](super::History::backup).
     pub id: BackupId,
-    /// Which file.
+    /// The file's path.
     pub path: FilePath,
-    /// When the change began that replaced it, in milliseconds since 1970 UTC.
+    /// The start time of the change that replaced the file, in milliseconds since 1970 UTC.
     pub at_ms: i64,
-    /// The tool that replaced it.
+    /// The tool that replaced the file.
     pub tool: String,
-    /// The session that replaced it.
+    /// The session that replaced the file.
     pub session: String,
-    /// The file.
+    /// The state of the file.
     pub file: Kept,
 }
 
-/// Names a backup, as `17.5e884898da28`: the change that replaced it, and how its digest begins.
+/// The ID of a backup, such as `17.5e884898da28`: the change that replaced the file, and the
+/// beginning of its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BackupId {
     change: ChangeId,
@@ -174,12 +175,12 @@ impl Change {
         }
     }
 
-    /// Finds what it does to a path.
+    /// Returns the effect on a path.
     pub fn step_of(&self, path: &FilePath) -> Option<&FileStep> {
         self.files.iter().find(|step| step.path == *path)
     }
 
-    /// Names what a path was before it; nothing where there was no file.
+    /// Returns the backup ID of a path, or `None` if no file existed before.
     pub fn backup_of(&self, path: &FilePath) -> Option<BackupId> {
         let before = self.step_of(path)?.before.as_ref()?;
         Some(BackupId::new(self.id, &before.content))
@@ -195,7 +196,7 @@ impl fmt::Display for ChangeId {
 impl FromStr for ChangeId {
     type Err = ();
 
-    /// Reads `27`, or `#27`.
+    /// Parses `27` or `#27`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let digits = text.strip_prefix('#').unwrap_or(text);
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Bytes, each kept once under their digest.
+//! Stores contents, each once under its digest.
 
 use std::fmt::{self, Write as _};
 use std::fs::{self, File, OpenOptions};
@@ -13,20 +13,21 @@ use sha2::{Digest as _, Sha256};
 
 use super::HistoryError;
 
-/// Largest file that is kept: half of what all may have, so that one does not push out all others.
+/// The maximum size of a stored file: half of the total limit, so that one file does not displace
+/// all others.
 pub const CONTENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// How a file begins whose digest is not known yet.
+/// The prefix of the file name of a content whose digest is not known yet.
 const NEW_PREFIX: &str = ".new-";
 
-/// Hexadecimal characters of a digest.
+/// The number of hexadecimal characters in a digest.
 const DIGEST_CHARS: usize = 64;
 
-/// How long a content stays that no change names: a session may have kept it for a change that it
-/// is about to begin.
+/// The minimum age of an unreferenced content before it is removed. A session may have stored it
+/// for a change that is about to begin.
 const UNUSED_TIME_MIN: Duration = Duration::from_mins(1);
 
-/// The SHA-256 of some bytes, in lower-case hex.
+/// The SHA-256 digest of a content, in lower-case hex.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ContentId(String);
@@ -37,7 +38,7 @@ pub(super) struct Contents {
     folder: PathBuf,
 }
 
-/// A content that is kept piece by piece.
+/// Writes a content in chunks.
 #[derive(Debug)]
 pub struct ContentWriter {
     folder: PathBuf,
@@ -53,7 +54,7 @@ impl Contents {
         Self { folder }
     }
 
-    /// Keeps bytes of this digest. Those that are there already are not written again.
+    /// Stores a content with this digest, unless it is already stored.
     pub fn keep(&self, bytes: &[u8], id: &ContentId) -> Result<(), HistoryError> {
         check_size(bytes.len() as u64, CONTENT_BYTES_MAX)?;
         if self.refresh(id, bytes.len() as u64) {
@@ -68,7 +69,7 @@ impl Contents {
         ContentWriter::new(&self.folder, CONTENT_BYTES_MAX)
     }
 
-    /// Reads bytes that were kept, and checks them.
+    /// Reads a stored content and verifies it.
     pub fn read(&self, id: &ContentId) -> Result<Vec<u8>, HistoryError> {
         let path = self.path(id);
         let file = match File::open(&path) {
@@ -90,18 +91,19 @@ impl Contents {
         self.path(id).is_file()
     }
 
-    /// Takes a content away that nothing names, unless it is too young. False: ask later.
+    /// Removes an unreferenced content. Returns false if it is too young, so that the caller must
+    /// try again later.
     pub fn remove_unused(&self, id: &ContentId) -> bool {
         let path = self.path(id);
         match is_young(&path) {
             Some(true) => false,
-            // What cannot be removed is found again by `sweep`.
+            // If the removal fails, `sweep` finds the file again.
             Some(false) => fs::remove_file(path).map_or(true, |()| true),
             None => true,
         }
     }
 
-    /// Takes away all contents that are not used, and what was never finished.
+    /// Removes all unused contents and unfinished files.
     pub fn sweep(&self, is_used: impl Fn(&ContentId) -> bool) -> Result<(), HistoryError> {
         for folder in entries(&self.folder)? {
             if !folder.is_dir() {
@@ -109,10 +111,10 @@ impl Contents {
                 continue;
             }
             for path in entries(&folder)? {
-                // A file that is not ours stays.
+                // Unknown files stay.
                 let Some(id) = id_of(&folder, &path) else { continue };
                 if !is_used(&id) {
-                    // A young one is found by a later sweep.
+                    // A later sweep finds contents that are too young.
                     let _ = self.remove_unused(&id);
                 }
             }
@@ -120,7 +122,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Whether it is kept already; then it counts as kept this moment.
+    /// Returns true if the content is already stored, and renews its modification time.
     fn refresh(&self, id: &ContentId, size: u64) -> bool {
         let Ok(file) = OpenOptions::new().write(true).open(self.path(id)) else { return false };
         let is_whole = file.metadata().is_ok_and(|facts| facts.len() == size);
@@ -147,10 +149,10 @@ impl ContentWriter {
         Ok(Self { folder, path, file, digest: Sha256::new(), size: 0, bytes_max })
     }
 
-    /// Appends some bytes.
+    /// Appends a chunk.
     ///
     /// # Errors
-    /// `Io` when the disk is full; `TooLarge` above [`CONTENT_BYTES_MAX`].
+    /// `Io` if the disk is full, `TooLarge` above [`CONTENT_BYTES_MAX`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), HistoryError> {
         self.size += bytes.len() as u64;
         check_size(self.size, self.bytes_max)?;
@@ -158,10 +160,10 @@ impl ContentWriter {
         self.append(bytes)
     }
 
-    /// Keeps what was written. Returns its digest and how many bytes it has.
+    /// Stores the written content. Returns its digest and size.
     ///
     /// # Errors
-    /// `Io` when the system refuses.
+    /// `Io` if the system reports an error.
     pub fn finish(self) -> Result<(ContentId, u64), HistoryError> {
         let id = ContentId::of_state(self.digest.clone());
         self.place(&id)?;
@@ -183,23 +185,24 @@ impl ContentWriter {
 
 impl Drop for ContentWriter {
     fn drop(&mut self) {
-        // It is not there where it was kept; what stays for another reason is swept later.
+        // After a successful rename, the file is gone. If the removal fails, a sweep finds the
+        // file.
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl ContentId {
-    /// Digests some bytes.
+    /// Computes the digest of a content.
     pub fn of(bytes: &[u8]) -> Self {
         Self::of_state(Sha256::new().chain_update(bytes))
     }
 
-    /// Gives the digest in lower-case hex.
+    /// Returns the digest in lower-case hex.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Ends a digest.
+    /// Finishes a digest.
     pub(crate) fn of_state(digest: Sha256) -> Self {
         let mut text = String::with_capacity(DIGEST_CHARS);
         for byte in digest.finalize() {
@@ -213,12 +216,12 @@ impl ContentId {
 impl TryFrom<String> for ContentId {
     type Error = &'static str;
 
-    /// Only a digest is taken: it becomes a part of a path.
+    /// Accepts only a valid digest, because it becomes part of a path.
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         match text.len() == DIGEST_CHARS && text.bytes().all(is_hex) {
             true => Ok(Self(text)),
-            false => Err("this is no digest"),
+            false => Err("not a valid digest"),
         }
     }
 }
@@ -229,13 +232,13 @@ impl fmt::Display for ContentId {
     }
 }
 
-/// Makes a folder for its owner alone, if it is missing.
+/// Creates a folder that only its owner can access, if it is missing.
 pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(HistoryError::io("make the folder", path))
 }
 
-/// Lists a folder; an absent one is empty.
+/// Lists the entries of a folder. An absent folder has none.
 pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
     let failed = |error| HistoryError::io("list", folder)(error);
     match fs::read_dir(folder) {
@@ -252,7 +255,7 @@ fn path(folder: &Path, id: &ContentId) -> PathBuf {
     folder.join(start).join(rest)
 }
 
-/// The content that a file holds, by its name and that of its folder.
+/// Returns the digest of a stored content, from the names of its file and folder.
 fn id_of(folder: &Path, path: &Path) -> Option<ContentId> {
     let (start, rest) = (folder.file_name()?.to_str()?, path.file_name()?.to_str()?);
     ContentId::try_from(format!("{start}{rest}")).ok()
@@ -265,7 +268,7 @@ fn check_size(bytes: u64, max: u64) -> Result<(), HistoryError> {
     }
 }
 
-/// Whether a file was written or named lately; `None` if there is none.
+/// Returns true if a file was modified recently, or `None` if it does not exist.
 fn is_young(path: &Path) -> Option<bool> {
     let modified = fs::metadata(path).and_then(|facts| facts.modified()).ok()?;
     Some(modified.elapsed().map_or(true, |age| age < UNUSED_TIME_MIN))
@@ -274,7 +277,7 @@ fn is_young(path: &Path) -> Option<bool> {
 fn remove_unfinished(path: &Path) {
     let name = path.file_name().and_then(|name| name.to_str());
     if name.is_some_and(|name| name.starts_with(NEW_PREFIX)) && is_young(path) == Some(false) {
-        // What cannot be removed is found again by the next sweep.
+        // If the removal fails, the next sweep finds the file again.
         let _ = fs::remove_file(path);
     }
 }

@@ -1,77 +1,77 @@
-//! What can go wrong with the history.
+//! Errors of the history.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{BackupId, ChangeId, ContentId, FilePath};
 
-/// Why the history cannot do what it was asked for.
+/// An error of the history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// The system refuses.
+    /// The system reported an error.
     #[error("the history of changes: cannot {doing} `{}`: {source}", path.display())]
     Io {
-        /// What was tried, as `read`.
+        /// The failed action, such as `read`.
         doing: &'static str,
-        /// Which file.
+        /// The file's path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process holds the history for too long.
     #[error("the history of changes is held by another process (`{}`)", .0.display())]
     Busy(PathBuf),
-    /// Somebody else applies a change of the same file.
-    #[error("`{0}` is being changed by somebody else at this moment")]
+    /// Another process applies a change of the same file.
+    #[error("`{0}` is being changed by another call")]
     InUse(FilePath),
-    /// Bytes that were kept are not there.
+    /// The content is not stored.
     #[error("the content {0} is not in the history of changes")]
     NotKept(ContentId),
-    /// Bytes that were kept have another digest than they should.
+    /// The stored content does not match its digest.
     #[error("the content {0} in the history of changes is damaged")]
     Damaged(ContentId),
-    /// There is no such backup.
-    #[error("there is no backup {0}")]
+    /// The backup does not exist.
+    #[error("backup {0} does not exist")]
     NoBackup(BackupId),
-    /// There is no such change.
-    #[error("there is no change {0}")]
+    /// The change does not exist.
+    #[error("change {0} does not exist")]
     NoChange(ChangeId),
-    /// Nothing of a change is left to be taken back.
-    #[error("change {0} was taken back already")]
+    /// The change was already undone completely.
+    #[error("change {0} was already undone")]
     TakenBack(ChangeId),
-    /// A change cannot be taken back as a whole.
-    #[error("change {change} cannot be taken back, so nothing was done: {}", told(.hindrances))]
+    /// The change cannot be undone completely.
+    #[error("change {change} cannot be undone, so nothing was changed: {}", told(.hindrances))]
     Hindered {
         /// The change.
         change: ChangeId,
-        /// Why, for each file.
+        /// The reasons, one per file.
         hindrances: Vec<String>,
     },
-    /// A file that is too large to be kept.
-    #[error("{bytes} bytes are more than the {max} that the history of changes keeps of a file")]
+    /// The file is too large to be stored.
+    #[error("{bytes} bytes are more than the {max} that the history of changes stores per file")]
     TooLarge {
-        /// How many there are, at least.
+        /// The size of the file, or a lower bound.
         bytes: u64,
-        /// How many there may be.
+        /// The maximum size.
         max: u64,
     },
-    /// A change of too many files.
-    #[error("a change of {files} files: the history of changes takes at most {max}")]
+    /// The change has too many files.
+    #[error("the change has {files} files, but the history of changes stores at most {max}")]
     TooManyFiles {
-        /// How many there are.
+        /// The number of files.
         files: usize,
-        /// How many there may be.
+        /// The maximum number of files.
         max: usize,
     },
 }
 
 impl HistoryError {
-    /// Adds to an error of the system what was tried with which file.
+    /// Adds the failed action and the path to a system error.
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
 
-    /// Whether the disk or a quota is full.
+    /// Returns true if the disk or a quota is full.
     pub fn is_disk_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         match self {
@@ -92,7 +92,7 @@ impl HistoryError {
     }
 }
 
-/// Names the first of several reasons.
+/// Joins the first reasons.
 fn told(hindrances: &[String]) -> String {
     const TOLD_MAX: usize = 5;
     let mut text = hindrances.iter().take(TOLD_MAX).cloned().collect::<Vec<_>>().join("; ");

@@ -1,22 +1,23 @@
-//! How the history names a file, so that sessions in different environments share it.
+//! Names files in the history so that sessions in different environments can share it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A file of a workspace, or of one environment.
+/// A file of a workspace or of one environment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FilePath {
-    /// Relative to the environment's working directory where it lies in it, else absolute.
+    /// The path, relative to the environment's working directory if it is inside, otherwise
+    /// absolute.
     path: String,
-    /// The environment of an absolute path; `None` for one that lies in the working directory,
-    /// which a container and this machine may share.
+    /// The environment of an absolute path. `None` for a path in the working directory, which a
+    /// container and this machine may share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     environment: Option<String>,
 }
 
 impl FilePath {
-    /// Names a file by its absolute, normal path in an environment, whose working directory is
+    /// Creates the name of a file from its absolute, normalized path. The working directory must be
     /// absolute too.
     pub fn new(absolute: &str, working_directory: &str, environment: &str) -> Self {
         let folder = working_directory.trim_end_matches('/');
@@ -27,12 +28,13 @@ impl FilePath {
         }
     }
 
-    /// Gives the path as the environment takes it: relative to its working directory, or absolute.
+    /// Returns the path for the environment: relative to its working directory, or absolute.
     pub fn as_str(&self) -> &str {
         &self.path
     }
 
-    /// Whether the path means a file of this environment: always, if it is relative.
+    /// Returns true if the path refers to a file of this environment. Always true for a relative
+    /// path.
     pub fn is_in(&self, environment: &str) -> bool {
         self.environment.as_deref().is_none_or(|own| own == environment)
     }

@@ -1,4 +1,4 @@
-//! What the journal says, in memory.
+//! The content of the journal in memory.
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,34 +10,34 @@ use super::{
     ListedChange, Outcome, Step,
 };
 
-/// Lines of forgotten changes that stay in a small journal.
+/// The maximum number of lines about forgotten changes in a small journal.
 const LINES_SPARE: usize = 1_000;
 
-/// Finished changes, with all that is asked of them.
+/// An index of all finished changes.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// In the order in which they were finished.
+    /// The changes, in the order in which they finished.
     changes: BTreeMap<u64, Change>,
-    /// The places in `changes` of each change.
+    /// The position of each change in `changes`.
     places: HashMap<ChangeId, u64>,
-    /// The places of the changes of each path, oldest first.
+    /// The positions of the changes of each path, oldest first.
     paths: HashMap<FilePath, Vec<u64>>,
-    /// How many steps name each content, and how many bytes it has.
+    /// The number of references to each content, and its size.
     contents: HashMap<ContentId, (usize, u64)>,
-    /// Bytes of all contents.
+    /// The total size of all contents.
     bytes: u64,
     steps: usize,
-    /// Paths that got a step since they were counted.
+    /// Paths that got a new step since the last count.
     grown: HashSet<FilePath>,
     next_place: u64,
-    /// The least number that no change had.
+    /// The smallest unused number.
     next: u64,
-    /// Lines of the journal, those of forgotten changes too.
+    /// The number of lines in the journal, including those about forgotten changes.
     pub lines: usize,
 }
 
 impl Index {
-    /// Takes a line of the journal. Returns contents that nothing names any longer.
+    /// Adds a line of the journal. Returns contents that are no longer referenced.
     pub fn add(&mut self, entry: Entry) -> Vec<ContentId> {
         self.lines += 1;
         match entry {
@@ -55,7 +55,7 @@ impl Index {
         }
     }
 
-    /// Returns a number that no change had; these are pending.
+    /// Returns an unused number. `pending` are the pending changes.
     pub fn next_id(&self, pending: &[ChangeId]) -> ChangeId {
         let after = pending.iter().map(|id| id.0 + 1).max().unwrap_or(1);
         ChangeId(self.next.max(after))
@@ -73,25 +73,25 @@ impl Index {
         self.changes.get(self.places.get(&id)?)
     }
 
-    /// Finds the last change of a path that was not taken back, as a whole.
+    /// Returns the latest change of a path that can be undone, as a whole.
     pub fn undo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
         self.timeline(path).undo.last().map(|id| self.step(*id)).transpose()
     }
 
-    /// Finds the last undo of a path after which it was not changed otherwise, as a whole.
+    /// Returns the latest undo of a path that can be redone, as a whole.
     pub fn redo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
         self.timeline(path).redo.last().map(|id| self.step(*id)).transpose()
     }
 
-    /// Makes the step that takes a change back, in all its files. A file at which it was taken back
-    /// already is not among them.
+    /// Returns the step that undoes a change in all its files, except files at which it was already
+    /// undone.
     pub fn step(&self, id: ChangeId) -> Result<Step, HistoryError> {
         let change = self.change(id).filter(|change| change.outcome == Some(Outcome::Done));
         let change = change.ok_or(HistoryError::NoChange(id))?;
         let mut hindrances = Vec::new();
         if change.forgotten > 0 {
             let count = change.forgotten;
-            hindrances.push(format!("{count} of its files are too old to be kept"));
+            hindrances.push(format!("{count} of its files are no longer stored"));
         }
         let mut files = Vec::new();
         for step in &change.files {
@@ -115,7 +115,7 @@ impl Index {
         Ok(Step { change: id, at_ms: change.at_ms, tool, session, files })
     }
 
-    /// Finds the last change that was not taken back: of one session, or of all.
+    /// Returns the latest change that was not undone, of one session or of all sessions.
     pub fn latest(&self, session: Option<&str>) -> Option<ChangeId> {
         let is_asked = |change: &&Change| session.is_none_or(|session| change.session == session);
         let changes = self.changes.values().rev().filter(is_asked);
@@ -136,13 +136,13 @@ impl Index {
         })
     }
 
-    /// Whether a change is an undo, or nothing of it is left to be undone.
+    /// Returns true if a change is an undo, or if nothing of it can still be undone.
     fn is_taken_back(&self, change: &Change) -> bool {
         let is_open = |step: &FileStep| self.timeline(&step.path).undo.contains(&change.id);
         change.outcome != Some(Outcome::Done) || !change.files.iter().any(is_open)
     }
 
-    /// Lists what files were before changes, newest first: of one path, or of all.
+    /// Lists the backups of one path or of all paths, newest first.
     pub fn backups(&self, path: Option<&FilePath>) -> Vec<Backup> {
         let mut backups = Vec::new();
         let mut newer: HashMap<&FilePath, &ContentId> = HashMap::new();
@@ -154,7 +154,7 @@ impl Index {
             let is_asked = |step: &&FileStep| path.is_none_or(|path| step.path == *path);
             for step in change.files.iter().filter(is_asked) {
                 let Some(file) = &step.before else { continue };
-                // One content is one backup, however many changes found it.
+                // Consecutive changes that found the same content share one backup.
                 if newer.insert(&step.path, &file.content) == Some(&file.content) {
                     continue;
                 }
@@ -169,8 +169,8 @@ impl Index {
         change.files.iter().filter_map(|step| backup(change, step)).find(|backup| backup.id == *id)
     }
 
-    /// Finds the steps beyond so many of each file: first those that can neither be undone nor done
-    /// again, then the oldest.
+    /// Returns the steps beyond the limit per file: first those that can be neither undone nor
+    /// redone, then the oldest.
     pub fn beyond_files(&mut self, max: usize) -> Vec<(ChangeId, FilePath)> {
         let mut steps = Vec::new();
         for path in std::mem::take(&mut self.grown) {
@@ -188,7 +188,7 @@ impl Index {
         steps
     }
 
-    /// Notes at which paths a change takes the last one back, or the last such undo.
+    /// Records the paths at which a change undoes the latest change or the latest undo.
     pub fn note_undone(&self, change: &mut Change) {
         let Some(undoes) = change.undoes else { return };
         for step in &change.files {
@@ -201,7 +201,7 @@ impl Index {
         }
     }
 
-    /// Finds the oldest steps without which all others are within the bounds. The latest change
+    /// Returns the oldest steps to remove until the others are within the limits. The latest change
     /// stays.
     pub fn beyond_totals(&self, bounds: &Bounds) -> Vec<(ChangeId, FilePath)> {
         let mut forgotten = Vec::new();
@@ -226,19 +226,19 @@ impl Index {
         forgotten
     }
 
-    /// Whether most of the journal is forgotten.
+    /// Returns true if most lines of the journal are about forgotten changes.
     pub fn is_sparse(&self) -> bool {
         self.lines > LINES_SPARE + 2 * self.changes.len()
     }
 
-    /// Gives the lines that say the same.
+    /// Returns equivalent journal lines.
     pub fn entries(&self) -> Vec<Entry> {
         let changes = self.changes.values().cloned().map(Entry::Change);
         std::iter::once(Entry::Next(ChangeId(self.next))).chain(changes).collect()
     }
 
     fn add_change(&mut self, change: Change) {
-        // Told twice by a process that was killed before it took the pending file away.
+        // A process was killed after it wrote the line and before it removed the pending file.
         if self.has(change.id) {
             return;
         }
@@ -260,7 +260,7 @@ impl Index {
         self.changes.insert(place, change);
     }
 
-    /// Forgets what a change did to a path. Returns contents that nothing names any longer.
+    /// Removes the effect of a change on a path. Returns contents that are no longer referenced.
     fn forget(&mut self, id: ChangeId, path: &FilePath) -> Option<Option<ContentId>> {
         let place = *self.places.get(&id)?;
         let change = self.changes.get_mut(&place)?;

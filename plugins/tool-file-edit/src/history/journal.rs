@@ -1,8 +1,8 @@
-//! The file `journal.jsonl`: finished changes, a line each.
+//! The file `journal.jsonl`, with one line per finished change.
 //!
-//! A line is one `write` by the holder of the lock. A process that is killed, or a disk that is
-//! full, may leave a torn last line: the next line begins behind it, so that it costs itself alone.
-//! Every method must be called by the holder of the lock.
+//! The holder of the lock writes each line with one `write`. A killed process or a full disk may
+//! leave a torn last line. The next line then begins on its own line, so that only the torn one is
+//! lost. The caller must hold the lock for every method.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,39 +13,39 @@ use serde::{Deserialize, Serialize};
 
 use super::{Change, ChangeId, FilePath, HistoryError};
 
-/// Longest line; a longer one is damaged.
+/// The maximum length of a line. A longer line is damaged.
 const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Entry {
-    /// A change that has ended.
+    /// A finished change.
     Change(Change),
-    /// Steps that are no longer kept.
+    /// Steps that are no longer stored.
     Forget(Vec<(ChangeId, FilePath)>),
-    /// The least number that no change had.
+    /// The smallest unused number.
     Next(ChangeId),
 }
 
-/// The journal, as far as it was read.
+/// A reader and writer of the journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    /// The file that was read. It stays open, so that no other file gets its number.
+    /// The file that was read. It stays open, so that its inode number is not reused.
     file: Option<File>,
-    /// Where the part begins that was not read.
+    /// The position up to which the file was read.
     offset: u64,
 }
 
-/// What is new in the journal.
+/// The new content of the journal.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    /// Whether all that was read before is void: somebody rewrote the journal.
+    /// Whether the journal was rewritten, so that everything read before is void.
     pub is_anew: bool,
-    /// The lines.
+    /// The new lines.
     pub entries: Vec<Entry>,
-    /// Lines that cannot be read.
+    /// The number of lines that cannot be read.
     pub damaged: usize,
 }
 
@@ -54,7 +54,7 @@ impl Journal {
         Self { path, file: None, offset: 0 }
     }
 
-    /// Reads what was added since the last time.
+    /// Reads the lines added since the last call.
     pub fn read_news(&mut self) -> Result<News, HistoryError> {
         let mut news = News { is_anew: self.reopen()?, ..News::default() };
         let Some(file) = &self.file else { return Ok(news) };
@@ -69,7 +69,7 @@ impl Journal {
         while read_line(&mut reader, &mut line).map_err(failed)? {
             match serde_json::from_slice(&line) {
                 Ok(entry) => news.entries.push(entry),
-                // The line end behind a torn line.
+                // An empty line follows a torn line.
                 Err(_) if line.is_empty() => {}
                 Err(_) => news.damaged += 1,
             }
@@ -78,7 +78,7 @@ impl Journal {
         Ok(news)
     }
 
-    /// Adds a line. If that fails, the journal is as before.
+    /// Appends a line. On failure, the journal stays as it was.
     pub fn append(&mut self, entry: &Entry) -> Result<(), HistoryError> {
         if self.file.is_none() {
             self.file = Some(self.options().create(true).open(&self.path).map_err(self.failed())?);
@@ -87,7 +87,7 @@ impl Journal {
         let is_torn = ends_torn(file, self.offset).map_err(self.failed())?;
         let line = line(entry, if is_torn { b"\n" } else { b"" });
         if let Err(error) = (&mut &*file).write_all(&line) {
-            // What cannot be cut off is a torn line, which costs itself.
+            // If truncating fails, a torn line remains, which readers skip.
             let _ = file.set_len(self.offset);
             return Err(self.failed()(error));
         }
@@ -111,7 +111,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Opens the file, if it is another than the one that was read.
+    /// Opens the file if it is not the one that was read.
     fn reopen(&mut self) -> Result<bool, HistoryError> {
         let now = match self.options().open(&self.path) {
             Ok(now) => Some(now),
@@ -146,7 +146,7 @@ impl Journal {
 
 fn line(entry: &Entry, before: &[u8]) -> Vec<u8> {
     let mut line = before.to_vec();
-    // Numbers, texts and lists: nothing that JSON does not know.
+    // Serialization cannot fail, because entries hold only numbers, texts and lists.
     line.extend(serde_json::to_vec(entry).unwrap_or_default());
     line.push(b'\n');
     line
@@ -159,8 +159,8 @@ fn ends_torn(file: &File, length: u64) -> io::Result<bool> {
     Ok(byte != [b'\n'])
 }
 
-/// Reads a line without its end; false at the end of the file. Of one that is too long, the
-/// beginning.
+/// Reads a line without its end. Returns false at the end of the file. A line that is too long is
+/// truncated.
 fn read_line(reader: &mut impl io::BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let read = reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', line)?;

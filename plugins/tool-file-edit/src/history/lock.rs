@@ -1,4 +1,4 @@
-//! A lock between processes, by a file that says nothing.
+//! A lock between processes, based on an empty file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use super::HistoryError;
 
-/// How long a lock is waited for. Others hold it for milliseconds, unless they are stopped.
+/// The maximum wait for a lock. Other processes hold it for milliseconds, unless they are stopped.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 const POLL: Duration = Duration::from_millis(1);
 
-/// A locked file. The system unlocks it when a process is killed.
+/// A locked file. The system unlocks it when the process is killed.
 #[derive(Debug)]
 pub struct Locked(File);
 
 impl Locked {
-    /// Takes a file that is locked.
+    /// Wraps a file that is already locked.
     pub fn new(file: File) -> Self {
         Self(file)
     }
@@ -26,13 +26,13 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing it is not enough: a process that another thread starts at this moment has it open
-        // too, until its program begins. If this fails, that moment ends the lock.
+        // Closing the file is not enough: a child that another thread starts at this moment holds
+        // it open until its program begins. If unlocking fails, the lock ends at that point.
         let _ = self.0.unlock();
     }
 }
 
-/// Locks a file, which is made where it is missing.
+/// Locks a file and creates it if it is missing.
 pub fn lock(path: &Path) -> Result<Locked, HistoryError> {
     // Opening a named pipe would block until another process reads it.
     if path.metadata().is_ok_and(|found| !found.is_file()) {

@@ -1,19 +1,19 @@
-//! What the file tools changed, kept before it happens: so that a later session, or another
-//! process, can undo it, also after a kill.
+//! Stores the changes of the file tools before they are applied, so that a later session or another
+//! process can undo them, even after a kill.
 //!
-//! A change is a list of paths with the state of each before and after. The bytes of each state
-//! before are kept by their digest ([`Contents`]). A change that is being applied stands in
-//! `pending/`, in a file that the living process holds locked; one that is finished is a line of
-//! `journal.jsonl`. A process that dies leaves its unlocked file behind, and with it all that is
-//! needed to roll the change back ([`History::unfinished`], [`plan_recovery`]).
+//! A change is a list of paths with the state of each before and after. The bytes before are stored
+//! by their digest ([`Contents`]). While a change is being applied, its record is a file in
+//! `pending/`, which the process holds locked. A finished change is a line of `journal.jsonl`. If a
+//! process dies, its unlocked file remains, with everything needed to roll the change back
+//! ([`History::unfinished`], [`plan_recovery`]).
 //!
-//! Plain blocking files on the host's side: nothing here knows of tools or of the environment in
-//! which the changed files lie. Nothing is synced to the disk: a killed process loses nothing of
-//! what it wrote, a machine without power may lose its last changes.
+//! The module uses blocking files on the host's side, and is independent of tools and of the
+//! changed files' environment. It does not sync files to disk: a killed process loses nothing that
+//! it wrote, but a power failure may lose the last changes.
 //!
-//! Invariants: a change is applied only after [`History::begin`] returned, so what it replaces is
-//! kept by then. Nothing is taken away that a change names which is kept or pending. Any number of
-//! processes may work in one folder.
+//! Invariants: a change is applied only after [`History::begin`] returns, so the replaced content
+//! is stored by then. Content is never removed while a stored or pending change refers to it. Any
+//! number of processes may use one folder.
 
 mod bounds;
 mod change;

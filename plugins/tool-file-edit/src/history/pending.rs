@@ -11,11 +11,11 @@ use super::lock::Locked;
 use super::store::now_ms;
 use super::{Change, ChangeId, FilePath, FileStep, History, HistoryError, Outcome};
 
-/// How old a change is that is given up: a week, in which its environment may come back.
+/// The age at which a pending change is abandoned. Within a week, its environment may come back.
 const STALE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
-/// A change that is being applied: its file is locked as long as this lives. If it is dropped
-/// before [`Pending::finish`], the change is [unfinished](History::unfinished).
+/// A change that is being applied. Its file is locked while this exists. If this is dropped before
+/// [`Pending::finish`], the change is [unfinished](History::unfinished).
 #[derive(Debug)]
 pub struct Pending {
     history: History,
@@ -23,13 +23,13 @@ pub struct Pending {
     _locked: Locked,
 }
 
-/// What stands in the file of a change whose process is gone.
+/// The content of a pending file whose process has ended.
 pub(super) enum LeftBehind {
-    /// The change.
+    /// A complete change.
     Change(Box<Change>, Locked),
-    /// Nothing whole: the process died before anything was applied.
+    /// An incomplete line. The process died before it applied anything.
     Torn,
-    /// A whole line that is none of ours.
+    /// A complete line in an unknown format.
     Damaged,
 }
 
@@ -43,17 +43,16 @@ impl Pending {
         &self.change
     }
 
-    /// Whether it began so long ago that nobody is going to recover it: the environment that it was
-    /// made in is gone.
+    /// Returns true if the change is too old to be recovered, because its environment is gone.
     pub fn is_stale(&self) -> bool {
         now_ms().saturating_sub(self.change.at_ms) > STALE_MS
     }
 
-    /// Writes down how the change ended.
+    /// Records the outcome of the change.
     ///
     /// # Errors
-    /// `Io` when the disk is full, `Busy`. Then the change is unfinished, and whoever looks next
-    /// finds how far it came.
+    /// `Io` if the disk is full, or `Busy`. The change is then unfinished, and the next
+    /// [`History::unfinished`] finds it.
     pub fn finish(self, outcome: Outcome) -> Result<ChangeId, HistoryError> {
         let id = self.change.id;
         self.history.clone().end(Change { outcome: Some(outcome), ..self.change })?;
@@ -61,7 +60,7 @@ impl Pending {
     }
 }
 
-/// Writes the file of a change, and locks it. Called by the holder of the history's lock.
+/// Writes the file of a change and locks it. The caller must hold the history's lock.
 pub(super) fn write(folder: &Path, change: &Change) -> Result<Locked, HistoryError> {
     let path = path_of(folder, change.id);
     let mut options = OpenOptions::new();
@@ -71,20 +70,20 @@ pub(super) fn write(folder: &Path, change: &Change) -> Result<Locked, HistoryErr
     line.push(b'\n');
     let written = file.lock().and_then(|()| file.write_all(&line));
     if let Err(error) = written {
-        // What stays is torn, and taken away by whoever finds it.
+        // If the removal fails, the next reader removes the torn file.
         let _ = fs::remove_file(&path);
         return Err(HistoryError::io("write", &path)(error));
     }
     Ok(Locked::new(file))
 }
 
-/// Takes the file of a change away.
+/// Removes the file of a change.
 pub(super) fn remove(folder: &Path, id: ChangeId) -> Result<(), HistoryError> {
     let path = path_of(folder, id);
     fs::remove_file(&path).map_err(HistoryError::io("remove", &path))
 }
 
-/// Lists the numbers of changes that are pending, of living processes and of dead ones.
+/// Lists the numbers of pending changes, of running and ended processes.
 pub(super) fn list(folder: &Path) -> Result<Vec<ChangeId>, HistoryError> {
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse().ok().map(ChangeId);
     let mut ids: Vec<_> = entries(folder)?.iter().filter_map(number).collect();
@@ -92,20 +91,20 @@ pub(super) fn list(folder: &Path) -> Result<Vec<ChangeId>, HistoryError> {
     Ok(ids)
 }
 
-/// Reads a change that is pending, whoever holds it; `None` if it cannot be read.
+/// Reads a pending change, locked or not. Returns `None` if it cannot be read.
 pub(super) fn read(folder: &Path, id: ChangeId) -> Option<Change> {
     let bytes = fs::read(path_of(folder, id)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Finds a path that a change names too which a living process applies at this moment. Called by
-/// the holder of the history's lock.
+/// Finds a path of `files` that a running process also changes with the pending change `id`. The
+/// caller must hold the history's lock.
 pub(super) fn path_in_use(
     folder: &Path,
     id: ChangeId,
     files: &[FileStep],
 ) -> Result<Option<FilePath>, HistoryError> {
-    // One that cannot be read is no change that is being applied.
+    // An unreadable file is not a change that is being applied.
     let Some(change) = read(folder, id) else { return Ok(None) };
     let taken: HashSet<&FilePath> = change.files.iter().map(|step| &step.path).collect();
     let Some(step) = files.iter().find(|step| taken.contains(&step.path)) else { return Ok(None) };
@@ -121,8 +120,8 @@ pub(super) fn path_in_use(
     }
 }
 
-/// Takes over a change that nobody holds; `None` if its process lives. Called by the holder of the
-/// history's lock.
+/// Takes over an unlocked change. Returns `None` if its process is running. The caller must hold
+/// the history's lock.
 pub(super) fn take_over(folder: &Path, id: ChangeId) -> Result<Option<LeftBehind>, HistoryError> {
     let path = path_of(folder, id);
     let file = OpenOptions::new().read(true).write(true).open(&path);

@@ -1,33 +1,33 @@
-//! What becomes of a change whose process died while it was applied.
+//! Decides how to recover a change whose process died while it was applied.
 //!
-//! Pure: what is in the files, the caller looks up; what must be restored, the caller writes.
+//! Pure: the caller reads the files and writes those that must be restored.
 
 use super::{Change, ContentId, FileStep, Kept};
 
-/// What is at a path.
+/// The current content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing.
+    /// Nothing exists there.
     Nothing,
     /// A file with this content.
     Content(ContentId),
-    /// A file into which the content after it was being written when that ended.
+    /// A file that holds only part of its new content, because writing it was interrupted.
     Torn,
     /// A folder, a device, or a file that cannot be read.
     Other,
 }
 
-/// What is to be done with a change that is half applied. Numbers are those of its files.
+/// The recovery of an incomplete change. Numbers are those of its files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whether it is the business of another environment: it stays unfinished.
+    /// Whether the change belongs to another environment. It then stays unfinished.
     pub is_elsewhere: bool,
-    /// Whether it is applied as a whole, so that nothing has to be restored.
+    /// Whether the change is completely applied, so that nothing must be restored.
     pub is_done: bool,
-    /// Files that must become again what they were before, the last one first.
+    /// Files to restore, last one first.
     pub restore: Vec<usize>,
-    /// Files that hold neither what was there before nor what the change makes of them: somebody
-    /// else changed them since, and they are left alone.
+    /// Files that were changed by others since, because they hold neither their old nor their new
+    /// content. They are left alone.
     pub left_alone: Vec<usize>,
 }
 
@@ -35,16 +35,17 @@ pub struct Recovery {
 enum Side {
     Before,
     After,
-    /// The change does not change the content.
+    /// The step does not change the content.
     Both,
     Neither,
 }
 
-/// Decides what to do with a change, by what is at its paths now. Where all files that nobody else
-/// changed are as after the change, it was applied; else it is taken back.
+/// Decides from the current content of its paths how to recover a change. If all files hold their
+/// new content, except those that others changed, the change was applied. Otherwise it is rolled
+/// back.
 ///
-/// A change that was made in another environment may concern other files than those that are
-/// looked at: unless one of these is as after it, [`Recovery::is_elsewhere`] says so.
+/// A change from another environment may concern other files than the given ones.
+/// [`Recovery::is_elsewhere`] is set, unless one of the files holds its new content.
 pub fn plan_recovery(change: &Change, found: &[Found], environment: &str) -> Recovery {
     let sides: Vec<_> =
         change.files.iter().zip(found).map(|(step, found)| side(step, found)).collect();
@@ -69,7 +70,7 @@ pub fn plan_recovery(change: &Change, found: &[Found], environment: &str) -> Rec
 }
 
 fn side(step: &FileStep, found: &Found) -> Side {
-    // Half of it is there: it goes back as if it were whole.
+    // The file holds part of its new content, so it is restored like a complete one.
     if *found == Found::Torn {
         return Side::After;
     }
@@ -92,7 +93,8 @@ mod tests {
     use super::super::tests::{change, edit};
     use super::*;
 
-    /// Files that go from `0` to `1`; what is in them, a character each, `-` for nothing.
+    /// Checks the recovery of files that change from `0` to `1`. Each character of `found` is the
+    /// content of one file, and `-` means that it is missing.
     #[track_caller]
     fn check(found: &str, expected: (bool, &[usize], &[usize])) {
         let names: Vec<_> = (0..found.len()).map(|number| format!("{number}.txt")).collect();

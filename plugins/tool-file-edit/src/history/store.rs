@@ -17,10 +17,10 @@ use super::{
     NewChange, Pending, Step,
 };
 
-/// How often contents that nothing names are looked for. Each prune takes away those that it makes.
+/// The time between two sweeps for unreferenced contents. Each prune removes those that it creates.
 const SWEEP_INTERVAL: Duration = Duration::from_hours(24);
 
-/// What the file tools changed in one workspace. Clones share what was read.
+/// The changes of the file tools in one workspace. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct History(Arc<Shared>);
 
@@ -36,19 +36,19 @@ struct Shared {
 struct State {
     journal: Journal,
     index: Index,
-    /// Contents that nothing names, and that were too young to be taken away.
+    /// Unreferenced contents that were too young to be removed.
     unused: Vec<ContentId>,
-    /// Lines and files that could not be read, and were not told yet.
+    /// The number of unreadable lines and files that are not reported yet.
     damaged: usize,
-    /// Whether the journal was read at all.
+    /// Whether the journal was read.
     was_read: bool,
 }
 
 impl History {
-    /// Opens the history in a folder, which belongs to it alone.
+    /// Opens the history in a folder that nothing else uses.
     ///
     /// # Errors
-    /// `Io` when a folder cannot be made.
+    /// `Io` if a folder cannot be created.
     pub fn open(folder: &Path) -> Result<Self, HistoryError> {
         let pending = folder.join("pending");
         let contents = folder.join("contents");
@@ -62,47 +62,50 @@ impl History {
         Ok(Self(Arc::new(Shared { folder: folder.to_owned(), pending, contents, state })))
     }
 
-    /// Keeps bytes, so that a change can name them.
+    /// Stores a content, so that a change can refer to it.
     ///
     /// # Errors
-    /// `Io` when the disk is full; `TooLarge`.
+    /// `Io` if the disk is full, or `TooLarge`.
     pub fn keep(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
         let id = ContentId::of(bytes);
         self.keep_as(&id, bytes)?;
         Ok(id)
     }
 
-    /// Keeps bytes whose digest is known already.
+    /// Stores a content whose digest is known.
     ///
     /// # Errors
-    /// As [`History::keep`].
+    /// The errors of [`History::keep`].
     pub fn keep_as(&self, id: &ContentId, bytes: &[u8]) -> Result<(), HistoryError> {
         self.0.contents.keep(bytes, id)
     }
 
-    /// Begins to keep bytes that come in pieces.
+    /// Returns a writer that stores a content in chunks.
     ///
     /// # Errors
-    /// `Io` when the disk is full.
+    /// `Io` if the disk is full.
     pub fn writer(&self) -> Result<ContentWriter, HistoryError> {
         self.0.contents.writer()
     }
 
-    /// Reads bytes that were kept, and checks them.
+    /// Reads a stored content and verifies it.
     ///
     /// # Errors
-    /// `NotKept`, `Damaged`, `Io`.
+    /// `NotKept`, `Damaged`, or `Io`.
     pub fn contents(&self, id: &ContentId) -> Result<Vec<u8>, HistoryError> {
         self.0.contents.read(id)
     }
 
-    /// Writes down a change before it is applied. Everything that it replaces must be kept.
+    /// Records a change before it is applied. All replaced content must be stored.
     ///
     /// # Errors
-    /// `NotKept` where something is not, because it was kept long ago: keep it, and begin again.
-    /// `InUse` where another change of one of the files is being applied: files cannot see that two
-    /// processes replace them at once, and one would be lost.
-    /// `Io` when the disk is full, `TooManyFiles`, `Busy`. Then nothing may be applied.
+    /// - `NotKept` if content is missing because it was stored too long ago. Store it and begin
+    ///   again.
+    /// - `InUse` if another change of one of the files is being applied. Otherwise two processes
+    ///   could replace a file at once, and one change would be lost.
+    /// - `Io` if the disk is full, `TooManyFiles`, or `Busy`.
+    ///
+    /// After an error, the change must not be applied.
     pub fn begin(&self, new: NewChange) -> Result<Pending, HistoryError> {
         let (files, max) = (new.files.len(), FILES_PER_CHANGE_MAX);
         if files > max {
@@ -127,13 +130,13 @@ impl History {
         })
     }
 
-    /// Takes over the changes whose process is gone, or gave them up: each is to be recovered (see
-    /// [`plan_recovery`](super::plan_recovery)) and finished. One that is dropped is found again.
+    /// Takes over changes that their process no longer applies. The caller must recover each (see
+    /// [`plan_recovery`](super::plan_recovery)) and finish it. A dropped change is found again.
     ///
     /// # Errors
-    /// `Io`, `Busy`.
+    /// `Io` or `Busy`.
     pub fn unfinished(&self) -> Result<Vec<Pending>, HistoryError> {
-        // No lock where nothing is pending: this runs before each call.
+        // Skips the lock if nothing is pending, because this runs before each call.
         if pending::list(&self.0.pending)?.is_empty() {
             return Ok(Vec::new());
         }
@@ -145,7 +148,8 @@ impl History {
                     Some(LeftBehind::Change(change, file)) if !state.index.has(id) => {
                         taken_over.push(Pending::new(self.clone(), *change, file));
                     }
-                    // It is in the journal: its process died before it took this file away.
+                    // The journal already has the change, because its process died before it
+                    // removed this file.
                     Some(LeftBehind::Change(..) | LeftBehind::Torn) => {
                         pending::remove(&self.0.pending, id)?;
                     }
@@ -159,34 +163,34 @@ impl History {
         })
     }
 
-    /// Finds the last change of a file that was not taken back.
+    /// Returns the latest change of a file that was not undone.
     ///
     /// # Errors
-    /// `Hindered` if it cannot be taken back as a whole; `Io`, `Busy`.
+    /// `Hindered` if it cannot be undone as a whole, `Io`, or `Busy`.
     pub fn undo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
         self.locked(|state| state.index.undo_step(path))
     }
 
-    /// Finds the last undo of a file after which it was not changed otherwise.
+    /// Returns the latest undo of a file, if no other change followed.
     ///
     /// # Errors
-    /// As [`History::undo_step`].
+    /// The errors of [`History::undo_step`].
     pub fn redo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
         self.locked(|state| state.index.redo_step(path))
     }
 
-    /// Finds what a change did, to take it back; one that took another back is done again by that.
+    /// Returns the effect of a change, to undo it. Undoing an undo redoes the original change.
     ///
     /// # Errors
-    /// `NoChange`, `TakenBack`; as [`History::undo_step`].
+    /// `NoChange`, `TakenBack`, or the errors of [`History::undo_step`].
     pub fn step(&self, id: ChangeId) -> Result<Step, HistoryError> {
         self.locked(|state| state.index.step(id))
     }
 
-    /// Finds the last change that was not taken back: of one session, or of all.
+    /// Returns the latest change that was not undone, of one session or of all sessions.
     ///
     /// # Errors
-    /// `Io`, `Busy`.
+    /// `Io` or `Busy`.
     pub fn latest(&self, session: Option<&str>) -> Result<Option<ChangeId>, HistoryError> {
         self.locked(|state| Ok(state.index.latest(session)))
     }
@@ -194,15 +198,15 @@ impl History {
     /// Lists the latest changes, newest first.
     ///
     /// # Errors
-    /// `Io`, `Busy`.
+    /// `Io` or `Busy`.
     pub fn changes(&self, max: usize) -> Result<Vec<ListedChange>, HistoryError> {
         self.locked(|state| Ok(state.index.changes().take(max).collect()))
     }
 
-    /// Lists what files were before changes, newest first: of one path, or of all.
+    /// Lists the backups of one path or of all paths, newest first.
     ///
     /// # Errors
-    /// `Io`, `Busy`.
+    /// `Io` or `Busy`.
     pub fn backups(&self, path: Option<&FilePath>) -> Result<Vec<Backup>, HistoryError> {
         self.locked(|state| Ok(state.index.backups(path)))
     }
@@ -210,17 +214,17 @@ impl History {
     /// Finds a backup.
     ///
     /// # Errors
-    /// `NoBackup`, `Io`, `Busy`.
+    /// `NoBackup`, `Io`, or `Busy`.
     pub fn backup(&self, id: &BackupId) -> Result<Backup, HistoryError> {
         let found = self.locked(|state| Ok(state.index.backup(id)))?;
         found.ok_or_else(|| HistoryError::NoBackup(id.clone()))
     }
 
-    /// Forgets the oldest changes beyond the bounds, with the contents that nothing else names.
-    /// To be called after each change.
+    /// Removes the oldest changes beyond the limits, with contents that are no longer referenced.
+    /// Call it after each change.
     ///
     /// # Errors
-    /// `Io`, `Busy`. What was not forgotten is found again.
+    /// `Io` or `Busy`. The next call removes the remaining changes.
     pub fn prune(&self, bounds: &Bounds) -> Result<(), HistoryError> {
         self.locked(|state| {
             let of_files = state.index.beyond_files(bounds.changes_per_file);
@@ -239,15 +243,16 @@ impl History {
         })
     }
 
-    /// Tells how many lines and files of the history could not be read since the last time.
+    /// Returns the number of unreadable lines and files since the last call.
     ///
     /// # Errors
-    /// `Io`, `Busy`.
+    /// `Io` or `Busy`.
     pub fn take_damaged(&self) -> Result<usize, HistoryError> {
         let take = |state: &mut State| std::mem::take(&mut state.damaged);
         {
             let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-            // This is asked before each call: others' lines can wait until they are needed.
+            // This runs before each call, so lines from other processes can wait until they are
+            // needed.
             if state.was_read {
                 return Ok(take(&mut state));
             }
@@ -255,13 +260,14 @@ impl History {
         self.locked(|state| Ok(take(state)))
     }
 
-    /// Writes down how a change ended, and takes its pending file away.
+    /// Records the outcome of a change and removes its pending file.
     pub(super) fn end(&self, mut change: Change) -> Result<(), HistoryError> {
         self.locked(|state| {
             let id = change.id;
             state.index.note_undone(&mut change);
             state.append(Entry::Change(change))?;
-            // One that stays is taken away by whoever finds it: the journal has its change.
+            // If the removal fails, a later process removes the file, because the journal has the
+            // change.
             let _ = pending::remove(&self.0.pending, id);
             Ok(())
         })
@@ -282,20 +288,20 @@ impl History {
         Ok(())
     }
 
-    /// Whether it is time to sweep; then it is not for a while. A clock that is set back costs one
-    /// sweep.
+    /// Returns true if a sweep is due, and marks it as done. Setting the clock back causes at most
+    /// one additional sweep.
     fn take_sweep(&self) -> bool {
         let path = self.0.folder.join("swept");
         let swept = fs::metadata(&path).and_then(|facts| facts.modified());
         let is_fresh = swept.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < SWEEP_INTERVAL));
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        // A full disk: the next prune tries again.
+        // If the disk is full, the next prune tries again.
         !is_fresh
             && options.open(&path).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
     }
 
-    /// Runs work while no other process changes the journal, and with all that is in it.
+    /// Runs `work` with the current journal, while no other process changes it.
     fn locked<T>(
         &self,
         work: impl FnOnce(&mut State) -> Result<T, HistoryError>,
@@ -336,7 +342,7 @@ impl State {
     }
 }
 
-/// Milliseconds since 1970 UTC.
+/// Returns the milliseconds since 1970 UTC.
 pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

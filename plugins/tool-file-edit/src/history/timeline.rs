@@ -1,23 +1,25 @@
-//! Which change of a file is undone next, and which is done again.
+//! Determines which change of a file is undone or redone next.
 
 use super::{Change, ChangeId, FilePath, FileStep};
 
-/// A change that can be taken back as a whole.
+/// A change that can be undone as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The change: [`NewChange::undoes`](super::NewChange::undoes) of the one that takes it back.
+    /// The change, for [`NewChange::undoes`](super::NewChange::undoes) of the change that undoes
+    /// it.
     pub change: ChangeId,
-    /// When it began, in milliseconds since 1970 UTC.
+    /// The start time, in milliseconds since 1970 UTC.
     pub at_ms: i64,
-    /// The tool that made it.
+    /// The tool that made the change.
     pub tool: String,
-    /// The session that made it.
+    /// The session that made the change.
     pub session: String,
-    /// What it did: `after` is what should be there, `before` is what has to be there again.
+    /// The effect of the change: `after` is the expected current state, and `before` is the state
+    /// to restore.
     pub files: Vec<FileStep>,
 }
 
-/// The changes of one path that can be undone and done again; the next is the last.
+/// The changes of one path that can be undone and redone. The last one of each list is next.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Timeline {
     pub undo: Vec<ChangeId>,
@@ -25,11 +27,11 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Takes the changes of a path, oldest first. One that takes back the last change makes it the
-    /// next to be done again; one that takes that back makes it the next to be undone. Any other
-    /// is a step of its own, after which nothing can be done again.
+    /// Builds the timeline from the changes of a path, oldest first. A change that undoes the
+    /// latest change is next to be redone. A change that undoes such an undo is next to be undone.
+    /// Any other change is a step of its own, after which nothing can be redone.
     ///
-    /// Which changes are undos, they say themselves: the older ones may be forgotten.
+    /// The changes themselves record what they undo, because the older ones may be forgotten.
     pub fn of<'a>(changes: impl Iterator<Item = &'a Change>, path: &FilePath) -> Self {
         let mut line = Self::default();
         for change in changes {
@@ -47,14 +49,14 @@ impl Timeline {
         line
     }
 
-    /// Returns what comes before a change can be undone or done again: itself where it is the next.
-    /// Nothing for one that was taken back.
+    /// Returns the change that must be undone or redone first: `id` itself if it is next. Returns
+    /// `None` for a change that was undone.
     pub fn first_before(&self, id: ChangeId) -> Option<ChangeId> {
         let lines = [&self.undo, &self.redo];
         lines.into_iter().find(|line| line.contains(&id))?.last().copied()
     }
 
-    /// Whether a change can be undone or done again, at some time.
+    /// Returns true if a change can still be undone or redone.
     pub fn needs(&self, id: ChangeId) -> bool {
         self.undo.contains(&id) || self.redo.contains(&id)
     }
@@ -65,8 +67,8 @@ mod tests {
     use super::super::tests::{change, path};
     use super::*;
 
-    /// Changes of one file: `1`, `4u3` for one that undoes the third, `5r4` for one that takes that
-    /// back.
+    /// Checks changes of one file: `1`, `4u3` for a change that undoes the third, `5r4` for one
+    /// that undoes that undo.
     #[track_caller]
     fn check(changes: &str, undo: &[u64], redo: &[u64]) {
         let parse = |text: &str| {
@@ -113,7 +115,7 @@ mod tests {
             };
             check(&all[forgotten..].join(" "), &left(&undo), &left(&redo));
         }
-        // What nothing needs any longer goes first: 2, 3, 5, 6.
+        // Changes that are no longer needed are removed first: 2, 3, 5, 6.
         check("1 4u3 7u6", &undo, &redo);
     }
 }

@@ -1,6 +1,6 @@
-//! Finding and replacing by a regular expression, in the whole text of a file. Pure.
+//! Finds and replaces matches of a regular expression in the whole text of a file. Pure.
 //!
-//! What is shown before and what is done are the same: both come from [`Replacer::replace`].
+//! The preview and the change use the same [`Replacer::replace`], so they are equal.
 
 mod template;
 
@@ -13,59 +13,59 @@ use regex::{Captures, Regex, RegexBuilder};
 use crate::text::LineView;
 use template::Template;
 
-/// Memory that an expression may take once it is compiled, in bytes.
+/// The maximum size of a compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Matches of a file that are shown, and characters of each line.
+/// The maximum number of matches shown of a file, and of characters in each line.
 const SHOWN_MAX: usize = 10;
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// An expression, and what stands in place of what it matches.
+/// An expression and its replacement.
 #[derive(Debug)]
 pub struct Replacer {
     regex: Regex,
     template: Template,
 }
 
-/// What came of a text.
+/// The result of a replacement.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Replaced {
-    /// The text after.
+    /// The new text.
     pub text: String,
-    /// Matches that were replaced.
+    /// The number of replaced matches.
     pub matches: usize,
-    /// Lines in which matches begin.
+    /// The number of lines in which matches begin.
     pub lines: usize,
-    /// The first of them.
+    /// The first of these lines.
     pub shown: Vec<Shown>,
 }
 
 /// A line before and after.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// The line, or lines, of the match.
+    /// The lines of the match before.
     pub before: String,
-    /// The same after.
+    /// The lines of the match after.
     pub after: String,
 }
 
 impl Replacer {
-    /// Reads an expression: `^` and `$` are the ends of lines, `.` is no line end.
+    /// Compiles an expression. `^` and `$` match at line ends, and `.` does not match a line end.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of the problem.
     pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
         let regex = Self::compiled(pattern)?;
         let template = Template::parse(replacement, &regex)?;
         Ok(Self { regex, template })
     }
 
-    /// Takes both as plain text.
+    /// Creates a replacer for plain texts.
     ///
     /// # Errors
-    /// The pattern is too long.
+    /// An error if the pattern is too long.
     pub fn literal(pattern: &str, replacement: &str) -> Result<Self, String> {
         let regex = Self::compiled(&regex::escape(&pattern.replace("\r\n", "\n")))?;
         Ok(Self { regex, template: Template::plain(replacement) })
@@ -77,7 +77,7 @@ impl Replacer {
         regex.map_err(|error| format!("Invalid regex pattern: {error}"))
     }
 
-    /// Replaces all matches in a text; nothing where there is none, or where nothing would change.
+    /// Replaces all matches in a text. Returns `None` if nothing matches or nothing would change.
     pub fn replace(&self, original: &str) -> Option<Replaced> {
         let view = LineView::new(original);
         let mut pieces: Vec<(Range<usize>, String)> = Vec::new();
@@ -96,13 +96,13 @@ impl Replacer {
     }
 }
 
-/// Counts the lines in which matches begin, and shows the first of them before and after.
+/// Counts the lines in which matches begin, and returns the first of them before and after.
 fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<Shown>) {
     let (mut lines, mut shown) = (0, Vec::new());
     let (mut number, mut counted, mut at) = (1, 0, 0);
     while at < pieces.len() {
         let start = text[..pieces[at].0.start].rfind('\n').map_or(0, |end| end + 1);
-        // All matches up to the end of the line in which the last of them ends.
+        // Collects all matches up to the end of the line in which the last of them ends.
         let (mut next, mut end) = (at, start);
         while next < pieces.len() && (next == at || pieces[next].0.start <= end) {
             let behind = pieces[next].0.end.max(pieces[next].0.start);
@@ -129,7 +129,7 @@ fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<Shown>) {
     (lines, shown)
 }
 
-/// What a group of a match holds; nothing where it has no part in it.
+/// Returns the text of a group, which is empty if the group did not match.
 fn group<'a>(captures: &Captures<'a>, number: usize) -> &'a str {
     captures.get(number).map_or("", |group| group.as_str())
 }
@@ -207,10 +207,10 @@ mod tests {
         let wrong = |pattern, replacement| Replacer::new(pattern, replacement).unwrap_err();
         assert!(wrong("(", "").starts_with("Invalid regex pattern: "));
         assert!(wrong(r"\w{1000}{1000}", "").contains("size limit"));
-        assert_eq!(wrong("a", r"\1"), r"`\1` in the replacement names no group of the pattern");
+        assert_eq!(wrong("a", r"\1"), r"`\1` in the replacement is not a group of the pattern");
         assert_eq!(
             wrong("a", r"\g<x>"),
-            r"`\g<x>` in the replacement names no group of the pattern"
+            r"`\g<x>` in the replacement is not a group of the pattern"
         );
         assert_eq!(wrong("a", r"\q"), r"`\q` in the replacement means nothing: write `\\q`");
     }

@@ -1,14 +1,13 @@
-//! What stands in place of a match: text, and groups of the match as `\1`, `\g<name>`, `$1` or
-//! `${name}`.
+//! The replacement of a match: text and groups as `\1`, `\g<name>`, `$1` or `${name}`.
 //!
-//! A backslash that names no group is an error, as models mean one by it. A dollar sign that names
-//! none is a dollar sign: prices and shell variables are written so.
+//! A backslash before an unknown group is an error, because models always mean a group by it. A
+//! dollar sign before an unknown group is literal, as in prices and shell variables.
 
 use regex::{Captures, Regex};
 
 use super::group;
 
-/// A replacement.
+/// A parsed replacement.
 #[derive(Debug)]
 pub(super) struct Template(Vec<Piece>);
 
@@ -38,7 +37,7 @@ impl Template {
         Ok(template)
     }
 
-    /// Takes a replacement as it is.
+    /// Creates a replacement from plain text.
     pub(super) fn plain(replacement: &str) -> Self {
         Self(vec![Piece::Text(replacement.to_owned())])
     }
@@ -59,7 +58,7 @@ impl Template {
     }
 }
 
-/// Reads what begins with a dollar sign, and how many bytes that are.
+/// Parses a dollar sign and the text after it. Returns the number of bytes too.
 fn dollar(text: &str, regex: &Regex) -> (Piece, usize) {
     let literal = |text: &str, length| (Piece::Text(text.to_owned()), length);
     let behind = &text[1..];
@@ -72,7 +71,7 @@ fn dollar(text: &str, regex: &Regex) -> (Piece, usize) {
     }
 }
 
-/// The group that stands behind a dollar sign.
+/// Returns the group named after a dollar sign, with the length of its name.
 fn named_by_dollar(text: &str, regex: &Regex) -> Option<(usize, usize)> {
     if let Some(inside) = text.strip_prefix('{') {
         let name = &inside[..inside.find('}')?];
@@ -81,7 +80,7 @@ fn named_by_dollar(text: &str, regex: &Regex) -> Option<(usize, usize)> {
     by_digits(text, regex)
 }
 
-/// The group of the most digits, of two at most, that name one.
+/// Returns the group with the most digits, at most two, that exists.
 fn by_digits(text: &str, regex: &Regex) -> Option<(usize, usize)> {
     let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
     let found = |length: usize| Some((group_of(text.get(..length)?, regex)?, length));
@@ -95,10 +94,10 @@ fn group_of(name: &str, regex: &Regex) -> Option<usize> {
     }
 }
 
-/// Reads what begins with a backslash, and how many bytes that are.
+/// Parses a backslash and the text after it. Returns the number of bytes too.
 fn backslash(text: &str, regex: &Regex) -> Result<(Piece, usize), String> {
     let unknown =
-        |name: &str| Err(format!("`{name}` in the replacement names no group of the pattern"));
+        |name: &str| Err(format!("`{name}` in the replacement is not a group of the pattern"));
     let literal = |text: &str, length| Ok((Piece::Text(text.to_owned()), length));
     let behind = &text[1..];
     let Some(first) = behind.chars().next() else { return literal("\\", 1) };

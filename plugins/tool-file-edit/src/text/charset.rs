@@ -1,56 +1,57 @@
-//! Encodings: how bytes are read as text, and written again.
+//! Decodes bytes to text and encodes it again.
 //!
-//! Invariant: a text that is not changed is written as the same bytes. What does not come back so
-//! is no text here.
+//! Invariant: an unchanged text is encoded to the same bytes. Bytes for which this does not hold
+//! are not text.
 //!
-//! A file of UTF-8 may have a few other bytes in it: a name in Latin-1, a character that was cut,
-//! surrogates. Such a *stray byte* becomes an unused character ([`STRAY`] and the byte), so that it
-//! is written again as it was.
+//! A UTF-8 file may contain a few other bytes: a name in Latin-1, a truncated character,
+//! surrogates. Each such *stray byte* becomes an unused character ([`STRAY`] plus the byte), so
+//! that it can be encoded again.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// Bytes at the beginning of a file by which a binary file is known.
+/// The number of bytes at the beginning from which a binary file is detected.
 const LOOK_BYTES: usize = 8 * 1024;
 
-/// Bytes that an encoding is guessed from. More costs time and says nothing else.
+/// The number of bytes from which an encoding is guessed. More bytes take time without a better
+/// result.
 const GUESS_BYTES: usize = 1024 * 1024;
 
-/// One control character in so many bytes is too many for a text that is no UTF-8.
+/// A non-UTF-8 file with more control characters than one per this many bytes is not text.
 const BYTES_PER_CONTROL: usize = 50;
 
-/// How a file's text is encoded.
+/// The encoding of a file's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charset {
     encoding: &'static Encoding,
     bom: &'static [u8],
-    /// Whether other bytes than UTF-8 are in it.
+    /// Whether the text contains stray bytes.
     has_strays: bool,
 }
 
-/// The last private characters of Unicode, by the byte that each is for.
+/// The first of the last private characters of Unicode, which represent stray bytes.
 const STRAY: u32 = 0x10_FF00;
 
-/// A file's text.
+/// The decoded text of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// The text, without a mark at its beginning.
+    /// The text, without a byte order mark.
     pub text: Cow<'a, str>,
-    /// How to write it again.
+    /// The encoding with which to write it again.
     pub charset: Charset,
 }
 
-/// The bytes are no text.
+/// The bytes are not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotText;
 
 impl Charset {
-    /// What new files are written in.
+    /// The encoding of new files.
     pub const UTF_8: Self = Self { encoding: UTF_8, bom: b"", has_strays: false };
 
-    /// Returns its name where that is worth a word: none for plain UTF-8.
+    /// Returns the encoding's name, or `None` for plain UTF-8.
     pub fn remark(self) -> Option<String> {
         if self == Self::UTF_8 {
             return None;
@@ -65,12 +66,12 @@ impl Charset {
         Some(name)
     }
 
-    /// Writes a text as bytes.
+    /// Encodes a text.
     ///
     /// # Errors
-    /// The first character that the encoding does not have.
+    /// The first character that the encoding lacks.
     pub fn encode(self, text: Cow<'_, str>) -> Result<Vec<u8>, char> {
-        // Most files, and then nothing is copied.
+        // The common case, which avoids a copy.
         if self == Self::UTF_8 {
             return Ok(text.into_owned().into_bytes());
         }
@@ -115,7 +116,7 @@ impl Charset {
             return utf_16(bytes, u16::from_be_bytes).map(Cow::Owned);
         }
         let text = self.encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
-        // Some encodings write one character in two ways.
+        // Some encodings can write one character in two ways.
         (self.encode(Cow::Borrowed(&text)).as_deref() == Ok(bytes)).then_some(text)
     }
 }
@@ -128,10 +129,10 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     char::decode_utf16(pairs.iter().copied().map(unit)).collect::<Result<_, _>>().ok()
 }
 
-/// Reads bytes as text: UTF-8, what a mark at the beginning says, or what they look like.
+/// Decodes bytes: as UTF-8, by a byte order mark, or by a guess.
 ///
 /// # Errors
-/// They are no text, or one that could not be written again as it was.
+/// An error if the bytes are not text, or the text could not be encoded to the same bytes.
 pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
     if let Some(charset) = marked(bytes) {
         let strays = Charset { has_strays: charset.encoding == UTF_8, ..charset };
@@ -157,7 +158,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
     let guessed = detector.guess(None, Utf8Detection::Deny);
     let strays = Charset { has_strays: true, ..Charset::UTF_8 };
     let legacy = |encoding| Charset { encoding, ..Charset::UTF_8 };
-    // In the last every byte is a character.
+    // In the last charset, every byte is a character.
     let charsets = match is_mostly_utf_8(bytes, guessed.is_single_byte()) {
         true => [strays, legacy(guessed), legacy(WINDOWS_1252)],
         false => [legacy(guessed), legacy(WINDOWS_1252), strays],
@@ -171,8 +172,8 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
     Err(NotText)
 }
 
-/// Whether bytes are UTF-8 but for a few. In another encoding, bytes are seldom a character of
-/// UTF-8 by chance: almost never where each byte is a character, but now and then in Chinese.
+/// Returns true if bytes are UTF-8 with few exceptions. Text in another encoding is seldom valid
+/// UTF-8 by chance: almost never for single-byte encodings, but sometimes for Chinese ones.
 fn is_mostly_utf_8(bytes: &[u8], is_else_single_byte: bool) -> bool {
     let (mut characters, mut strays) = (0_usize, 0_usize);
     let mut chunks = bytes.utf8_chunks().peekable();
@@ -181,12 +182,12 @@ fn is_mostly_utf_8(bytes: &[u8], is_else_single_byte: bool) -> bool {
         let is_cut_at_end = chunks.peek().is_none() && chunk.invalid().len() > 1;
         match chunk.invalid() {
             [] => {}
-            // A character that was cut.
+            // A truncated character at the end.
             _ if is_cut_at_end => characters += 1,
             _ => strays += 1,
         }
     }
-    // Surrogates, as some programs write them: three stray bytes that are no accident.
+    // Surrogates, as some programs write them. Such three stray bytes are not an accident.
     let is_surrogate = |bytes: &&[u8]| {
         bytes[0] == 0xED && (0xA0..=0xBF).contains(&bytes[1]) && (0x80..=0xBF).contains(&bytes[2])
     };
@@ -223,7 +224,7 @@ fn stray(char: char) -> Option<u8> {
     u8::try_from(u32::from(char).checked_sub(STRAY)?).ok().filter(|byte| *byte >= 0x80)
 }
 
-/// A text as it is shown: stray bytes as `�`.
+/// Returns a text for display, with stray bytes as `�`.
 pub fn shown(text: Cow<'_, str>) -> Cow<'_, str> {
     match text.contains(|char| stray(char).is_some()) {
         true => text.replace(|char| stray(char).is_some(), "\u{FFFD}").into(),
@@ -231,7 +232,7 @@ pub fn shown(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// The encoding that a mark at the beginning names.
+/// Returns the encoding of a byte order mark.
 fn marked(bytes: &[u8]) -> Option<Charset> {
     let known: [(&'static Encoding, &'static [u8]); 3] =
         [(UTF_8, b"\xEF\xBB\xBF"), (UTF_16LE, b"\xFF\xFE"), (UTF_16BE, b"\xFE\xFF")];

@@ -1,6 +1,6 @@
-//! What a file is that is no text, by its first bytes and never by its name.
+//! Detects the kind of a binary file from its first bytes, never from its name.
 
-/// Returns the media type of an image that models look at.
+/// Returns the media type of an image that models can view.
 pub fn image_type(head: &[u8]) -> Option<&'static str> {
     let is_webp = head.len() >= 12 && head.starts_with(b"RIFF") && &head[8..12] == b"WEBP";
     let known: [(&[u8], &str); 4] = [
@@ -13,7 +13,7 @@ pub fn image_type(head: &[u8]) -> Option<&'static str> {
     found.map(|(_, kind)| kind).or_else(|| is_webp.then_some("image/webp"))
 }
 
-/// Says in words what a file is that is no text.
+/// Describes the kind of a binary file.
 pub fn kind_of(head: &[u8]) -> &'static str {
     const KNOWN: [(&[u8], &str); 19] = [
         (b"\x7FELF", "a program or library (ELF)"),

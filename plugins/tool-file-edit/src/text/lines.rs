@@ -1,19 +1,19 @@
-//! Line ends: a model sees LF alone, and what it does not edit keeps its own.
+//! Handles line ends: a model sees only LF, and unedited lines keep their own line ends.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A text as a model sees it, every CR LF as LF, and the way back.
+/// A text with every CR LF as LF, as a model sees it, and its mapping to the original.
 #[derive(Debug)]
 pub struct LineView<'a> {
     original: &'a str,
     text: Cow<'a, str>,
-    /// Where in `text` a line end stands that is CR LF in the original, in order.
+    /// The sorted positions in `text` of line ends that are CR LF in the original.
     carriage_returns: Vec<usize>,
 }
 
 impl<'a> LineView<'a> {
-    /// Looks at a text.
+    /// Creates the view of a text.
     pub fn new(original: &'a str) -> Self {
         let pairs = memchr::memmem::find_iter(original.as_bytes(), b"\r\n");
         let mut carriage_returns = Vec::new();
@@ -27,13 +27,13 @@ impl<'a> LineView<'a> {
         Self { original, text, carriage_returns }
     }
 
-    /// Returns the text with LF alone.
+    /// Returns the text with LF.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Replaces pieces of [`Self::text`], in order and apart from each other. What comes there gets
-    /// the line ends of what it replaces, or of the lines around.
+    /// Replaces pieces of [`Self::text`], which must be in order and must not overlap. New text
+    /// gets the line ends of the replaced text or of the lines around it.
     pub fn replace(&self, pieces: &[(Range<usize>, &str)]) -> String {
         let grown: usize = pieces.iter().map(|(_, new)| new.len()).sum();
         let (mut result, mut done) = (String::with_capacity(self.original.len() + grown), 0);
@@ -49,7 +49,7 @@ impl<'a> LineView<'a> {
         result
     }
 
-    /// Writes a whole new text with the line ends that most lines have.
+    /// Writes a new text with the line ends of most lines.
     pub fn rewrite(&self, new: &'a str) -> Cow<'a, str> {
         match self.has_mostly_carriage_returns() {
             true => with_carriage_returns(new),
@@ -62,12 +62,12 @@ impl<'a> LineView<'a> {
         2 * self.carriage_returns.len() > count
     }
 
-    /// Where a place of the text stands in the original.
+    /// Returns the position in the original.
     fn back(&self, at: usize) -> usize {
         at + self.carriage_returns.partition_point(|carriage_return| *carriage_return < at)
     }
 
-    /// Whether the first line end of a piece, or else the next one, is CR LF.
+    /// Returns true if the first line end in a range, or else the next one, is CR LF.
     fn has_carriage_return_at(&self, range: &Range<usize>) -> bool {
         if self.carriage_returns.is_empty() {
             return false;
@@ -79,7 +79,7 @@ impl<'a> LineView<'a> {
     }
 }
 
-/// Writes every line end as CR LF; those that are so stay.
+/// Writes every line end as CR LF. Existing ones stay.
 fn with_carriage_returns(text: &str) -> Cow<'_, str> {
     match text.contains('\n') {
         true => Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r\n")),
@@ -87,7 +87,7 @@ fn with_carriage_returns(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Counts lines; one without an end at the end of the text counts.
+/// Counts lines, including a last line without a line end.
 pub fn lines_of(text: &str) -> usize {
     let ended = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     ended + usize::from(!text.is_empty() && !text.ends_with('\n'))

@@ -1,4 +1,4 @@
-//! What the bytes of a file say as text, and how a changed text becomes bytes again. Pure.
+//! Converts the bytes of a file to text and back. Pure.
 
 mod charset;
 mod kind;

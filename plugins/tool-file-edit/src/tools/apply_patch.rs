@@ -16,16 +16,16 @@ use crate::editor::Editor;
 use crate::mend::mend;
 use crate::plan::Plan;
 
-/// Files of one patch.
+/// The maximum number of files in a patch.
 const FILES_MAX: usize = 500;
 
-/// Edit files with a patch: all of it is applied, or nothing. The form is
-/// `*** Begin Patch`, then for each file a header and its lines, then `*** End Patch`:
-/// `*** Add File: PATH` and each line with `+`;
+/// Edit files with a patch. If one part fails, nothing is applied. Format:
+/// `*** Begin Patch`, a header and lines for each file, `*** End Patch`. Headers:
+/// `*** Add File: PATH`, then each line with `+`;
 /// `*** Delete File: PATH`;
-/// `*** Update File: PATH`, optionally `*** Move to: PATH`, and chunks in the order of the file. A
-/// chunk is `@@` or `@@ LINE` (a line before it, as a class or function), then lines that begin
-/// with ` ` (context, 3 around a change), `-` or `+`.
+/// `*** Update File: PATH`, optionally `*** Move to: PATH`, then chunks in file order. A chunk is
+/// `@@` or `@@ LINE` (a line before it, such as a class or function), then lines that begin with
+/// ` ` (context, 3 around a change), `-` or `+`.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "apply_patch",
@@ -99,7 +99,7 @@ fn moved(file: &FilePatch) -> Option<Value> {
 }
 
 impl ApplyPatch {
-    /// Plans all of it, and notes where a file has its lines otherwise than the patch.
+    /// Plans the whole patch. Also returns where files write the lines differently.
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(Vec<FilePatch>, Plan, Vec<String>)> {
         let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
         given("input", &self.input)?;
@@ -126,7 +126,7 @@ impl ApplyPatch {
     }
 }
 
-/// Writes a file whole. One that is there keeps its encoding and its line ends.
+/// Writes a whole file. An existing file keeps its encoding and line ends.
 async fn add(cx: &Cx<Editor>, mut plan: Plan, path: &str, text: &str) -> Result<Plan> {
     let number = plan.open(cx, path).await?;
     check_seen(cx, &plan, number).await?;
@@ -179,7 +179,7 @@ async fn rename(cx: &Cx<Editor>, mut plan: Plan, from: &str, to: &str) -> Result
     }
     if plan.bytes(target).is_some() {
         let error = Error::new(ErrorKind::Conflict, format!("Destination already exists: {to}"));
-        return Err(error.with_hint("delete it before, in the same patch, to replace it"));
+        return Err(error.with_hint("to replace it, delete it earlier in the same patch"));
     }
     check_is_its_own(cx, &plan, source).await?;
     plan.rename(source, target);

@@ -18,29 +18,29 @@ use crate::plan::Plan;
 use crate::replace::{Replaced, Replacer};
 use crate::text::decode;
 
-/// Files whose matches are told.
+/// The maximum number of files whose matches are reported.
 const FILES_TOLD_MAX: usize = 20;
 
-/// Files that could not be read that are told.
+/// The maximum number of unreadable files that are reported.
 const UNREADABLE_TOLD_MAX: usize = 10;
 
-/// Protected files that are told.
+/// The maximum number of protected files that are reported.
 const PROTECTED_TOLD_MAX: usize = 100;
 
-/// What a pattern never changes: what version control and jaato keep.
+/// Folders that a pattern never changes: the data of version control and of jaato.
 const LEFT_OUT: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jaato"];
 
-/// What a pattern does not change either, because it was fetched or made. In a repository, its
-/// `.gitignore` files say that, unless the call includes what they name.
+/// Names that a pattern leaves out because the files are downloaded or generated. In a repository,
+/// `.gitignore` decides instead, unless the call includes ignored files.
 #[rustfmt::skip]
 const MADE: [&str; 11] = [
     "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache",
     ".pytest_cache", ".ruff_cache", "*.min.js", "*.min.css",
 ];
 
-/// Replace all matches of a regular expression, or of a plain text (`literal`), in the files of
-/// globs, at once or not at all. `^` and `$` are the ends of lines, `\n` matches a line end, `(?s)`
-/// lets `.` match it too.
+/// Replace all matches of a regular expression, or of plain text with `literal`, in files that
+/// match globs. If one file fails, none is changed. `^` and `$` match at line starts and ends,
+/// `\n` matches a line end, and with `(?s)` so does `.`.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "findAndReplace",
@@ -61,22 +61,22 @@ const MADE: [&str; 11] = [
     )
 )]
 struct FindAndReplace {
-    /// The expression, or the text.
+    /// The expression or text.
     #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     pattern: String,
-    /// What comes in place of a match; `\1` or `$1` is the first group of an expression.
+    /// The replacement. `\1` or `$1` is the first group of the expression.
     #[schemars(extend("x-jaato-touches" = { "text": "what comes in place of a match" }))]
     replacement: String,
-    /// Which files: a glob as `src/**/*.rs`, or several.
+    /// A glob such as `src/**/*.rs`, or several.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     paths: Globs,
-    /// Whether both are plain text: no without it.
+    /// Treat both as plain text.
     #[serde(default)]
     literal: bool,
-    /// Whether it is only told what would change: no without it.
+    /// Only report what would change.
     #[serde(default)]
     dry_run: bool,
-    /// Whether files that .gitignore names, and hidden ones, are changed too: no without it.
+    /// Also change hidden files and files that .gitignore names.
     #[serde(default)]
     include_ignored: bool,
 }
@@ -90,18 +90,18 @@ enum Globs {
     Several(Vec<String>),
 }
 
-/// What was found.
+/// The result of a search.
 struct Found {
     plan: Plan,
     searched: usize,
     too_large: usize,
     unreadable: Vec<String>,
     files: Vec<(String, Replaced)>,
-    /// Files and folders that rules deny.
+    /// The number of files and folders that rules deny.
     denied: u64,
-    /// Files that the user must be asked about one by one.
+    /// Files for which the user must be asked individually.
     protected: Vec<String>,
-    /// Files that have the expression as plain text, which it does not match.
+    /// The number of files that contain the expression as plain text, although it does not match.
     literally: usize,
 }
 
@@ -134,8 +134,8 @@ impl Tool for FindAndReplace {
         found.tell_left_out(&mut result);
         if matches == 0 && found.literally > 0 {
             let hint = format!(
-                "the expression matches nothing, but {} files have it as plain text: `literal` \
-                 replaces that",
+                "the expression matches nothing, but {} files contain it as plain text: use \
+                 `literal` to replace that",
                 found.literally
             );
             result.insert("hint".to_owned(), hint.into());
@@ -151,7 +151,7 @@ impl Tool for FindAndReplace {
         if !self.dry_run && !found.files.is_empty() {
             apply(cx, Maker { tool: "findAndReplace", undoes: None }, found.plan).await?;
         }
-        // What matched is told already.
+        // The matches already show the changes.
         Ok(told(result, &[], mended))
     }
 
@@ -173,7 +173,7 @@ impl Tool for FindAndReplace {
 tool!(FindAndReplace);
 
 impl Found {
-    /// Tells what was left out because of the user's rules, and how to have it changed.
+    /// Reports files that the user's rules left out, and how to change them.
     fn tell_left_out(&self, result: &mut Map<String, Value>) {
         if self.denied > 0 {
             result.insert("left_out_denied".to_owned(), self.denied.into());
@@ -220,7 +220,7 @@ impl FindAndReplace {
         for path in files {
             match self.search(cx, &replacer, &path, &mut found).await {
                 Ok(()) => {}
-                // It went away meanwhile.
+                // The file was deleted in the meantime.
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::PermissionDenied) => {
                     found.unreadable.push(error.message);
@@ -238,14 +238,14 @@ impl FindAndReplace {
         }
     }
 
-    /// The expression as plain text, where that is another.
+    /// Returns the expression as plain text, if that differs from its meaning as an expression.
     fn literally(&self) -> Option<String> {
         let has_signs =
             self.pattern.contains(['(', ')', '[', '{', '.', '*', '+', '?', '|', '^', '$']);
         (!self.literal && has_signs).then(|| self.pattern.clone())
     }
 
-    /// Lists the files that are searched.
+    /// Lists the files to search.
     async fn files(
         &self,
         cx: &Cx<Editor>,
@@ -290,9 +290,11 @@ impl FindAndReplace {
         if count <= (files.len() + left_out) as u64 {
             return Ok(files);
         }
-        let text = format!("`{paths}` names {count} files, at most {FIND_FILES_MAX} are searched");
+        let text = format!(
+            "`{paths}` matches {count} files, but at most {FIND_FILES_MAX} can be searched"
+        );
         Err(Error::new(ErrorKind::LimitReached, text)
-            .with_hint("name fewer, for example those of one folder"))
+            .with_hint("use a narrower pattern, for example for one folder"))
     }
 
     async fn search(
@@ -327,18 +329,18 @@ impl FindAndReplace {
     }
 }
 
-/// What there is to replace in a file.
+/// The result of a replacement in one file.
 enum InFile {
-    /// It is no text.
+    /// The file is not text.
     NoText,
     /// Nothing matches.
     Nothing {
-        /// Whether the text of the expression itself is there.
+        /// Whether the file contains the expression as plain text.
         has_it_literally: bool,
     },
-    /// Its encoding lacks what would stand there; this says what.
+    /// The encoding lacks a character of the replacement, as described.
     Refused(String),
-    /// What was replaced, and the bytes that it has then.
+    /// The replacement, and the new bytes of the file.
     Replaced(Replaced, Vec<u8>),
 }
 

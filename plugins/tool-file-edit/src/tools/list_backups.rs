@@ -10,10 +10,10 @@ use crate::history::Backup;
 use crate::mend::mend;
 use crate::plan::absolute;
 
-/// Backups that are told.
+/// The maximum number of listed backups.
 const BACKUPS_TOLD_MAX: usize = 100;
 
-/// List what files were before these tools changed them, the latest first.
+/// List the backups that these tools made before they changed files, latest first.
 #[derive(ToolInput)]
 #[tool(
     name = "listBackups",
@@ -29,7 +29,7 @@ const BACKUPS_TOLD_MAX: usize = 100;
     example("Which backups are there?")
 )]
 struct ListBackups {
-    /// One file: all of the workspace without it.
+    /// Only backups of this file.
     #[schemars(extend("x-jaato-touches" = "read"))]
     path: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The tools, one file each, and what they have in common.
+//! The tools, one per file, and their shared functions.
 
 mod apply_patch;
 mod find_and_replace;
@@ -28,7 +28,7 @@ use crate::plan::Plan;
 use crate::sights::{Sight, text_to_remember};
 use crate::text::decode;
 
-/// Refuses an argument that is empty.
+/// Returns an error if an argument is empty.
 fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
     if value.trim().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, format!("{name} is required")));
@@ -36,7 +36,7 @@ fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
     Ok(value)
 }
 
-/// Opens a file that must be there.
+/// Opens a file that must exist.
 async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
     let number = plan.open(cx, path).await?;
     match plan.bytes(number) {
@@ -45,7 +45,7 @@ async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
     }
 }
 
-/// Refuses a link that is there already.
+/// Returns an error if the path is a link.
 async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     match file.before {
@@ -54,7 +54,7 @@ async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result
     }
 }
 
-/// Says why an edit of a file cannot be done.
+/// Explains why an edit of a file failed.
 fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
     let error = |kind, text: String| Error::new(kind, format!("Targeted edit failed: {text}"));
     let places = |lines: &[usize]| {
@@ -75,7 +75,7 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
         Failed::Missed(Missed::Empty, _) => {
             let text = "'old' is empty and the file is not".to_owned();
             error(ErrorKind::InvalidArguments, text)
-                .with_hint("give the text that is replaced, or prologue or epilogue to insert")
+                .with_hint("give the text to replace, or a prologue or epilogue to insert")
         }
         Failed::Missed(Missed::NotFound, near) => {
             let text = format!("Search text not found: {}", quoted(old));
@@ -109,18 +109,15 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
     }
 }
 
-/// Tells the model that the file does not have the text as the call gave it.
+/// Tells the model that the file writes the text differently.
 fn forgiven(differences: &str) -> String {
-    format!(
-        "the file writes this text differently ({differences}); text that you did not change is kept"
-    )
+    format!("this text differs in the file ({differences}); text that you did not change is kept")
 }
 
-/// Refuses, once, to change a file that is another than the one that the model has seen, and shows
-/// what changed.
+/// Returns an error, once, if the file has changed since the model saw it, and shows the changes.
 ///
 /// # Errors
-/// `conflict`. What the error shows counts as seen.
+/// `conflict`. The changes shown in the error count as seen.
 async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     let Some(snapshot) = &file.before else { return Ok(()) };
@@ -144,13 +141,13 @@ async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
     let (path, diff) = cx.blocking(refused).await?;
     let Some(diff) = diff else { return Ok(()) };
     let text = format!("{path} has changed since you read it, so nothing was done");
-    let hint = format!("{diff}it counts as read by now: call again if that is still right");
+    let hint = format!("{diff}it counts as read: call again if the change is still right");
     Err(Error::new(ErrorKind::Conflict, text).with_hint(hint))
 }
 
-/// Shows what changed since a file was seen.
+/// Shows the changes since a file was seen.
 fn since(editor: &Editor, path: &str, seen: &Sight, snapshot: &Snapshot) -> String {
-    // A text that is not remembered may be one that was written here.
+    // A text that is not remembered may be in the history.
     let kept = || {
         let bytes = editor.history().ok()?.contents(seen.digest.as_ref()?).ok()?;
         Some(decode(&bytes).ok()?.text.into_owned())
@@ -164,16 +161,16 @@ fn since(editor: &Editor, path: &str, seen: &Sight, snapshot: &Snapshot) -> Stri
     format!("what changed:\n{}\n", diff::short(&[change]))
 }
 
-/// What the model has seen who has seen a file whole.
+/// Returns the sight of a file that the model has seen completely.
 fn sight_of(snapshot: &Snapshot) -> Sight {
     let (version, digest) = (snapshot.facts.version.clone(), snapshot.bytes.digest().clone());
     Sight { version, digest: Some(digest), text: text_to_remember(&snapshot.bytes) }
 }
 
-/// Makes a preview of a plan, or of why there is none.
+/// Creates the preview of a plan, or of the reason why there is none.
 ///
 /// # Errors
-/// What has nothing to do with the call itself.
+/// Errors that do not concern the call itself.
 async fn preview_of(
     cx: &Cx<Editor>,
     planned: Result<Plan>,
@@ -188,7 +185,7 @@ async fn preview_of(
     Ok(Preview { files, ..Preview { changes: changes.clone(), ..Preview::text(said(&changes)) } })
 }
 
-/// Refuses a call that would fail whoever allowed it.
+/// Returns the preview of a call that would fail even if it were allowed.
 fn refusal(error: Error) -> Result<Preview> {
     match error.kind {
         ErrorKind::InvalidArguments
@@ -200,7 +197,7 @@ fn refusal(error: Error) -> Result<Preview> {
     }
 }
 
-/// Adds to a result what was changed, as a short diff, and what was mended before.
+/// Adds the changes as a short diff, and the recovered changes, to a result.
 fn told(mut result: Map<String, Value>, changes: &[FileChange], mended: Vec<String>) -> Output {
     let diff = diff::short(changes);
     if !diff.is_empty() {
@@ -212,7 +209,7 @@ fn told(mut result: Map<String, Value>, changes: &[FileChange], mended: Vec<Stri
     Output::json(Value::Object(result))
 }
 
-/// Adds to a result what was changed and what came with it.
+/// Adds the changes of an applied plan to a result, with a note about lost mode bits.
 fn told_of(mut result: Map<String, Value>, applied: &Applied, mended: Vec<String>) -> Output {
     if !applied.lost_bits.is_empty() {
         let text = format!(
@@ -224,14 +221,14 @@ fn told_of(mut result: Map<String, Value>, applied: &Applied, mended: Vec<String
     told(result, &applied.changes, mended)
 }
 
-/// The backup of what a file was before a change.
+/// Returns the backup ID of a file before a change.
 fn backup_of(applied: &Applied, number: usize) -> Option<String> {
     let step = applied.plan.changed().position(|other| other == number)?;
     let path = &applied.change.files.get(step)?.path;
     applied.change.backup_of(path).map(|id| id.to_string())
 }
 
-/// Counts the lines that come and go.
+/// Counts the added and removed lines.
 fn counts(changes: &[FileChange]) -> String {
     let added: u64 = changes.iter().map(|change| change.lines_added).sum();
     let removed: u64 = changes.iter().map(|change| change.lines_removed).sum();

@@ -1,4 +1,4 @@
-//! The tools `moveFile` and `renameFile`: one under two names.
+//! The tools `moveFile` and `renameFile`, which are the same tool under two names.
 
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
@@ -11,7 +11,7 @@ use crate::mend::mend;
 use crate::plan::Plan;
 use crate::text::{decode, lines_of};
 
-/// Move a file to another path, with the folders above it.
+/// Move a file to another path. Creates missing folders.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "moveFile",
@@ -29,15 +29,15 @@ struct MoveFile {
     /// The file.
     #[schemars(extend("x-jaato-touches" = "write"))]
     source_path: String,
-    /// Its new path, with its name.
+    /// The new path with the file name.
     #[schemars(extend("x-jaato-touches" = "write"))]
     destination_path: String,
-    /// Whether a file that is there is replaced: no without it.
+    /// Replace an existing file.
     #[serde(default)]
     overwrite: bool,
 }
 
-/// The same as moveFile.
+/// Same as moveFile.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "renameFile",
@@ -55,10 +55,10 @@ struct RenameFile {
     /// The file.
     #[schemars(extend("x-jaato-touches" = "write"))]
     source_path: String,
-    /// Its new path, with its name.
+    /// The new path with the file name.
     #[schemars(extend("x-jaato-touches" = "write"))]
     destination_path: String,
-    /// Whether a file that is there is replaced: no without it.
+    /// Replace an existing file.
     #[serde(default)]
     overwrite: bool,
 }
@@ -124,7 +124,7 @@ async fn preview(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
         let lines = text.map_or(0, |decoded| lines_of(&decoded.text));
         let text = format!("Move file: {source_path} -> {destination_path} ({lines} lines)");
         match plan.files[DESTINATION].before {
-            Some(_) => format!("{text}, over a file that is there (backup will be created)"),
+            Some(_) => format!("{text}, replacing the existing file (backup will be created)"),
             None => text,
         }
     });

@@ -13,11 +13,11 @@ use crate::files::not_text;
 use crate::mend::mend;
 use crate::plan::Plan;
 
-/// Operations of one call.
+/// The maximum number of operations in a call.
 const OPERATIONS_MAX: usize = 500;
 
-/// Change several files at once: all operations, or none if one cannot be done. They are done in
-/// order; each sees what those before it made.
+/// Change several files at once. If one operation fails, none is applied. Each operation sees the
+/// results of those before it.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "multiFileEdit",
@@ -32,7 +32,7 @@ const OPERATIONS_MAX: usize = 500;
     )
 )]
 struct MultiFileEdit {
-    /// What to do, in order.
+    /// The operations, in order.
     operations: Vec<Operation>,
 }
 
@@ -43,22 +43,22 @@ struct Operation {
     /// `edit` (path, old, new), `create` (path, content), `delete` (path) or `rename` (from, to).
     #[schemars(extend("x-jaato-touches" = { "text": "the name of an operation" }))]
     action: String,
-    /// The file; not for rename.
+    /// The file, except for rename.
     #[schemars(extend("x-jaato-touches" = "write"))]
     path: Option<String>,
-    /// edit: text to replace, copied from the file, where it must stand once.
+    /// edit: text to replace, copied from the file. It must occur once.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     old: Option<String>,
-    /// edit: what comes in its place.
+    /// edit: its replacement.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new: Option<String>,
-    /// edit: replace each place of `old`.
+    /// edit: replace every `old`.
     #[serde(default)]
     replace_all: bool,
-    /// edit: text right before `old`, where `old` stands more than once. It stays.
+    /// edit: unchanged text right before `old`, if `old` occurs more than once.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     prologue: Option<String>,
-    /// edit: text right after `old`. It stays.
+    /// edit: unchanged text right after `old`.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     epilogue: Option<String>,
     /// create: the file's text.
@@ -70,15 +70,15 @@ struct Operation {
     /// rename: its new path.
     #[schemars(extend("x-jaato-touches" = "write"))]
     to: Option<String>,
-    /// Another name of `from`.
+    /// Same as `from`.
     #[schemars(extend("x-jaato-touches" = "write"))]
     source_path: Option<String>,
-    /// Another name of `to`.
+    /// Same as `to`.
     #[schemars(extend("x-jaato-touches" = "write"))]
     destination_path: Option<String>,
 }
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Edit,
@@ -124,14 +124,14 @@ impl Tool for MultiFileEdit {
 tool!(MultiFileEdit);
 
 impl MultiFileEdit {
-    /// Plans all operations, and notes where a file has a text otherwise than they say.
+    /// Plans all operations. Also returns where files write the texts differently.
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Vec<String>)> {
         let wrong = |text: String| Err(Error::new(ErrorKind::InvalidArguments, text));
         if self.operations.is_empty() {
             return wrong("operations array is required and cannot be empty".to_owned());
         }
         if self.operations.len() > OPERATIONS_MAX {
-            return wrong(format!("at most {OPERATIONS_MAX} operations are done in one call"));
+            return wrong(format!("a call can have at most {OPERATIONS_MAX} operations"));
         }
         let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
         let mut notes = Vec::new();

@@ -13,35 +13,35 @@ use crate::plan::absolute;
 use crate::sights::Sight;
 use crate::text::{Decoded, decode, image_type, shown as in_view};
 
-/// Lines that are shown where nobody says how many, and at most.
+/// The default and the maximum number of lines shown.
 const LINES: u64 = 2000;
 const LINES_MAX: u64 = 100_000;
 
-/// Bytes that are shown at most, as JSON, whatever the session sends to a model.
+/// The maximum number of bytes shown, as JSON, regardless of the session's limit.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes of a result that are not the file's text: its heading, the notes.
+/// Bytes of a result that are not the file's text: its heading and the notes.
 const HEADING_BYTES: usize = 1024;
 
-/// What a model is sent where the host does not say it.
+/// The output limit of the session if the host does not set it.
 const OUTPUT_BYTES: usize = 16 * 1024;
 
-/// Files of this size are read whole, so that their lines are counted.
+/// Files up to this size are read completely, so that their lines are counted.
 const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Bytes that are read first of a larger one.
+/// The number of bytes that are read first of a larger file.
 const FIRST_BYTES: u64 = 256 * 1024;
 
-/// Bytes that are read to come to a line: a file without lines ends somewhere.
+/// The maximum number of bytes read to reach a line, because a file may have few line ends.
 const PASSED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// How a PDF document begins. Some are read as text, but what they show is compressed in them.
+/// The beginning of a PDF document. Some are valid text, but their content is compressed.
 const PDF: &[u8] = b"%PDF-";
 
-/// Largest image.
+/// The maximum size of an image.
 const IMAGE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
-/// Read a text file, or look at an image. The first line tells lines, bytes and has_more.
+/// Read a text file, or look at an image. The first line gives lines, bytes and has_more.
 #[derive(ToolInput)]
 #[tool(
     name = "readFile",
@@ -65,7 +65,7 @@ struct ReadFile {
     /// First line, from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// Lines at most.
+    /// Maximum lines.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
@@ -74,7 +74,7 @@ impl Tool for ReadFile {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        // Where nothing can be kept nothing was left half done either.
+        // Without a history, there are no interrupted changes either.
         let mended = mend(cx).await.unwrap_or_default();
         let path = given("path", &self.path)?;
         self.check()?;
@@ -102,12 +102,12 @@ impl Tool for ReadFile {
         if first.starts_with(PDF) {
             let error = not_text(path, &first, facts.size);
             return Err(error.with_hint(format!(
-                "make text of it by a command, such as `pdftotext {path} -`, or ask the user to \
-                 attach it (`--attach`)"
+                "convert it to text with a command, such as `pdftotext {path} -`, or ask the \
+                 user to attach it (`--attach`)"
             )));
         }
         let page = self.page(cx).await;
-        // The file may have another name than the call says.
+        // The file's actual name may differ from the name in the call.
         let named = Self { path: path.to_owned(), ..self };
         let read = match has_more {
             false => named.whole(cx, facts, first, page).await?,
@@ -123,20 +123,20 @@ impl Tool for ReadFile {
 
 tool!(ReadFile);
 
-/// What was read of a file.
+/// The part of a file that was read.
 struct Read {
     shown: Shown,
-    /// Lines of the file, where they were counted.
+    /// The number of lines in the file, if they were counted.
     total: Option<u64>,
     has_more: bool,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     size: u64,
-    /// What is to be known of it.
+    /// A note about the encoding.
     remark: Option<String>,
     line_ends: LineEnds,
 }
 
-/// How the lines that passed end.
+/// The line ends of the lines read.
 #[derive(Debug, Clone, Copy, Default)]
 struct LineEnds {
     lf: usize,
@@ -150,7 +150,7 @@ impl LineEnds {
         self.lf += memchr::memchr_iter(b'\n', text.as_bytes()).count() - cr_lf;
     }
 
-    /// Says what they are unless each is LF, as it is shown.
+    /// Describes the line ends, unless all are LF as shown.
     fn remark(self) -> Option<String> {
         match (self.lf, self.cr_lf) {
             (_, 0) => None,
@@ -170,7 +170,7 @@ impl ReadFile {
         }
     }
 
-    /// The number of the last line that is shown; that of the one before where none is.
+    /// Returns the number of the last line shown, or of the line before if none is shown.
     fn last(&self, shown: &Shown) -> u64 {
         self.offset.unwrap_or(1).saturating_add(shown.lines).saturating_sub(1)
     }
@@ -183,7 +183,7 @@ impl ReadFile {
         Page::new(self.offset.unwrap_or(1), lines, bytes)
     }
 
-    /// Shows some of a file that is in memory whole.
+    /// Shows part of a file that is completely in memory.
     async fn whole(
         &self,
         cx: &Cx<Editor>,
@@ -212,7 +212,7 @@ impl ReadFile {
         Ok(read)
     }
 
-    /// Shows some of a large file, and reads no more of it than must be.
+    /// Shows part of a large file and reads no more of it than necessary.
     async fn part(
         &self,
         cx: &Cx<Editor>,
@@ -221,7 +221,7 @@ impl ReadFile {
         mut page: Page,
     ) -> Result<Read> {
         let path = self.path.as_str();
-        // Its last character may be cut.
+        // Its last character may be incomplete.
         if !is_utf_8_so_far(&first)
             && decode(&first).map_or(true, |decoded| decoded.charset.remark().is_some())
         {
@@ -240,9 +240,9 @@ impl ReadFile {
             }
             if page.is_ahead() && offset > PASSED_BYTES_MAX {
                 let line = self.offset.unwrap_or(1);
-                let text = format!("line {line} of {path} lies behind its first {offset} bytes");
+                let text = format!("line {line} of {path} is after its first {offset} bytes");
                 return Err(Error::new(ErrorKind::LimitReached, text)
-                    .with_hint("read it by a command, such as `tail -c`"));
+                    .with_hint("read it with a command, such as `tail -c`"));
             }
             let length = if page.is_ahead() { READ_BYTES_MAX } else { FIRST_BYTES };
             let (next, more) = piece(cx, path, offset, length).await?;
@@ -259,7 +259,7 @@ impl ReadFile {
         Ok(Read { shown, total, has_more, size, remark, line_ends })
     }
 
-    /// Shows some of a large file in another encoding than UTF-8: that is read whole.
+    /// Shows part of a large file in an encoding other than UTF-8. Such a file is read completely.
     async fn encoded(
         &self,
         cx: &Cx<Editor>,
@@ -320,7 +320,7 @@ impl Read {
     }
 }
 
-/// Reads a piece of a file; true if there is more behind it.
+/// Reads a chunk of a file. Returns true if more follows.
 async fn piece(cx: &Reporter, path: &str, offset: u64, length: u64) -> Result<(Vec<u8>, bool)> {
     let (path, length) = (path.to_owned(), Some(length));
     let read = FileRead { path, offset, length, ..FileRead::default() };
@@ -328,7 +328,7 @@ async fn piece(cx: &Reporter, path: &str, offset: u64, length: u64) -> Result<(V
     Ok((bytes, told.has_more))
 }
 
-/// Whether bytes are text in UTF-8 whose last character may be cut.
+/// Returns true if bytes are UTF-8 text whose last character may be incomplete.
 fn is_utf_8_so_far(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => decode(bytes).is_ok(),
@@ -336,7 +336,7 @@ fn is_utf_8_so_far(bytes: &[u8]) -> bool {
     }
 }
 
-/// Takes the text out of bytes, all but a character that is cut at their end.
+/// Takes the text out of bytes, except an incomplete last character.
 fn text_of(bytes: &mut Vec<u8>, is_end: bool, is_damaged: &mut bool) -> String {
     let mut text = String::new();
     let mut done = 0;
@@ -361,11 +361,11 @@ fn text_of(bytes: &mut Vec<u8>, is_end: bool, is_damaged: &mut bool) -> String {
     text
 }
 
-/// Gives an image to the model.
+/// Returns an image to the model.
 async fn image(cx: &Cx<Editor>, path: &str, kind: &str, facts: FileFacts) -> Result<Output> {
     if facts.size > IMAGE_BYTES_MAX {
         let text = format!(
-            "Image too large: {path} has {} bytes, at most {IMAGE_BYTES_MAX} are shown",
+            "Image too large: {path} has {} bytes, but at most {IMAGE_BYTES_MAX} can be shown",
             facts.size
         );
         return Err(Error::new(ErrorKind::LimitReached, text));

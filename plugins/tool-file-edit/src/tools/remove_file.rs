@@ -11,7 +11,7 @@ use crate::files::check_is_no_link;
 use crate::mend::mend;
 use crate::plan::Plan;
 
-/// Delete a file. undoFileChange brings it back.
+/// Delete a file. undoFileChange restores it.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "removeFile",

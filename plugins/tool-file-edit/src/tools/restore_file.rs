@@ -10,7 +10,7 @@ use crate::history::{Backup, BackupId, FilePath};
 use crate::mend::{contents, mend};
 use crate::plan::{Plan, absolute};
 
-/// Make a file what it was before an earlier change, whatever it is by now.
+/// Restore a file from a backup, whatever it contains now.
 #[derive(ToolInput)]
 #[tool(
     name = "restoreFile",
@@ -28,7 +28,7 @@ struct RestoreFile {
     /// The file.
     #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
-    /// Which backup, as listBackups names it: the latest without it.
+    /// The backup, as listBackups names it. Default: the latest.
     #[schemars(extend("x-jaato-touches" = { "text": "the name of a backup of this file" }))]
     backup_path: Option<String>,
 }
@@ -86,11 +86,12 @@ impl RestoreFile {
             };
             let missing = || {
                 Error::new(ErrorKind::NotFound, format!("Backup file not found: {asked}"))
-                    .with_hint("listBackups names those that there are")
+                    .with_hint("listBackups lists the available backups")
             };
             let id: BackupId = asked.parse().map_err(|()| missing())?;
             let backup = history.backup(&id).map_err(|_| missing())?;
-            // Only what the file was itself: a backup is no way to read another file.
+            // Only a backup of the same file counts, because a backup must not give access to
+            // another file.
             if backup.path == named { Ok(backup) } else { Err(missing()) }
         };
         cx.blocking(find).await?

@@ -9,8 +9,8 @@ use crate::mend::mend;
 use crate::plan::absolute;
 use crate::take_back::take_back;
 
-/// Take back the last change that these tools made of a file, in all files that it changed; call it
-/// again to take back the one before. With redo, do again what was taken back.
+/// Undo the last change that these tools made to a file, in all files of that change. Call again to
+/// undo the change before it.
 #[derive(ToolInput)]
 #[tool(
     name = "undoFileChange",
@@ -28,7 +28,7 @@ struct UndoFileChange {
     /// The file.
     #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
-    /// Whether the last undo is taken back instead: no without it.
+    /// Redo the last undone change instead.
     #[serde(default)]
     redo: bool,
 }
@@ -40,7 +40,7 @@ impl Tool for UndoFileChange {
         let mended = mend(cx).await?;
         let path = given("path", &self.path)?;
         let place = cx.state().place(cx).await?.clone();
-        // What is not allowed is refused, whatever the history knows of it.
+        // A path that is not allowed is refused, regardless of the history.
         look(cx, path).await?;
         let named = place.name(&absolute(&place.folder, path));
         let (history, redo) = (cx.state().history()?.clone(), self.redo);
@@ -60,7 +60,7 @@ impl Tool for UndoFileChange {
         };
         let applied = take_back(cx, "undoFileChange", &step).await?;
         let message = match self.redo {
-            true => "Change done again",
+            true => "Change redone",
             false => "File restored from backup",
         };
         let mut result = json_object!({

@@ -41,16 +41,16 @@ struct UpdateFile {
     /// Its replacement.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new: Option<String>,
-    /// Replace each place of `old`.
+    /// Replace every `old`.
     #[serde(default)]
     replace_all: bool,
-    /// Text right before `old`, to choose one of several places. It stays.
+    /// Unchanged text right before `old`, to choose one of several.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     prologue: Option<String>,
-    /// Text right after `old`. It stays.
+    /// Unchanged text right after `old`.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     epilogue: Option<String>,
-    /// Instead of `old` and `new`: the whole new text.
+    /// The whole new text, instead of `old` and `new`.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new_content: Option<String>,
 }
@@ -95,7 +95,7 @@ impl Tool for UpdateFile {
 tool!(UpdateFile);
 
 impl UpdateFile {
-    /// Plans the change, and tells what is to be replaced.
+    /// Plans the change. Also returns the edit's result.
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Edited)> {
         let path = given("path", &self.path)?;
         self.check()?;
@@ -106,7 +106,7 @@ impl UpdateFile {
             let bytes: &[u8] = before.as_ref().map_or(&[], |before| &before.bytes);
             asked.made(bytes)
         });
-        // Large files are digested to be compared with what was seen.
+        // A comparison with the seen version digests large files, so both run at once.
         let (seen, made) = join(check_seen(cx, &plan, number), made).await;
         seen?;
         let mut edited = made??;

@@ -46,7 +46,7 @@ impl Tool for WriteNewFile {
         let (size, lines) = (self.content.len(), lines_of(&self.content));
         let result =
             json_object!({ "success": true, "path": self.path, "size": size, "lines": lines });
-        // The model has just written it.
+        // The model knows the content, because it wrote it.
         Ok(told(result, &[], mended))
     }
 
@@ -66,7 +66,7 @@ impl WriteNewFile {
         if crate::files::look(cx, path).await?.is_some() {
             let text = format!("File already exists: {path}");
             return Err(Error::new(ErrorKind::Conflict, text)
-                .with_hint("use updateFile to change a file that is there"));
+                .with_hint("use updateFile to change an existing file"));
         }
         let number = plan.add(path, None)?;
         plan.write(number, self.content.clone().into_bytes())?;

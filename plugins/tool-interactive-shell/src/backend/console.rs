@@ -1,10 +1,10 @@
-//! The Windows console. Nothing runs there yet: pipes are used, and the reason is told.
+//! The Windows console. It cannot run programs yet, so pipes are used and the reason is reported.
 
 use jaato_plugin_sdk::prelude::*;
 
 use super::{Backend, Boxed, Name, Start, Started};
 
-/// The way over a Windows console.
+/// The backend for a Windows console.
 pub struct Console;
 
 impl Backend for Console {

@@ -1,7 +1,7 @@
-//! What carries a program's input and output: a terminal, else pipes.
+//! The backends that carry a program's input and output: a terminal, or else pipes.
 //!
-//! The session asks [`start`] and knows no more than [`Control`] and [`Events`]; what a way cannot
-//! do, it says itself. The order of choice is that of [`order`].
+//! A session calls [`start`] and uses only [`Control`] and [`Events`]. A backend reports its own
+//! limitations. [`order`] sets the order in which backends are tried.
 
 mod console;
 mod pipes;
@@ -18,95 +18,97 @@ use jaato_plugin_sdk::terminal::{
     TerminalAsk, TerminalAsked, TerminalHappened, TerminalScreen, TerminalShown, TerminalState,
 };
 
-/// A future that a trait object can give.
+/// A future for trait objects.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A program that is to run.
+/// The settings of a program to start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Start {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// Where it runs; the environment's working directory without one.
+    /// The folder in which it runs. `None` means the environment's working directory.
     pub directory: Option<String>,
-    /// More variables.
+    /// Additional environment variables.
     pub variables: BTreeMap<String, String>,
-    /// Lines of the terminal.
+    /// The number of terminal rows.
     pub rows: u16,
-    /// Columns of the terminal.
+    /// The number of terminal columns.
     pub columns: u16,
-    /// How a person is told of it.
+    /// The name of the program for users.
     pub label: String,
 }
 
-/// A program that was started.
+/// A started program.
 pub struct Started {
-    /// Which way it was started.
+    /// The backend that started it.
     pub backend: Name,
-    /// What can be done with it.
+    /// Controls the program.
     pub control: Box<dyn Control>,
-    /// What happens on it.
+    /// The events of the program.
     pub events: Box<dyn Events>,
 }
 
-/// A way of running programs.
+/// The name of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
     /// A terminal of the execution environment.
     Pty,
-    /// Pipes, where the environment has no terminals.
+    /// Pipes, for environments without terminals.
     Pipes,
     /// A Windows console.
     Console,
 }
 
-/// What can be done with a running program. Dropped after its [`Events`].
+/// Controls a running program. Must be dropped after its [`Events`].
 pub trait Control: Send + Sync {
-    /// Types within that time, where it can be known how much was taken; returns how many bytes
-    /// that is. The rest is never typed.
+    /// Types within the time limit, if the backend can tell how much was read. Returns the number
+    /// of bytes. The rest is never typed.
     fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> Boxed<'a, Result<usize>>;
-    /// Sends a signal to what is in the foreground.
+    /// Sends a signal to the foreground processes.
     fn signal(&self, signal: Signal) -> Boxed<'_, Result<()>>;
-    /// Ends the input: what Ctrl-D does where there is a terminal.
+    /// Ends the input. On a terminal, this has the effect of Ctrl-D.
     fn end_input(&self) -> Boxed<'_, Result<()>>;
-    /// Tells what the system knows of it; nothing where that is nothing.
+    /// Returns the system's information about the program, which may be empty.
     fn state(&self) -> Boxed<'_, Result<TerminalState>>;
-    /// Ends the program and all that it started; the exit is told next.
+    /// Ends the program and all processes that it started. The exit is the next event.
     fn end(&self) -> Boxed<'_, Result<()>>;
-    /// Shows people what is on the screen, where there is one.
+    /// Shows the screen to users, if there are any.
     fn show<'a>(
         &'a self,
         screen: TerminalScreen,
         ansi: &'a str,
     ) -> Boxed<'a, Result<TerminalShown>>;
-    /// Asks the person to type.
+    /// Asks the user to type.
     fn ask(&self, ask: TerminalAsk) -> Boxed<'_, Result<TerminalAsked>>;
-    /// Returns the number by which people's news name it; none where they cannot join it.
+    /// Returns the number that identifies the terminal in news about users. `None` if users cannot
+    /// join it.
     fn number(&self) -> Option<u64>;
 }
 
-/// What happens with a running program. Dropping it ends the program.
+/// The events of a running program. Dropping this ends the program.
 pub trait Events: Send {
-    /// Waits for what happens next; nothing after the exit.
+    /// Waits for the next event. Returns `None` after the exit.
     fn next(&mut self) -> Boxed<'_, Result<Option<TerminalHappened>>>;
 }
 
-/// A way of running programs.
+/// A way to run programs.
 trait Backend: Sync {
     fn name(&self) -> Name;
-    /// Starts a program; `unknown_operation` where this way is none here, so that the next one is
-    /// tried.
+    /// Starts a program. Returns `unknown_operation` if the backend is not available, so that the
+    /// next one is tried.
     fn start<'a>(&'a self, host: &'a Reporter, start: &'a Start) -> Boxed<'a, Result<Started>>;
 }
 
-/// The ways, the best first.
+/// Returns the backends, best first.
 fn order() -> &'static [&'static dyn Backend] {
     if cfg!(windows) { &[&console::Console, &pipes::Pipes] } else { &[&pty::Pty, &pipes::Pipes] }
 }
 
-/// Starts a program in the best way that there is.
+/// Starts a program in the best available backend.
 ///
 /// # Errors
-/// `not_found` for what is not there, `limit_reached` when too many run; what the last way said.
+/// `not_found` if the program does not exist, `limit_reached` if too many programs run, or the last
+/// backend's error.
 pub async fn start(host: &Reporter, start: &Start) -> Result<Started> {
     let mut refused = None;
     for backend in order() {
@@ -118,13 +120,13 @@ pub async fn start(host: &Reporter, start: &Start) -> Result<Started> {
     Err(refused.unwrap_or_else(|| unreachable!("there is more than one way")))
 }
 
-/// Returns the way that is tried first.
+/// Returns the backend that is tried first.
 pub fn preferred() -> Name {
     order().first().map_or(Name::Pipes, |backend| backend.name())
 }
 
 impl Name {
-    /// Returns its name in lists and in the trace.
+    /// Returns the name for lists and the trace.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pty => "pty",
@@ -133,7 +135,7 @@ impl Name {
         }
     }
 
-    /// Lists what does not work this way, for the model.
+    /// Lists the limitations of the backend, for the model.
     pub fn limits(self) -> &'static [&'static str] {
         match self {
             Self::Pty | Self::Console => &[],

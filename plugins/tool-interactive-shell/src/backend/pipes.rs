@@ -1,4 +1,4 @@
-//! Pipes, where the execution environment has no terminals.
+//! Pipes, for execution environments without terminals.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use jaato_plugin_sdk::terminal::{
 
 use super::{Backend, Boxed, Control, Events, Name, Start, Started};
 
-/// The way over pipes.
+/// The backend for pipes.
 pub struct Pipes;
 
 struct PipeControl {
@@ -19,7 +19,7 @@ struct PipeControl {
     is_closed: AtomicBool,
 }
 
-/// Standard output and standard error, as one stream; line ends become those of a terminal.
+/// Standard output and standard error as one stream, with the line ends of a terminal.
 struct PipeEvents(ProcessEvents);
 
 impl Backend for Pipes {
@@ -51,7 +51,7 @@ fn spawn(start: &Start) -> Spawn {
 }
 
 impl Control for PipeControl {
-    /// How much of it a pipe took is told by nobody, so all is waited for.
+    /// Waits until everything is written, because a pipe does not report how much was read.
     fn write<'a>(&'a self, bytes: &'a [u8], _longest: Duration) -> Boxed<'a, Result<usize>> {
         Box::pin(async move {
             if self.is_closed.load(Relaxed) {
@@ -84,7 +84,7 @@ impl Control for PipeControl {
     }
 
     fn ask(&self, _: TerminalAsk) -> Boxed<'_, Result<TerminalAsked>> {
-        let reason = "the program runs on pipes, where nothing that is typed is hidden".to_owned();
+        let reason = "the program runs on pipes, which cannot hide what the user types".to_owned();
         Box::pin(async { Ok(TerminalAsked::Nobody { reason }) })
     }
 
@@ -104,8 +104,8 @@ impl Events for PipeEvents {
     }
 }
 
-/// A terminal's driver puts a return before each line end; without one the screen would show
-/// stairs.
+/// Puts a carriage return before each line end, as a terminal driver does. Otherwise the screen
+/// would show lines as stairs.
 fn with_returns(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {

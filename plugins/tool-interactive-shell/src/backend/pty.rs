@@ -12,7 +12,7 @@ use jaato_plugin_sdk::terminal::{
 use super::{Backend, Boxed, Control, Events, Name, Start, Started};
 use crate::keys::END_OF_TRANSMISSION;
 
-/// The way over a terminal.
+/// The backend for a terminal.
 pub struct Pty;
 
 impl Backend for Pty {

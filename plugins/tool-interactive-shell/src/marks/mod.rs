@@ -1,7 +1,7 @@
-//! Prompt marks (OSC 133): what a shell says of its prompts and of the commands that end.
+//! Prompt marks (OSC 133), with which a shell reports its prompts and the end of commands.
 //!
-//! Programs can print such marks as well, so only those count that carry the session's nonce.
-//! Nothing is taken out of the stream: terminals pass over what they do not know.
+//! Programs can print such marks as well, so only marks with the session's nonce count. The marks
+//! stay in the stream, because terminals ignore unknown sequences.
 
 mod nonce;
 mod scanner;

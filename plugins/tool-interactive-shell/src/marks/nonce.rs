@@ -1,32 +1,32 @@
-//! The secret word by which a session knows its own marks.
+//! The secret word that identifies a session's own marks.
 
 use std::fmt;
 
-/// Shortest nonce: eight letters and digits cannot be guessed in a stream.
+/// The minimum length of a nonce. Eight letters and digits cannot be guessed in a stream.
 pub const NONCE_LENGTH_MIN: usize = 8;
 
-/// Longest nonce: a mark must stay short.
+/// The maximum length of a nonce, because a mark must stay short.
 pub const NONCE_LENGTH_MAX: usize = 64;
 
-/// Letters and digits only, so that it means nothing to any shell and needs no quotes.
+/// A word of letters and digits, which have no meaning in any shell and need no quotes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Nonce(String);
 
 impl Nonce {
-    /// Takes a word of ASCII letters and digits. Whoever makes it draws it at random.
+    /// Creates a nonce from ASCII letters and digits. The caller must choose them at random.
     pub fn new(word: &str) -> Option<Self> {
         let fits = (NONCE_LENGTH_MIN..=NONCE_LENGTH_MAX).contains(&word.len());
         let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric());
         (fits && is_plain).then(|| Self(word.to_owned()))
     }
 
-    /// As it stands in a mark: `jaato=…`.
+    /// Returns the parameter in a mark: `jaato=…`.
     pub(super) fn parameter(&self) -> String {
         format!("jaato={}", self.0)
     }
 }
 
-/// Keeps it out of logs: who knows it can forge marks.
+/// Keeps the nonce out of logs, because it allows marks to be forged.
 impl fmt::Debug for Nonce {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Nonce")

@@ -1,56 +1,56 @@
-//! Finds marks in a stream that may be cut anywhere.
+//! Finds marks in a stream that may be split anywhere.
 
 use memchr::memchr;
 
 use super::Nonce;
 
-/// Longest mark that is read, from `133;` to before its end. Ours take less than a hundred bytes;
-/// editors add a few parameters of their own.
+/// The maximum length of a mark, from `133;` to before its end. Our marks have less than 100 bytes,
+/// and editors add a few parameters.
 pub const MARK_BYTES_MAX: usize = 256;
 
 const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
-/// What all marks begin with, behind `ESC ]`.
+/// The beginning of all marks, after `ESC ]`.
 const NUMBER: &[u8] = b"133;";
 
 /// A mark of the session's own shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// What the shell says.
+    /// The kind of the mark.
     pub kind: MarkKind,
-    /// Offset of its first byte in the stream.
+    /// The offset of its first byte in the stream.
     pub start: u64,
-    /// Offset of the byte behind it.
+    /// The offset of the byte after it.
     pub end: u64,
 }
 
-/// What a shell says by a mark.
+/// The kind of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkKind {
     /// `A`: a prompt begins.
     PromptStart,
-    /// `B`: the prompt stands; what comes is typed.
+    /// `B`: the prompt is complete, and input follows.
     InputStart,
     /// `C`: a command begins.
     CommandStart,
-    /// `D`: the last command ended, with this exit code if the shell told one. Shells say so before
-    /// each prompt, the first one too.
+    /// `D`: the last command ended, with its exit code if the shell reports one. Shells send this
+    /// before each prompt, including the first.
     CommandEnd(Option<i32>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Text,
-    /// Behind ESC.
+    /// After ESC.
     Escape,
-    /// Behind `ESC ]`: what is gathered may yet be a mark.
+    /// After `ESC ]`. The gathered bytes may become a mark.
     Mark,
-    /// Behind ESC in a mark: `\` ends it.
+    /// After ESC in a mark. `\` ends the mark.
     End,
 }
 
-/// Finds the marks with one nonce. A stream has one scanner from its beginning.
+/// Finds the marks with one nonce. Each stream needs its own scanner from its beginning.
 #[derive(Debug)]
 pub struct MarkScanner {
     parameter: String,
@@ -61,7 +61,7 @@ pub struct MarkScanner {
 }
 
 impl MarkScanner {
-    /// A scanner at the beginning of a stream.
+    /// Creates a scanner for the beginning of a stream.
     pub fn new(nonce: &Nonce) -> Self {
         Self {
             parameter: nonce.parameter(),
@@ -72,8 +72,7 @@ impl MarkScanner {
         }
     }
 
-    /// The marks that end in these bytes, in their order. Others, with no nonce or another one, are
-    /// passed over.
+    /// Returns the marks that end in these bytes, in order. Marks without the nonce are skipped.
     pub fn scan(&mut self, bytes: &[u8]) -> Vec<Mark> {
         let mut marks = Vec::new();
         let mut at = 0;
@@ -95,7 +94,7 @@ impl MarkScanner {
         marks
     }
 
-    /// Takes a byte behind an ESC; gives what a mark says if this byte ends one of ours.
+    /// Handles a byte after ESC. Returns the kind of a mark if this byte ends one with the nonce.
     fn step(&mut self, byte: u8, offset: u64) -> Option<MarkKind> {
         match (self.state, byte) {
             (State::Escape, b']') => {
@@ -109,7 +108,7 @@ impl MarkScanner {
             }
             (State::Mark, ESCAPE) => self.state = State::End,
             (State::Mark, _) if self.may_go_on(byte) => self.gathered.push(byte),
-            // An ESC that does not end the mark begins something else, of which this is the rest.
+            // An ESC that does not end the mark begins another sequence. The byte belongs to it.
             (State::End, b']') => {
                 self.start = offset - 1;
                 self.gathered.clear();
@@ -160,7 +159,7 @@ mod tests {
         MarkScanner::new(&Nonce::new(NONCE).unwrap())
     }
 
-    /// What is found in the whole must be found however it is cut.
+    /// Checks that the marks are found however the stream is split.
     #[track_caller]
     fn check(stream: &[u8], expected: &[(MarkKind, u64, u64)]) {
         let expected: Vec<Mark> = expected

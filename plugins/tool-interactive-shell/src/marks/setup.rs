@@ -1,35 +1,35 @@
-//! What makes shells print marks: a line that is typed, or arguments and variables at their start.
+//! Makes shells print marks, with a line to type or with arguments and variables at their start.
 //!
-//! Each text may run twice without harm, keeps the person's own prompt and hooks, and leaves `$?`
-//! as it was.
+//! Each text may run twice without harm, keeps the user's own prompt and hooks, and leaves `$?`
+//! unchanged.
 
 use super::Nonce;
 
-/// Shells that can be taught to print marks.
+/// Shells that can print marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
-    /// bash; before 4.4 without [`super::MarkKind::CommandStart`].
+    /// bash. Versions before 4.4 lack [`super::MarkKind::CommandStart`].
     Bash,
     /// zsh.
     Zsh,
     /// fish.
     Fish,
-    /// dash, the ash of busybox, and other plain shells. They cannot say when a command begins.
+    /// dash, the ash of busybox, and other plain shells. They cannot report when a command begins.
     Posix,
 }
 
-/// What is given to a shell when it is started.
+/// Arguments and variables for a shell's start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Injection {
     /// Arguments, before all others.
     pub arguments: Vec<String>,
-    /// Variables.
+    /// Environment variables.
     pub variables: Vec<(String, String)>,
 }
 
 impl Shell {
-    /// The shell of a program's name or path, as far as it is known. `sh` may be any of them and is
-    /// taken for the plainest, whose text all but zsh and fish understand.
+    /// Returns the shell with a program's name or path, if it is known. `sh` may be any shell, so
+    /// it counts as the plainest, whose text all except zsh and fish understand.
     pub fn of_program(program: &str) -> Option<Self> {
         let name = program.rsplit('/').next().unwrap_or(program).trim_start_matches('-');
         match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
@@ -41,8 +41,8 @@ impl Shell {
         }
     }
 
-    /// A line to type at the shell's prompt, without its end. It begins with a blank, so that most
-    /// shells leave it out of their history. The next prompt has marks.
+    /// Returns a line to type at the shell's prompt, without its line end. It begins with a blank,
+    /// so that most shells leave it out of their history. The next prompt has marks.
     pub fn line(self, nonce: &Nonce) -> String {
         let mark = nonce.parameter();
         match self {
@@ -56,11 +56,12 @@ impl Shell {
         }
     }
 
-    /// What to give to the shell at its start; nothing for zsh, where only [`Shell::line`] works.
+    /// Returns the arguments and variables for the shell's start, or `None` for zsh, where only
+    /// [`Shell::line`] works.
     ///
-    /// Startup files of the person run as ever. One that sets `PROMPT_COMMAND` (bash) or `PS1`
-    /// (plain shells) to something else takes the marks away: when none has come with the first
-    /// prompt, the line helps. Plain shells lose their own prompt for `prompt`.
+    /// The user's startup files run as usual. A startup file that replaces `PROMPT_COMMAND` (bash)
+    /// or `PS1` (plain shells) removes the marks. If the first prompt has no mark, the line helps.
+    /// Plain shells use `prompt` instead of their own prompt.
     pub fn injection(self, nonce: &Nonce, prompt: &str) -> Option<Injection> {
         let mark = nonce.parameter();
         match self {
@@ -74,8 +75,8 @@ impl Shell {
                 ..Injection::default()
             }),
             Self::Posix => {
-                // What stands between these has no width, for the ash of busybox. Dash has no
-                // `RANDOM`, and would show the brackets.
+                // The ash of busybox ignores the width of text between these brackets. Dash, which
+                // has no `RANDOM`, would print them.
                 let (open, close) = (r"${RANDOM:+\[}", r"${RANDOM:+\]}");
                 let before = format!("{open}\x1b]133;D;$?;{mark}\x07\x1b]133;A;{mark}\x07{close}");
                 let ps1 = format!("{before}{prompt}{open}\x1b]133;B;{mark}\x07{close}");
@@ -86,8 +87,8 @@ impl Shell {
     }
 }
 
-/// Runs before each prompt. `PROMPT_COMMAND` is not handed on to the shell's children, who have no
-/// need to know the nonce.
+/// Returns the text that runs before each prompt. It keeps `PROMPT_COMMAND` out of the environment
+/// of child processes, which do not need the nonce.
 fn bash(mark: &str) -> String {
     let prompt_start = format!(r"'\[\e]133;A;{mark}\a\]'");
     let input_start = format!(r"'\[\e]133;B;{mark}\a\]'");
@@ -137,9 +138,9 @@ fn fish(mark: &str) -> String {
     .join("; ")
 }
 
-/// The marks stand in the prompt as they are, with `$?` to be filled in each time, so that a prompt
-/// starts no process. The ash of busybox counts its prompt's width and wants to know what has none;
-/// it is told from dash by `RANDOM`, for older ones have no variable with their version.
+/// Returns a prompt that contains the marks, with `$?` expanded each time, so that a prompt starts
+/// no process. The ash of busybox needs brackets around text without width. `RANDOM` distinguishes
+/// it from dash, because older versions have no version variable.
 fn posix(mark: &str) -> String {
     [
         "case ${RANDOM-} in ?*) __jaato_o='\\[' __jaato_c='\\]';; *) __jaato_o= __jaato_c=;; esac"
@@ -179,7 +180,7 @@ mod tests {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Posix] {
             let line = shell.line(&nonce);
             assert!(line.starts_with(' ') && !line.contains(char::is_control), "{line:?}");
-            // A terminal in line mode takes 4095 bytes at once.
+            // A terminal in line mode accepts 4095 bytes per line.
             assert!(line.len() < 2048, "{}", line.len());
         }
     }

@@ -1,4 +1,4 @@
-//! The visible screen with its colours, for people who look on.
+//! The visible screen with its colours, for users who watch.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use alacritty_terminal::index::Line;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color, NamedColor};
 
-/// The attributes that are shown, with the number that sets each.
+/// The supported attributes, with the number that sets each.
 const ATTRIBUTES: [(Flags, u8); 7] = [
     (Flags::BOLD, 1),
     (Flags::DIM, 2),
@@ -18,12 +18,12 @@ const ATTRIBUTES: [(Flags, u8); 7] = [
     (Flags::STRIKEOUT, 9),
 ];
 
-/// How a cell looks, without what it shows.
+/// The appearance of a cell, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     foreground: Color,
     background: Color,
-    /// A bit for each of [`ATTRIBUTES`].
+    /// One bit for each of [`ATTRIBUTES`].
     attributes: u8,
 }
 
@@ -42,7 +42,7 @@ impl Look {
         Self { foreground: cell.fg, background: cell.bg, attributes }
     }
 
-    /// Whether a blank with this look is seen.
+    /// Returns true if a blank with this appearance is visible.
     fn shows_on_blank(self) -> bool {
         let seen = Flags::INVERSE | Flags::ALL_UNDERLINES | Flags::STRIKEOUT;
         let has_seen = ATTRIBUTES
@@ -52,7 +52,7 @@ impl Look {
         has_seen || self.background != Self::PLAIN.background
     }
 
-    /// Writes the sequence that makes plain text look so, and nothing that came before it.
+    /// Writes the sequence that resets the style and applies this one.
     fn write(self, out: &mut String) {
         out.push_str("\x1b[0");
         for (at, (_, number)) in ATTRIBUTES.iter().enumerate() {
@@ -67,7 +67,8 @@ impl Look {
     }
 }
 
-/// The visible rows, joined by CR LF, without plain blanks at their ends and blank rows below.
+/// Returns the visible rows, joined by CR LF, without plain trailing blanks and blank rows at the
+/// bottom.
 pub(super) fn rows(grid: &Grid<Cell>) -> String {
     let mut out = String::new();
     let mut blank_rows = 0;
@@ -107,14 +108,14 @@ fn write_cells(out: &mut String, cells: &[Cell]) {
     }
 }
 
-/// `base` is 30 for the foreground and 40 for the background.
+/// Writes a colour. `base` is 30 for the foreground and 40 for the background.
 fn write_colour(out: &mut String, colour: Color, base: u8) {
     // Writing to a string cannot fail.
     let _ = match colour {
         Color::Named(name) => match name as usize {
             number @ 0..=7 => write!(out, ";{}", usize::from(base) + number),
             number @ 8..=15 => write!(out, ";{}", usize::from(base) + 60 + number - 8),
-            // The defaults, and shades of theirs that only a window with a theme has.
+            // The default colours, and shades of them that exist only in windows with a theme.
             _ => Ok(()),
         },
         Color::Indexed(index) => write!(out, ";{};5;{index}", base + 8),

@@ -1,4 +1,4 @@
-//! What was told, and what is new beside it.
+//! Compares the screen with its state at the last mark.
 
 use std::ops::Range;
 
@@ -10,46 +10,46 @@ use super::history::History;
 use super::replies::Replies;
 use super::text::{self, LinePiece, TextLine};
 
-/// What is new since the last mark.
+/// The new text since the last mark.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Unseen {
-    /// The text, lines joined by LF. It begins in the first line that changed: behind what was told
-    /// of it if that still stands there, else at its beginning.
+    /// The text, with lines joined by LF. It begins in the first changed line: after the reported
+    /// text if that is still there, otherwise at the line's beginning.
     pub text: String,
-    /// Whether it goes on in the line that was told last, or behind what scrolled away. Else it
+    /// Whether it continues the last reported line or the text that scrolled away. Otherwise it
     /// begins a line.
     pub continues: bool,
 }
 
-/// The screen when it was told. Lines are counted from its first one.
+/// The screen at the last mark. Lines are counted from its first one.
 #[derive(Debug, Default)]
 pub(super) struct Baseline {
     lines: Vec<String>,
     /// The cursor's line.
     cursor_line: usize,
-    /// Where in it the cursor stood.
+    /// The cursor's position in that line.
     cursor: usize,
-    /// Whether something new has left the history: then all that follows it is new.
+    /// Whether new text has left the history, so that everything after it is new.
     has_begun: bool,
 }
 
-/// What is new of a line that left the history.
+/// The new text of a line that left the history.
 pub(super) struct New<'a> {
     pub text: &'a str,
     /// As in [`Unseen`].
     pub continues: bool,
 }
 
-/// Which lines are looked at.
+/// The lines to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     All,
-    /// Those that begin above the screen.
+    /// Lines that begin above the screen.
     Above,
 }
 
 impl Baseline {
-    /// Takes what the screen shows. The history must be empty.
+    /// Creates the baseline of the current screen. The history must be empty.
     pub(super) fn of(term: &Term<Replies>) -> Self {
         let mut baseline = Self::default();
         for (at, line) in shown(term).into_iter().enumerate() {
@@ -62,12 +62,12 @@ impl Baseline {
         baseline
     }
 
-    /// Whether everything that leaves the history is new.
+    /// Returns true if everything that leaves the history is new.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Returns what is new of a line, or of a piece of one, that leaves the history.
+    /// Returns the new text of a line, or of a piece of a line, that leaves the history.
     pub(super) fn left<'a>(
         &mut self,
         index: u64,
@@ -95,7 +95,7 @@ impl Baseline {
         Some(New { text: rest.unwrap_or(text), continues: rest.is_some() })
     }
 
-    /// Cuts off the beginning of a line that was told, as the rest of it will be looked at alone.
+    /// Removes the beginning of a reported line, because its rest will be compared alone.
     fn forget_beginning(&mut self, index: usize, bytes: usize) {
         if let Some(line) = self.lines.get_mut(index) {
             line.drain(..bytes);
@@ -142,15 +142,15 @@ impl Baseline {
         unseen
     }
 
-    /// Where the text begins if what is new begins with line feeds: they change no line, but a
-    /// person sees the cursor move down. The one that ended a told prompt is not told.
+    /// Adjusts the start of new text that begins with line feeds. They change no line, but they
+    /// move the visible cursor. The line feed that ended a reported prompt is not included.
     fn with_line_feeds(
         &self,
         start: Option<usize>,
         lines: &[TextLine],
         gone: usize,
     ) -> Option<usize> {
-        // Above the screen there is no cursor: it is below.
+        // If the lines are above the screen, the cursor is below them.
         let cursor = lines.iter().position(|line| line.cursor.is_some()).unwrap_or(lines.len());
         let first = self.first_below().saturating_sub(gone);
         let moved_down = gone + cursor > self.cursor_line;
@@ -161,7 +161,7 @@ impl Baseline {
         }
     }
 
-    /// The first line of which a line feed alone is new.
+    /// Returns the first line for which a line feed alone is new.
     fn first_below(&self) -> usize {
         let blank = self.told_of_cursor_line().trim().is_empty();
         self.cursor_line + usize::from(!blank)
@@ -172,7 +172,7 @@ impl Baseline {
     }
 }
 
-/// The lines of history and screen, down to the last that is not blank or has the cursor.
+/// Returns the lines of history and screen, up to the last one that is not blank or has the cursor.
 fn shown(term: &Term<Replies>) -> Vec<TextLine> {
     let grid = term.grid();
     let all: Range<Line> = grid.topmost_line()..grid.bottommost_line() + 1i32;

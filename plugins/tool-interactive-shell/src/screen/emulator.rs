@@ -1,7 +1,7 @@
-//! The emulator with what it lacks: bounds, exact counts of lines, and a few corrections.
+//! Wraps the emulator and adds limits, exact line counts and a few corrections.
 //!
-//! It stands between parser and terminal: most operations pass as they are, and the exceptions say
-//! why. Windows, titles, links and clipboards do not exist here.
+//! It is between the parser and the terminal. Most operations pass unchanged, and comments explain
+//! the exceptions. Windows, titles, links and clipboards are not supported.
 
 use std::ops::Range;
 
@@ -24,8 +24,8 @@ use super::invisible::{FIRST_WITHOUT_WIDTH, is_common_letter, is_invisible};
 use super::replies::Replies;
 use super::text;
 
-/// Most marks on one letter. Languages and emoji need fewer than ten; without a limit a stream of
-/// nothing but marks would gather in one cell.
+/// The maximum number of combining marks on one letter. Languages and emoji need fewer than ten.
+/// Without a limit, a stream of only marks would grow one cell forever.
 const MARKS_MAX: usize = 16;
 
 pub(super) struct Emulator {
@@ -33,10 +33,10 @@ pub(super) struct Emulator {
     pub replies: Replies,
     baseline: Baseline,
     history: History,
-    /// The rows that scroll, which the terminal does not tell.
+    /// The scrolling region, which the terminal does not expose.
     region: Range<usize>,
-    /// Characters that came, to look at the history after every 256th: they scroll by fewer rows
-    /// than the history has room for, and it need not be done for each.
+    /// Counts characters, to check the history after every 256th. They scroll by fewer rows than
+    /// the history has room for, so a check for each is unnecessary.
     inputs: u8,
     /// Whether the program may have set its own tab stops.
     has_own_tabs: bool,
@@ -81,7 +81,8 @@ impl Emulator {
         let before = self.lines_to_cursor();
         self.term.resize(size);
         self.region = 0..size.rows;
-        // Reflow keeps lines whole and the cursor in its line; what is missing above was dropped.
+        // Reflow keeps lines whole and the cursor in its line, so missing lines were dropped from
+        // the top.
         self.history.lines_gone += before.saturating_sub(self.lines_to_cursor());
         if self.history.wiped_at.is_some() {
             self.history.wipe(&self.term);
@@ -89,8 +90,8 @@ impl Emulator {
         self.settle();
     }
 
-    /// How many lines must come before a flood of them has all of the history, and nothing that was
-    /// told is left in it.
+    /// Returns the number of lines after which a flood fills the whole history, so that no reported
+    /// text is left in it.
     pub(super) fn lines_to_flooded(&self) -> usize {
         let grid = self.term.grid();
         let below = grid.screen_lines() - 1 - self.row();
@@ -100,8 +101,8 @@ impl Emulator {
         }
     }
 
-    /// Whether each plain line now moves the screen and a full history by one row, shows its text
-    /// as it is, and does nothing else.
+    /// Returns true if each plain line moves the screen and a full history by one row, shows its
+    /// text unchanged, and has no other effect.
     pub(super) fn is_flooded(&self) -> bool {
         let cursor = &self.term.grid().cursor;
         let is_scrolling = self.is_primary() && self.region == (0..self.term.screen_lines());
@@ -116,16 +117,16 @@ impl Emulator {
             && self.lines_to_flooded() == 0
     }
 
-    /// Counts the characters that came, in a byte.
+    /// Returns the count of characters, modulo 256.
     pub(super) fn inputs(&self) -> u8 {
         self.inputs
     }
 
-    /// Passes over plain lines that would leave the history again, but for their text.
+    /// Skips plain lines that would leave the history again, but keeps their text.
     pub(super) fn pass_over(&mut self, lines: usize, letters: usize, plain: &[u8]) {
         let Self { term, history, baseline, .. } = self;
         history.pass_over(term.grid(), baseline, (lines, plain));
-        // Modulo 256, as it is counted.
+        // Modulo 256, like the count itself.
         self.inputs = self.inputs.wrapping_add(letters as u8);
     }
 
@@ -140,13 +141,14 @@ impl Emulator {
         self.history.settle(&mut self.term, &mut self.baseline);
     }
 
-    /// How far up the cursor may go: not out of the region that scrolls, if it is in it or below.
+    /// Returns how far up the cursor may move. It must not leave the scrolling region upwards if it
+    /// is in the region or below.
     fn rows_above(&self) -> usize {
         let row = self.row();
         if row >= self.region.start { row - self.region.start } else { row }
     }
 
-    /// How far down it may go.
+    /// Returns how far down the cursor may move.
     fn rows_below(&self) -> usize {
         let row = self.row();
         let end = if row < self.region.end { self.region.end } else { self.term.screen_lines() };
@@ -167,27 +169,28 @@ impl Emulator {
         }
     }
 
-    /// Whether a character is shown: what takes no room must be seen, and find a place.
+    /// Returns true if a character is shown. A character without width must be visible and fit on a
+    /// letter.
     fn takes(&self, character: char) -> bool {
         is_common_letter(character)
             || character.width() != Some(0)
             || (!is_invisible(character) && self.has_room_for_mark())
     }
 
-    /// Whether a mark still fits on the letter before the cursor.
+    /// Returns true if another mark fits on the letter before the cursor.
     fn has_room_for_mark(&self) -> bool {
         let grid = self.term.grid();
         let cursor = &grid.cursor;
         let back = usize::from(!cursor.input_needs_wrap);
         let column = cursor.point.column.0.saturating_sub(back);
         let row = &grid[cursor.point.line];
-        // A wide letter has its marks in the first of its two cells.
+        // A wide letter stores its marks in the first of its two cells.
         let letters = &row[..][column.saturating_sub(1)..=column];
         letters.iter().all(|cell| cell.zerowidth().is_none_or(|marks| marks.len() < MARKS_MAX))
     }
 }
 
-/// Operations that the terminal does as they are.
+/// Operations that pass unchanged.
 macro_rules! pass {
     ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
         $(
@@ -283,7 +286,8 @@ impl Handler for Emulator {
         }
     }
 
-    /// The terminal would leave the region that scrolls, here and in the next three.
+    /// Without the limit, the terminal would leave the scrolling region. The same holds for the
+    /// next three operations.
     fn move_up(&mut self, rows: usize) {
         self.term.move_up(rows.min(self.rows_above()));
     }
@@ -300,13 +304,14 @@ impl Handler for Emulator {
         self.term.move_down_and_cr(rows.min(self.rows_below()));
     }
 
-    /// The terminal would blank cells before the cursor if more are deleted than stand behind it.
+    /// Without the limit, the terminal would blank cells before the cursor if more cells are
+    /// deleted than follow it.
     fn delete_chars(&mut self, count: usize) {
         let behind = self.term.columns() - self.term.grid().cursor.point.column.0;
         self.term.delete_chars(count.min(behind));
     }
 
-    /// The terminal keeps a wiped screen in its history; a person expects to be rid of it.
+    /// The terminal keeps a wiped screen in its history, but users expect it to be gone.
     fn clear_screen(&mut self, mode: ClearMode) {
         let cursor = self.term.grid().cursor.point;
         match mode {
@@ -322,7 +327,7 @@ impl Handler for Emulator {
                 }
             }
             ClearMode::Above => {
-                // The terminal leaves the first row as it is if the cursor is in the second.
+                // The terminal does not clear the first row if the cursor is in the second.
                 if cursor.line == 1 {
                     self.term.grid_mut().reset_region(..Line(1));
                 }
@@ -346,7 +351,7 @@ impl Handler for Emulator {
         self.wiped();
     }
 
-    /// The colour of an underline would cost an allocation and is not shown.
+    /// Ignores the colour of an underline, which would need an allocation and is not shown.
     fn terminal_attribute(&mut self, attribute: Attr) {
         if !matches!(attribute, Attr::UnderlineColor(_)) {
             self.term.terminal_attribute(attribute);
@@ -369,7 +374,7 @@ impl Handler for Emulator {
         }
     }
 
-    /// A region below the screen would end all scrolling; other terminals pass over it.
+    /// Ignores a region below the screen, as other terminals do. Otherwise scrolling would stop.
     fn set_scrolling_region(&mut self, top: usize, bottom: Option<usize>) {
         let rows = self.term.screen_lines();
         let end = bottom.unwrap_or(rows).min(rows);
@@ -380,7 +385,7 @@ impl Handler for Emulator {
     }
 }
 
-/// The two older ways to the alternate screen (47, 1047), which the terminal does not know.
+/// Maps the two older modes for the alternate screen (47, 1047), which the terminal does not know.
 fn alternate_screen(mode: PrivateMode) -> PrivateMode {
     match mode {
         PrivateMode::Unknown(47 | 1047) => NamedPrivateMode::SwapScreenAndSetRestoreCursor.into(),

@@ -1,33 +1,32 @@
-//! Finds what of a flood is never on the screen when a piece of it ends: lines that scroll off the
-//! screen and out of the history by then. They become text without being drawn.
+//! Finds the lines of a flood that scroll off the screen and out of the history before the piece
+//! ends. They become text without being drawn.
 //!
-//! Only the plainest of lines are taken for such: printable ASCII and tabs that fit into one row.
-//! Each of them moves the screen by exactly one row, and says nothing to the terminal but that.
+//! Only the plainest lines qualify: printable ASCII and tabs that fit into one row. Each of them
+//! moves the screen by exactly one row and has no other effect on the terminal.
 
 use super::history::SLACK_ROWS;
 
-/// A piece that is shorter can hide too little for a look at it to pay.
+/// The minimum size of a piece. A shorter piece can hide too few lines to be worth the check.
 pub(super) const PIECE_BYTES_MIN: usize = 4 * 1024;
 
-/// Columns that a tab takes at most.
+/// The maximum width of a tab, in columns.
 const TAB_COLUMNS: usize = 8;
 
-/// Lines that are written whole, one after the other.
+/// A sequence of complete plain lines.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plain {
-    /// How many.
+    /// The number of lines.
     pub lines: usize,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: usize,
-    /// Where the last of them begins.
+    /// The start of the last line.
     pub last: usize,
-    /// Characters that are put on the screen; tabs put none.
+    /// The number of characters drawn. Tabs draw none.
     pub letters: usize,
 }
 
 impl Plain {
-    /// Finds the plain lines that `bytes` begins with, at most so many, up to the last that has
-    /// text.
+    /// Finds the plain lines at the beginning of `bytes`, up to `lines_max`. The last one has text.
     pub(super) fn at(bytes: &[u8], columns: usize, lines_max: usize) -> Self {
         let (mut all, mut with_text) = (Self::default(), Self::default());
         while all.lines < lines_max && all.take(bytes, columns) {
@@ -38,14 +37,14 @@ impl Plain {
         with_text
     }
 
-    /// Takes just so many of the plain lines that `bytes` begins with.
+    /// Takes exactly `lines` plain lines from the beginning of `bytes`.
     pub(super) fn exactly(bytes: &[u8], columns: usize, lines: usize) -> Self {
         let mut all = Self::default();
         while all.lines < lines && all.take(bytes, columns) {}
         all
     }
 
-    /// Adds the next line; false where it is not plain, or not whole.
+    /// Adds the next line. Returns false if it is not plain or not complete.
     fn take(&mut self, bytes: &[u8], columns: usize) -> bool {
         let rest = &bytes[self.bytes..];
         let Some(end) = memchr::memchr(b'\n', rest) else { return false };
@@ -70,7 +69,7 @@ pub(super) fn push_text(plain: &[u8], text: &mut String) {
                 let columns = TAB_COLUMNS - (text.len() - begin) % TAB_COLUMNS;
                 text.extend(std::iter::repeat_n(' ', columns));
             }
-            // Plain lines are ASCII, so nothing is replaced, and nothing copied twice.
+            // Plain lines are ASCII, so nothing is replaced and the text is copied once.
             text.push_str(&String::from_utf8_lossy(part));
         }
         text.truncate(begin + text[begin..].trim_end_matches(' ').len());
@@ -78,14 +77,14 @@ pub(super) fn push_text(plain: &[u8], text: &mut String) {
     }
 }
 
-/// How many of so many lines nobody will see once all of them are written, where the last so many
-/// rows are kept: as many as make the history what it is without them.
+/// Returns how many of `lines` have left the history at their end, if the last `rows_kept` rows are
+/// kept. Skipping that many lines leaves the history in the same state.
 pub(super) fn lines_unseen(lines: usize, rows_kept: usize) -> usize {
     let unseen = lines.saturating_sub(rows_kept);
     unseen - unseen % SLACK_ROWS
 }
 
-/// Counts the characters of a line that is plain.
+/// Counts the characters of a plain line.
 fn letters_of(line: &[u8], columns: usize) -> Option<usize> {
     let text = line.strip_suffix(b"\r")?;
     let (mut tabs, mut others) = (0, false);

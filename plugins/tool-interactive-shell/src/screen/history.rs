@@ -1,8 +1,8 @@
-//! Counts the lines that leave the screen, keeps the last of them as rows, and hands the older ones
-//! over as text.
+//! Counts the lines that leave the screen, keeps the last of them as rows, and returns the older
+//! ones as text.
 //!
-//! Only lines that scroll off the primary screen at its top leave it: what a program redraws in
-//! place, and what it shows on the alternate screen, never does.
+//! Only lines that scroll off the top of the primary screen leave it. Text that a program redraws
+//! in place or shows on the alternate screen never does.
 
 use std::ops::Range;
 
@@ -15,35 +15,35 @@ use super::baseline::{Baseline, Unseen};
 use super::replies::Replies;
 use super::{ROWS_MAX, text};
 
-/// Rows above the screen that are kept as rows, so that a program may still change them: more than
-/// a result has room for. With [`SLACK_ROWS`] they are just below the thousand that the emulator
-/// takes memory for at once; a thousand more would double what a flooding terminal holds (2 MB of
-/// 80 columns) and slow it down, as it would leave the processor's cache.
+/// The number of rows above the screen that are kept as rows, so that a program may still change
+/// them. This is more than a result can show. With [`SLACK_ROWS`], it stays just below the thousand
+/// rows that the emulator allocates at once. A thousand more would double the memory of a flooding
+/// terminal (2 MB with 80 columns) and exceed the processor's cache.
 pub const HISTORY_ROWS_MAX: usize = 768;
 
-/// Rows beyond that before the oldest become text together: to take each by itself would cost as
-/// much as all the rest of a line feed.
+/// The number of additional rows before the oldest become text together. Converting each row
+/// separately would take as long as the rest of a line feed.
 pub(super) const SLACK_ROWS: usize = 224;
 
-/// A row that so many others follow is gone, wherever the screen begins.
+/// A row that is followed by this many others has left the history, wherever the screen begins.
 pub(super) const ROWS_KEPT_MAX: usize = HISTORY_ROWS_MAX + SLACK_ROWS;
 
-/// What the emulator is told. It is never reached, so that no row is dropped uncounted: between
-/// two looks one operation scrolls by a screen at most, or 256 characters by a row each.
+/// The history limit of the emulator. It is never reached, so that every dropped row is counted:
+/// between two checks, one operation scrolls by at most a screen, or 256 characters by a row each.
 pub(super) const EMULATOR_ROWS_MAX: usize = HISTORY_ROWS_MAX + SLACK_ROWS + ROWS_MAX as usize + 256;
 
-/// What became of the lines since the last mark.
+/// The lines that left the screen since the last mark.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Rows that are no longer there.
+    /// The number of dropped rows.
     pub rows_gone: u64,
-    /// Lines that are no longer there: the index of the first that still is.
+    /// The number of dropped lines, which is the index of the first remaining line.
     pub lines_gone: u64,
-    /// The row, counted from the mark, that was the screen's first when the screen was wiped.
+    /// The screen's first row, counted from the mark, when the screen was wiped.
     pub wiped_at: Option<u64>,
-    /// What is new of the lines that are no longer there, and was not handed over yet.
+    /// New text of dropped lines that was not taken yet.
     scrolled: Scrolled,
-    /// Rows that became text before they were dropped.
+    /// The number of rows that became text before they were dropped.
     rows_taken: usize,
 }
 
@@ -51,14 +51,14 @@ pub(super) struct History {
 #[derive(Debug, Default)]
 struct Scrolled {
     text: String,
-    /// Whether the text goes on in the line that was told last.
+    /// Whether the text continues the last reported line.
     continues: bool,
-    /// Whether the last line goes on.
+    /// Whether the last line is incomplete.
     is_open: bool,
 }
 
 impl History {
-    /// Turns the oldest rows into text once there are too many.
+    /// Turns the oldest rows into text if there are too many.
     #[inline]
     pub(super) fn settle(&mut self, term: &mut Term<Replies>, baseline: &mut Baseline) {
         if term.grid().history_size() >= HISTORY_ROWS_MAX + SLACK_ROWS {
@@ -78,7 +78,7 @@ impl History {
         grid.update_history(EMULATOR_ROWS_MAX);
     }
 
-    /// Takes what is new of rows, counted from the topmost.
+    /// Takes the new text of rows, counted from the topmost.
     fn take(&mut self, grid: &Grid<Cell>, rows: Range<usize>, baseline: &mut Baseline) {
         let top = grid.topmost_line().0;
         let mut index = self.lines_gone;
@@ -101,15 +101,15 @@ impl History {
         });
     }
 
-    /// Takes plain lines that come and go at once, a multiple of [`SLACK_ROWS`], behind all rows
-    /// above the cursor. All of those must be new, and as many lines must follow as rows are there.
+    /// Takes plain lines that scroll through at once, a multiple of [`SLACK_ROWS`], after all rows
+    /// above the cursor. All of those rows must be new, and at least as many lines must follow.
     pub(super) fn pass_over(
         &mut self,
         grid: &Grid<Cell>,
         baseline: &mut Baseline,
         (lines, plain): (usize, &[u8]),
     ) {
-        // The rows above are older. They are dropped later, and are text by then.
+        // The rows above are older. They are dropped later, and are already text then.
         let above = grid.history_size() + grid.screen_lines() - 1;
         self.take(grid, self.rows_taken..above, baseline);
         self.rows_taken = above;
@@ -118,15 +118,15 @@ impl History {
         self.lines_gone += lines as u64;
     }
 
-    /// Hands over what is new and no longer there.
+    /// Returns new text of dropped lines.
     pub(super) fn take_scrolled(&mut self) -> Option<Unseen> {
         let text = std::mem::take(&mut self.scrolled.text);
-        // What comes next goes on behind it.
+        // The next text continues this one.
         let continues = std::mem::replace(&mut self.scrolled.continues, true);
         (!text.is_empty()).then_some(Unseen { text, continues })
     }
 
-    /// Forgets the rows at a mark, but not what was not handed over.
+    /// Forgets the rows at a mark, but keeps text that was not taken.
     pub(super) fn mark(&mut self) {
         let text = std::mem::take(&mut self.scrolled.text);
         let continues = self.scrolled.continues;
@@ -134,25 +134,24 @@ impl History {
         *self = Self { scrolled, ..Self::default() };
     }
 
-    /// Takes note that the program erases the history (`ESC [ 3 J`), before it does.
+    /// Handles the erasure of the history (`ESC [ 3 J`). Must be called before it.
     pub(super) fn erase(&mut self, term: &Term<Replies>) {
         self.end_line();
         self.forget(term, term.grid().history_size());
     }
 
-    /// Takes note that the program sets everything back.
+    /// Handles a full reset by the program.
     pub(super) fn reset(&mut self) {
         self.end_line();
         self.mark();
     }
 
-    /// Takes note that the program wiped the whole screen.
+    /// Records that the program wiped the whole screen.
     pub(super) fn wipe(&mut self, term: &Term<Replies>) {
         self.wiped_at = Some(self.rows_gone + term.grid().history_size() as u64);
     }
 
-    /// Returns the row that was the screen's first when the screen was wiped, as the grid counts
-    /// rows.
+    /// Returns the grid row that was the screen's first when the screen was wiped.
     pub(super) fn wiped_row(&self, grid: &Grid<Cell>) -> Option<i32> {
         self.wiped_at.map(|row| {
             let top = self.rows_gone + grid.history_size() as u64;
@@ -160,14 +159,14 @@ impl History {
         })
     }
 
-    /// The rest of a line that is erased does not come.
+    /// Ends an incomplete line, because its erased rest never arrives.
     fn end_line(&mut self) {
         if std::mem::take(&mut self.scrolled.is_open) {
             self.scrolled.text.push('\n');
         }
     }
 
-    /// Counts the lines that end in the oldest `rows` rows, and the rows.
+    /// Counts the oldest `rows` rows, and the lines that end in them, as dropped.
     fn forget(&mut self, term: &Term<Replies>, rows: usize) {
         let grid = term.grid();
         let top = grid.topmost_line().0;

@@ -1,17 +1,17 @@
-//! Hands letters on whole, and in pieces that the emulator's parser is fast on.
+//! Passes complete letters to the emulator's parser, in pieces of a suitable size.
 //!
-//! The parser treats a letter that is cut between two calls a little differently from one that is
-//! not, and looks through all that is left of a piece for each invalid byte.
+//! The parser treats a letter that is split between two calls slightly differently from a whole
+//! one, and it scans the rest of a piece for each invalid byte.
 
-/// Most bytes that the parser gets at once: what it takes for invalid bytes grows with the square
-/// of this, and below it plain text becomes slower.
+/// The maximum number of bytes per parser call. The time for invalid bytes grows with the square of
+/// this, and plain text becomes slower with smaller pieces.
 const PIECE_BYTES_MAX: usize = 512;
 
-/// What the parser would show for an incomplete letter. It is written for it, as the parser would
-/// wait for the rest.
+/// The replacement for an incomplete letter. It is passed explicitly, because the parser would wait
+/// for the rest.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// Keeps the beginning of a letter until the rest has come.
+/// Holds the beginning of a letter until the rest has arrived.
 #[derive(Debug, Default)]
 pub(super) struct LetterGuard {
     held: [u8; 4],
@@ -19,7 +19,7 @@ pub(super) struct LetterGuard {
 }
 
 impl LetterGuard {
-    /// Gives `bytes` to `sink`, never ending in the middle of a letter.
+    /// Passes `bytes` to `sink`, never ending in the middle of a letter.
     #[inline]
     pub(super) fn pass(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) {
         while let Some(byte) = bytes.first() {
@@ -38,7 +38,7 @@ impl LetterGuard {
         }
     }
 
-    /// Takes one byte, behind those that are held.
+    /// Handles one byte after the held ones.
     fn take(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
         self.held[self.length] = byte;
         let letter = &self.held[..=self.length];
@@ -55,8 +55,9 @@ impl LetterGuard {
     }
 }
 
-/// How much of a piece can be passed on: all but the letter that begins at its end. If what stands
-/// before that is itself cut by it, only what is before the last letters that are not ASCII.
+/// Returns how much of a piece can be passed on: all but an incomplete letter at its end. If the
+/// text before that also ends with an incomplete letter, only the part before the last non-ASCII
+/// letters.
 fn whole_length(piece: &[u8]) -> usize {
     let length = piece.len() - begun_letter(piece);
     if begun_letter(&piece[..length]) == 0 {
@@ -66,7 +67,7 @@ fn whole_length(piece: &[u8]) -> usize {
     }
 }
 
-/// How many bytes at the end begin a letter whose rest is missing.
+/// Returns the length of an incomplete letter at the end.
 fn begun_letter(bytes: &[u8]) -> usize {
     let longest = bytes.len().min(3);
     (1..=longest)

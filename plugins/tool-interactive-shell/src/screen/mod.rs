@@ -1,11 +1,12 @@
-//! The screen of a terminal: takes a program's bytes, tells what a person would see of it.
+//! The screen of a terminal: processes a program's bytes and returns the visible text.
 //!
-//! It is neither a terminal nor a log: it starts nothing, waits for nothing and forgets what was
-//! told. The raw stream, and what scrolled away, are kept elsewhere.
+//! It is neither a terminal nor a log. It starts nothing, waits for nothing, and forgets text that
+//! was reported. Other modules keep the raw stream and the text that scrolled away.
 //!
-//! Invariants: any cut of the stream gives the same screen and the same text; each line that
-//! scrolls off is told once; what is told has no escape sequence and no invisible character (but
-//! what joins and marks letters); memory is bounded whatever comes, if what scrolled away is taken.
+//! Invariants: however the stream is split, screen and text are the same. Each line that scrolls
+//! off is reported once. The text has no escape sequences and no invisible characters, except those
+//! that join and mark letters. Memory is limited for any input, provided that the scrolled text is
+//! taken.
 
 mod ansi;
 mod baseline;
@@ -35,16 +36,16 @@ pub use self::history::HISTORY_ROWS_MAX;
 pub use self::replies::REPLY_BYTES_MAX;
 pub use self::strings::STRING_BYTES_MAX;
 
-/// Fewest columns: a wide character needs two.
+/// The minimum number of columns, because a wide character needs two.
 pub const COLUMNS_MIN: u16 = 2;
 
-/// Most columns. Each cell takes 24 bytes in each row of screen and history.
+/// The maximum number of columns. Each cell takes 24 bytes in each row of screen and history.
 pub const COLUMNS_MAX: u16 = 1000;
 
-/// Most rows; see [`COLUMNS_MAX`].
+/// The maximum number of rows. See [`COLUMNS_MAX`].
 pub const ROWS_MAX: u16 = 500;
 
-/// What a person would see of a program that writes to a terminal.
+/// The visible output of a program that writes to a terminal.
 pub struct Screen {
     parser: Processor<NeverHeldBack>,
     strings: StringGuard,
@@ -54,20 +55,21 @@ pub struct Screen {
     line_feeds: u64,
 }
 
-/// Where the cursor stands, counted from 0, in the visible screen.
+/// The position of the cursor in the visible screen, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// Row, from the top.
+    /// The row, from the top.
     pub row: u16,
-    /// Column, from the left; the last one also while the next character would begin a new row.
+    /// The column, from the left. It is the last one also if the next character would begin a new
+    /// row.
     pub column: u16,
-    /// Whether the program lets it be seen.
+    /// Whether the cursor is visible.
     pub is_visible: bool,
 }
 
 impl Screen {
-    /// An empty screen. Sizes beyond [`ROWS_MAX`], [`COLUMNS_MIN`] and [`COLUMNS_MAX`] are brought
-    /// within.
+    /// Creates an empty screen. Sizes beyond [`ROWS_MAX`], [`COLUMNS_MIN`] and [`COLUMNS_MAX`] are
+    /// clamped.
     pub fn new(rows: u16, columns: u16) -> Self {
         Self {
             parser: Processor::new(),
@@ -79,7 +81,7 @@ impl Screen {
         }
     }
 
-    /// Takes what the program wrote. Any cut of the stream gives the same screen.
+    /// Processes the program's output. However the stream is split, the screen is the same.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.line_feeds += memchr::memchr_iter(b'\n', bytes).count() as u64;
@@ -99,7 +101,7 @@ impl Screen {
         self.advance(rest);
     }
 
-    /// Takes plain lines. Lines of a flood that are gone at its end are never drawn.
+    /// Processes plain lines. Lines of a flood that are gone at its end are never drawn.
     fn feed_plain(&mut self, mut bytes: &[u8], lines: usize) {
         let columns = self.emulator.term.columns();
         let rows_kept = ROWS_KEPT_MAX + self.emulator.term.screen_lines();
@@ -111,8 +113,8 @@ impl Screen {
             let inputs = self.emulator.inputs();
             self.advance(last);
             bytes = &bytes[before.bytes..];
-            // That has text. As it was put on the screen, no sequence is open that would swallow
-            // what follows.
+            // The line before has text. Because its text was drawn, no open sequence can swallow
+            // the next lines.
             if self.emulator.inputs() != inputs && self.emulator.is_flooded() {
                 let unseen = flood::lines_unseen(lines - before.lines, rows_kept);
                 let unseen = Plain::exactly(bytes, columns, unseen);
@@ -130,20 +132,20 @@ impl Screen {
         });
     }
 
-    /// Takes what a terminal answers by itself (cursor position, device attributes, modes, default
-    /// colours), to be typed to the program. At most [`REPLY_BYTES_MAX`]; what the program asked
-    /// beyond stays unanswered. Clipboard, title and keyboard reports are never answered.
+    /// Takes the terminal's own replies (cursor position, device attributes, modes, default
+    /// colours), which should be typed to the program. They are limited to [`REPLY_BYTES_MAX`], and
+    /// further requests stay unanswered. Clipboard, title and keyboard reports are never answered.
     pub fn take_replies(&mut self) -> Vec<u8> {
         self.emulator.replies.take()
     }
 
-    /// Gives the terminal another size; wrapped lines flow anew. Sizes as in [`Screen::new`].
+    /// Changes the size and reflows wrapped lines. Clamps sizes like [`Screen::new`].
     pub fn resize(&mut self, rows: u16, columns: u16) {
         self.emulator.resize(Size::within(rows, columns));
     }
 
-    /// What is new since [`Screen::mark_seen`], as text. Does not mark. Empty while a full-screen
-    /// program has the terminal: then [`Screen::lines`] tells more.
+    /// Returns the new text since [`Screen::mark_seen`], without marking it. Empty while a
+    /// full-screen program runs, for which [`Screen::lines`] is more useful.
     pub fn unseen(&self) -> Unseen {
         if self.is_full_screen() {
             return Unseen::default();
@@ -151,8 +153,8 @@ impl Screen {
         self.emulator.unseen(Which::All)
     }
 
-    /// The part of what is new that stands above the screen: of a program that draws, all that is
-    /// no drawing.
+    /// Returns the part of the new text above the screen. For a program that draws, this is
+    /// everything except the drawing.
     pub fn unseen_above(&self) -> Unseen {
         if self.is_full_screen() {
             return Unseen::default();
@@ -160,32 +162,32 @@ impl Screen {
         self.emulator.unseen(Which::Above)
     }
 
-    /// Takes what is new and stands before [`Screen::unseen`], because it is too old to be kept as
-    /// rows. To be taken after each [`Screen::feed`]: the screen only gathers it.
+    /// Takes the new text before [`Screen::unseen`] that is too old to be kept as rows. Call it
+    /// after each [`Screen::feed`], because the text accumulates.
     pub fn take_scrolled(&mut self) -> Option<Unseen> {
         self.emulator.take_scrolled()
     }
 
-    /// Takes all that is there for told. While a full-screen program has the terminal the text
-    /// below it stays untold, as nobody could see it.
+    /// Marks all visible text as reported. While a full-screen program runs, the text below it
+    /// stays unreported, because it was not visible.
     pub fn mark_seen(&mut self) {
         if !self.is_full_screen() {
             self.emulator.mark_seen();
         }
     }
 
-    /// Gives back memory for rows that are empty (2 MB of 80 columns once anything has scrolled).
-    /// For terminals that nobody uses for a while: the next line feed takes it again.
+    /// Releases the memory of empty rows (2 MB with 80 columns once anything has scrolled). For
+    /// terminals that are unused for a while, because the next line feed allocates it again.
     pub fn release_memory(&mut self) {
         self.emulator.term.grid_mut().truncate();
     }
 
-    /// Whether a full-screen program has the terminal (alternate screen).
+    /// Returns true while a full-screen program runs (alternate screen).
     pub fn is_full_screen(&self) -> bool {
         self.mode().contains(TermMode::ALT_SCREEN)
     }
 
-    /// Where the cursor stands.
+    /// Returns the cursor.
     pub fn cursor(&self) -> Cursor {
         let point = self.emulator.term.grid().cursor.point;
         Cursor {
@@ -195,29 +197,31 @@ impl Screen {
         }
     }
 
-    /// The visible rows, without blanks at their ends and blank rows below.
+    /// Returns the visible rows, without trailing blanks and blank rows at the bottom.
     pub fn lines(&self) -> Vec<String> {
         text::rows(self.emulator.term.grid())
     }
 
-    /// The visible rows with colours and attributes (SGR) and no other sequence, joined by CR LF.
+    /// Returns the visible rows with colours and attributes (SGR) and no other sequences, joined by
+    /// CR LF.
     pub fn ansi(&self) -> String {
         ansi::rows(self.emulator.term.grid())
     }
 
-    /// Whether the cursor stands behind text in its line, as behind a prompt.
+    /// Returns true if the cursor is after text in its line, as after a prompt.
     pub fn is_mid_line(&self) -> bool {
         !self.cursor_line().trim().is_empty()
     }
 
-    /// Whether a program draws the screen: it has the terminal for itself, or there is text below
-    /// the cursor's line. Not every one that draws asks for a screen of its own (`dialog`, `top`).
+    /// Returns true if a program draws the screen: it uses the alternate screen, or there is text
+    /// below the cursor's line. Some programs that draw do not use the alternate screen (`dialog`,
+    /// `top`).
     pub fn is_drawn(&self) -> bool {
         self.is_full_screen() || text::has_text_below_cursor(self.emulator.term.grid())
     }
 
-    /// The line in which the cursor stands up to it, blanks before it included. A line that the
-    /// terminal wrapped is whole, as far as it is on the screen.
+    /// Returns the cursor's line up to the cursor, including blanks. Wrapped rows are joined, as
+    /// far as they are on the screen.
     pub fn cursor_line(&self) -> String {
         let grid = self.emulator.term.grid();
         let row = grid.cursor.point.line;
@@ -233,32 +237,32 @@ impl Screen {
         })
     }
 
-    /// Whether the program wants pasted text between marks (`ESC [ ? 2004 h`).
+    /// Returns true if the program requested marks around pasted text (`ESC [ ? 2004 h`).
     pub fn wants_bracketed_paste(&self) -> bool {
         self.mode().contains(TermMode::BRACKETED_PASTE)
     }
 
-    /// Whether the program wants the cursor keys as `ESC O A` in place of `ESC [ A`.
+    /// Returns true if the program requested `ESC O A` instead of `ESC [ A` for cursor keys.
     pub fn wants_application_cursor(&self) -> bool {
         self.mode().contains(TermMode::APP_CURSOR)
     }
 
-    /// Rows of the screen.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u16 {
         u16::try_from(self.emulator.term.grid().screen_lines()).unwrap_or(ROWS_MAX)
     }
 
-    /// Columns of the screen.
+    /// Returns the number of columns.
     pub fn columns(&self) -> u16 {
         u16::try_from(self.emulator.term.grid().columns()).unwrap_or(COLUMNS_MAX)
     }
 
-    /// Bytes fed since the beginning.
+    /// Returns the number of bytes processed.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Line feeds among them, wherever they stood.
+    /// Returns the number of line feeds in these bytes.
     pub fn line_feeds(&self) -> u64 {
         self.line_feeds
     }
@@ -298,8 +302,8 @@ impl Dimensions for Size {
     }
 }
 
-/// Lets no synchronized update (mode 2026) hold bytes back: that would need a clock, and a program
-/// that dies in the middle of one would leave what it said unread.
+/// Disables synchronized updates (mode 2026). They would need a clock, and a program that dies
+/// during an update would leave its output unread.
 #[derive(Debug, Default)]
 struct NeverHeldBack;
 

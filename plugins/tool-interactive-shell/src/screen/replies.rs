@@ -1,4 +1,4 @@
-//! What a terminal answers by itself, kept until somebody types it to the program.
+//! The terminal's own replies, stored until they are typed to the program.
 
 use std::sync::Arc;
 
@@ -6,17 +6,18 @@ use alacritty_terminal::event::{Event, EventListener};
 use alacritty_terminal::vte::ansi::{NamedColor, Rgb};
 use parking_lot::Mutex;
 
-/// Most bytes of replies that wait: a hostile file that asks a million times must not make the
-/// terminal type for minutes.
+/// The maximum number of bytes of waiting replies. A hostile file with a million requests must not
+/// make the terminal type for minutes.
 pub const REPLY_BYTES_MAX: usize = 4096;
 
-/// Light grey: what programs are told that text looks like.
+/// The reported text colour: light grey.
 const FOREGROUND: Rgb = Rgb { r: 0xe5, g: 0xe5, b: 0xe5 };
 
-/// Black: what they are told that lies behind it.
+/// The reported background colour: black.
 const BACKGROUND: Rgb = Rgb { r: 0, g: 0, b: 0 };
 
-/// A handle on the replies that wait. The emulator writes into one, the screen reads from another.
+/// A handle to the waiting replies. The emulator writes to one handle, and the screen reads from
+/// another.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Replies {
     waiting: Arc<Mutex<Vec<u8>>>,
@@ -29,7 +30,7 @@ impl Replies {
 
     fn add(&self, reply: &str) {
         let mut waiting = self.waiting.lock();
-        // Half a reply would be typed text, so one that does not fit is left out whole.
+        // A partial reply would be typed as text, so a reply that does not fit is dropped.
         if waiting.len() + reply.len() <= REPLY_BYTES_MAX {
             waiting.extend_from_slice(reply.as_bytes());
         }
@@ -37,8 +38,8 @@ impl Replies {
 }
 
 impl EventListener for Replies {
-    /// Everything but what is to be typed concerns windows, which there are none of. The emulator's
-    /// events are not our enum, hence the last arm.
+    /// All other events concern windows, which do not exist here. The enum is the emulator's, so
+    /// the last arm is needed.
     fn send_event(&self, event: Event) {
         match event {
             Event::PtyWrite(reply) => self.add(&reply),
@@ -52,7 +53,7 @@ impl EventListener for Replies {
     }
 }
 
-/// Only the two that programs ask for, to choose between a light and a dark theme.
+/// Only the two colours that programs request to choose between a light and a dark theme.
 fn default_colour(index: usize) -> Option<Rgb> {
     if index == NamedColor::Foreground as usize {
         Some(FOREGROUND)

@@ -1,12 +1,12 @@
-//! Cuts operating system commands (`ESC ] …`) that never end.
+//! Truncates operating system commands (`ESC ] …`) that never end.
 //!
-//! The emulator's parser gathers them without a limit, so that one `ESC ]` before a gigabyte of
-//! text would take a gigabyte of memory. Everything else passes as it came.
+//! The emulator's parser gathers them without a limit, so one `ESC ]` before a gigabyte of text
+//! would take a gigabyte of memory. All other bytes pass unchanged.
 
 use memchr::memchr_iter;
 
-/// Longest operating system command that reaches the emulator. The rest of a longer one is
-/// swallowed up to its end: those that matter here (questions for colours) are short.
+/// The maximum length of an operating system command for the emulator. The rest of a longer one is
+/// dropped, because the relevant commands (requests for colours) are short.
 pub const STRING_BYTES_MAX: usize = 1024;
 
 const ESCAPE: u8 = 0x1b;
@@ -17,14 +17,14 @@ const SUBSTITUTE: u8 = 0x1a;
 /// Passes a stream on without the tails of commands that are too long.
 #[derive(Debug, Default)]
 pub(super) struct StringGuard {
-    /// In a command: how many bytes of it passed.
+    /// Inside a command, the number of its bytes that passed.
     passed: Option<usize>,
-    /// In text: whether a `]` would begin a command.
+    /// Outside of commands, whether a `]` would begin one.
     is_escaped: bool,
 }
 
 impl StringGuard {
-    /// Gives `bytes` to `sink` in as few pieces as there is something to leave out.
+    /// Passes `bytes` to `sink` in as few pieces as possible.
     #[inline]
     pub(super) fn pass(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) {
         let mut begin = 0;
@@ -43,7 +43,7 @@ impl StringGuard {
                 begin = at + length;
             }
             at += length;
-            // What ends it belongs to the text behind it: ESC may begin the next one.
+            // The terminator belongs to the following text, because ESC may begin the next command.
             self.passed = end.is_none().then(|| STRING_BYTES_MAX.min(passed + length));
         }
         if begin < bytes.len() {
@@ -51,8 +51,8 @@ impl StringGuard {
         }
     }
 
-    /// Goes to behind the next beginning of a command, or to the end. It looks for `]`, as colours
-    /// are full of ESC.
+    /// Skips to after the next beginning of a command, or to the end. Searches for `]`, because
+    /// colours contain many ESC bytes.
     fn skip_text(&mut self, text: &[u8]) -> usize {
         let mut looked_at = 0;
         for bracket in memchr_iter(b']', text) {
@@ -69,8 +69,8 @@ impl StringGuard {
     }
 }
 
-/// Whether the parser is right behind an ESC at the end of `text`: it obeys controls there and
-/// passes over all that is not ASCII. `before` says whether it was so at the beginning.
+/// Returns true if the parser is directly after an ESC at the end of `text`. In that state, it
+/// executes control characters and skips non-ASCII bytes. `before` is the state at the beginning.
 fn is_escaped(text: &[u8], before: bool) -> bool {
     for byte in text.iter().rev() {
         match *byte {

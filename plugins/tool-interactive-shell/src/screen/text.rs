@@ -1,4 +1,4 @@
-//! Rows of cells as text: lines that a person reads.
+//! Converts rows of cells to lines of text.
 
 use std::ops::Range;
 
@@ -6,48 +6,48 @@ use alacritty_terminal::grid::{Dimensions, Grid, Row};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags, LineLength as _};
 
-/// A line as the program wrote it: one row, or several that the terminal wrapped.
+/// A line as the program wrote it: one row, or several wrapped rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextLine {
-    /// Its text, without blanks at the end but those before the cursor.
+    /// The text, without trailing blanks except those before the cursor.
     pub text: String,
-    /// Where in the text the cursor stands, in bytes, if it is in this line.
+    /// The byte position of the cursor in the text, if it is in this line.
     pub cursor: Option<usize>,
-    /// The row that it begins in; negative ones are in the history.
+    /// The row in which it begins. Negative rows are in the history.
     pub first_row: i32,
 }
 
 /// A line, or a piece of one, that leaves the history.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinePiece<'a> {
-    /// Its text; without blanks at the end where the line ends.
+    /// The text. If the line ends here, it has no trailing blanks.
     pub text: &'a str,
     /// Whether the line ends in it.
     pub is_whole: bool,
-    /// The row that it begins in.
+    /// The row in which it begins.
     pub first_row: i32,
 }
 
 impl TextLine {
-    /// Its text without any blank at its end.
+    /// Returns the text without any trailing blanks.
     pub(super) fn trimmed(&self) -> &str {
         self.text.trim_end_matches(' ')
     }
 }
 
-/// Whether the terminal wrapped the text in this row into the next.
+/// Returns true if the terminal wrapped the text of this row into the next.
 pub(super) fn is_wrapped(row: &Row<Cell>) -> bool {
     row.len() > 0 && row[Column(row.len() - 1)].flags.contains(Flags::WRAPLINE)
 }
 
-/// Whether there is text in a row below the cursor's. A blank row has no cell that is not blank, so
-/// that most rows are told by their length alone.
+/// Returns true if there is text in a row below the cursor. Most blank rows have length 0, which
+/// makes the check fast.
 pub(super) fn has_text_below_cursor(grid: &Grid<Cell>) -> bool {
     let below = grid.cursor.point.line.0 + 1..grid.screen_lines() as i32;
     below.map(Line).any(|row| grid[row].line_length().0 > 0 && !row_text(grid, row).is_empty())
 }
 
-/// The visible rows, each alone, without the blank ones below.
+/// Returns the visible rows separately, without blank rows at the bottom.
 pub(super) fn rows(grid: &Grid<Cell>) -> Vec<String> {
     let mut rows: Vec<String> =
         (0..grid.screen_lines()).map(|row| row_text(grid, Line(row as i32))).collect();
@@ -57,7 +57,7 @@ pub(super) fn rows(grid: &Grid<Cell>) -> Vec<String> {
     rows
 }
 
-/// What a row shows, without blanks at its end.
+/// Returns the text of a row, without trailing blanks.
 fn row_text(grid: &Grid<Cell>, row: Line) -> String {
     let mut text = String::new();
     push_cells(&mut text, &grid[row][..]);
@@ -65,7 +65,8 @@ fn row_text(grid: &Grid<Cell>, row: Line) -> String {
     text
 }
 
-/// The lines in a range of rows, wrapped ones joined. The last may go on below the range.
+/// Returns the lines in a range of rows, with wrapped rows joined. The last one may continue below
+/// the range.
 pub(super) fn lines(grid: &Grid<Cell>, range: Range<Line>) -> Vec<TextLine> {
     let cursor = &grid.cursor;
     let mut lines = Vec::new();
@@ -94,8 +95,8 @@ pub(super) fn lines(grid: &Grid<Cell>, range: Range<Line>) -> Vec<TextLine> {
     lines
 }
 
-/// Gives the lines in a range of rows in which the cursor is not. The last may go on below the
-/// range.
+/// Passes the lines in a range of rows to `take`. The cursor must not be in the range, and the last
+/// line may continue below it.
 pub(super) fn each_line(grid: &Grid<Cell>, range: Range<i32>, mut take: impl FnMut(LinePiece<'_>)) {
     let mut text = String::new();
     let mut first_row = range.start;
@@ -115,20 +116,20 @@ pub(super) fn each_line(grid: &Grid<Cell>, range: Range<i32>, mut take: impl FnM
     }
 }
 
-/// Cuts the blanks behind the text and behind the cursor.
+/// Removes the blanks after the text and after the cursor.
 fn cut(mut line: TextLine) -> TextLine {
     let length = line.trimmed().len().max(line.cursor.unwrap_or(0));
     line.text.truncate(length);
     line
 }
 
-/// Appends what cells show. What follows a wide character, and the gap before one that did not fit
-/// into its row, belong to that character.
+/// Appends the content of cells. Spacers after a wide character, and the gap before one that did
+/// not fit into its row, are skipped.
 fn push_cells(text: &mut String, cells: &[Cell]) {
     let spacers = Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;
     for cell in cells.iter().filter(|cell| !cell.flags.intersects(spacers)) {
-        // A tab stands in its first cell. Concealed text (SGR 8) shows as blanks, and so do the two
-        // separators that would begin a line where the screen has none.
+        // A tab is in its first cell. Concealed text (SGR 8) appears as blanks, and so do the two
+        // separator characters, which would begin a line that the screen does not have.
         let is_blank = cell.c.is_control() || matches!(cell.c, '\u{2028}' | '\u{2029}');
         if is_blank || cell.flags.contains(Flags::HIDDEN) {
             text.push(' ');

@@ -8,8 +8,8 @@ use crate::answer::{tell_end, tell_processes};
 use crate::shells::Shells;
 use crate::{close, join, output};
 
-/// End a session and everything that runs in it, in the background too. Returns the exit status,
-/// the last output, and which processes were ended beside the program.
+/// End a session and everything that runs in it, also in the background. Returns the exit status,
+/// the last output, and which other processes were ended.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -34,7 +34,7 @@ impl Tool for ShellClose {
         let session = shells.get(given("shell_close", "session_id", &self.session_id)?)?;
         let was_alive = session.is_alive();
         let Some(ended) = close::end(&session, cx).await? else {
-            let text = format!("session `{}` does not end, not even by SIGKILL", session.id);
+            let text = format!("session `{}` did not end, even after SIGKILL", session.id);
             return Err(Error::new(ErrorKind::Timeout, text).with_hint("call shell_close again"));
         };
         let mut told = Map::new();

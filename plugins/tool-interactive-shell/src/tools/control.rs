@@ -12,8 +12,8 @@ use crate::session::{Session, Taken};
 use crate::shells::Shells;
 
 /// Press a key in a session: c-c (interrupt), c-d (end of input), c-z (suspend), c-l (redraw), c-\
-/// (quit), or another by name: enter, tab, escape, up, f1, m-x, …. Or send a signal to what runs in
-/// the foreground.
+/// (quit), or another by name: enter, tab, escape, up, f1, m-x, …. Or send a signal to the
+/// foreground program.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -34,7 +34,7 @@ struct ShellControl {
     key: Option<String>,
     /// A signal instead of a key.
     signal: Option<ShellSignal>,
-    /// Seconds to wait for a busy program: 10 without it.
+    /// Seconds to wait for a busy program. Default: 10.
     #[schemars(range(min = 0.0, max = 30.0))]
     timeout: Option<f64>,
 }
@@ -56,11 +56,11 @@ enum ShellSignal {
     Kill,
     /// Stop.
     Stop,
-    /// Go on.
+    /// Continue.
     Cont,
-    /// The program's own.
+    /// User-defined.
     Usr1,
-    /// The program's own.
+    /// User-defined.
     Usr2,
 }
 
@@ -121,7 +121,7 @@ impl Tool for ShellControl {
 
 tool!(ShellControl);
 
-/// A signal is no key.
+/// A signal types nothing.
 const NOTHING_TYPED: Typed = Typed { bytes: Vec::new(), taken: Taken::All };
 
 async fn press(cx: &Reporter, session: &Session, key: &str, longest: Duration) -> Result<Typed> {
@@ -138,7 +138,7 @@ async fn press(cx: &Reporter, session: &Session, key: &str, longest: Duration) -
     if session.backend != Name::Pipes {
         return put(cx, session, bytes, longest).await;
     }
-    // No driver makes signals of keys there.
+    // Without a terminal driver, keys do not become signals.
     let control = session.control();
     match key.to_ascii_lowercase().as_str() {
         "c-c" | "c" => control.signal(Signal::Interrupt).await?,

@@ -14,11 +14,11 @@ use crate::session::{Session, Taken};
 use crate::shells::Shells;
 use crate::typing::{self, LINE_BYTES_MAX};
 
-/// Bytes that one call may type.
+/// The maximum number of bytes typed by one call.
 const INPUT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Type text into a session and get what the program shows until it waits for input again. End a
-/// line with \n.
+/// Type text into a session and get the output until the program waits for input again. End a line
+/// with \n.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -35,15 +35,15 @@ struct ShellInput {
     /// The session.
     #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_id: String,
-    /// The text. Passwords are not typed by you: see ask_user.
+    /// The text. Never type passwords: use ask_user.
     #[schemars(extend("x-jaato-touches" = "command"))]
     input: Option<String>,
-    /// Let the user type a password or another secret instead; you do not see it.
+    /// Let the user type a password or other secret instead; you do not see it.
     ask_user: Option<bool>,
-    /// At the prompt of a shell behind ssh or docker: let it mark its prompts, so that later
-    /// results come at once.
+    /// At a shell prompt inside ssh or docker: make this shell mark its prompts, for faster
+    /// results.
     mark_prompts: Option<MarkedShell>,
-    /// Seconds to wait for a busy program: 10 without it.
+    /// Seconds to wait for a busy program. Default: 10.
     #[schemars(range(min = 0.0, max = 30.0))]
     timeout: Option<f64>,
 }
@@ -94,7 +94,7 @@ impl Tool for ShellInput {
                 return Err(Error::new(ErrorKind::InvalidArguments, text));
             }
         };
-        // A person who is asked takes their time: the session is in use meanwhile.
+        // Keeps the session in use while the user answers, which may take long.
         let wanted = session.want();
         let state = session.control().state().await.unwrap_or_default();
         let longest = longest(self.timeout, SECONDS);
@@ -133,16 +133,16 @@ impl Tool for ShellInput {
 
 tool!(ShellInput);
 
-/// Tells whether a shell runs what is typed, and nothing of it stays at the prompt: one line with
-/// its end, and no key that an editor of lines takes for an order.
+/// Returns true if a shell runs the input completely: one line with its end, without control
+/// characters.
 fn is_whole_line(input: &str) -> bool {
     let Some(line) = input.strip_suffix('\n') else { return false };
-    // An exclamation mark brings back what was typed before.
+    // An exclamation mark recalls earlier input.
     !line.contains(|c: char| c.is_control() || c == '!')
 }
 
-/// Says which program would read what is typed, and what it asks for. A session is a number, and
-/// nobody remembers which program that was.
+/// Describes which program would read the input, and its prompt. A session's name alone does not
+/// show which program it runs.
 fn said(session: &str, command: &str, line: &str) -> String {
     let program = format!("typed into {session}, in which `{command}` runs");
     match line {
@@ -162,13 +162,12 @@ async fn type_text(
         let text =
             format!("input has {} bytes, at most {INPUT_BYTES_MAX} may be typed", text.len());
         return Err(Error::new(ErrorKind::LimitReached, text)
-            .with_hint("write a file, and let the program read that"));
+            .with_hint("write a file, and let the program read it"));
     }
     let is_secret = wanted(state) == Some(Wanted::HiddenLine);
     let may_type = cx.state().0.settings.types_secrets;
     if is_secret && !may_type && !text.trim_end_matches(['\n', '\r']).is_empty() {
-        let text = "the program asks for something that is not shown while it is typed: a secret, which would stay \
-                    in this conversation";
+        let text = "the program asks for hidden input, such as a password, which would stay in this conversation";
         return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(
             "call shell_input with `ask_user` and without `input`: the user types it, and you do not see it; \
              shell_control with c-c leaves the prompt",
@@ -186,17 +185,17 @@ async fn type_text(
     let bytes = typing::bytes(text, mode);
     if let Some(line) = typing::line_too_long(&bytes, mode) {
         let text = format!(
-            "a line of the input has {line} bytes, and of a line that is read whole a terminal takes {LINE_BYTES_MAX}"
+            "a line of the input has {line} bytes, but the terminal accepts at most {LINE_BYTES_MAX} per line"
         );
         return Err(Error::new(ErrorKind::LimitReached, text).with_hint(
-            "nothing was typed, as the rest would be lost; end the lines sooner, or let the program read a file",
+            "nothing was typed, because the rest would be lost; use shorter lines, or let the program read a file",
         ));
     }
     note_echo(session, text);
     put(cx, session, bytes, longest).await
 }
 
-/// Notes what is going to be shown again. Neither a pipe nor a full-screen program does that.
+/// Records the echo to expect. Pipes and full-screen programs do not echo.
 fn note_echo(session: &Session, text: &str) {
     let mut live = session.live();
     if session.backend != Name::Pipes && !live.screen.is_full_screen() {
@@ -204,7 +203,7 @@ fn note_echo(session: &Session, text: &str) {
     }
 }
 
-/// Lets the person type.
+/// Lets the user type.
 async fn ask(session: &Session) -> Result<()> {
     let ask = TerminalAsk {
         terminal: 0,
@@ -216,24 +215,24 @@ async fn ask(session: &Session) -> Result<()> {
     match session.control().ask(ask).await? {
         TerminalAsked::Typed => Ok(()),
         TerminalAsked::Declined => {
-            Err(Error::new(ErrorKind::PermissionDenied, "the user would not type anything")
+            Err(Error::new(ErrorKind::PermissionDenied, "the user did not type anything")
                 .with_hint("shell_control with c-c leaves the prompt"))
         }
         TerminalAsked::Nobody { reason } => {
-            let text = format!("nobody can be asked: {reason}");
+            let text = format!("the user cannot be asked: {reason}");
             let hint = "the user may type it from another terminal; shell_read waits for that. With \
                         `type_secrets = true` in `[plugins.tool-interactive-shell]` the user lets you type \
                         passwords that are thrown away";
             Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
         }
         TerminalAsked::Unknown => {
-            Err(Error::new(ErrorKind::HostBug, "the host said nothing of the question"))
+            Err(Error::new(ErrorKind::HostBug, "the host did not answer the question"))
         }
     }
 }
 
-/// A full-screen program is given keys, one of them being what an editor inserts by; several lines
-/// for a line editor are text.
+/// Returns true if a text should be pasted. A line editor gets several lines as a paste. A
+/// full-screen program gets keys, because an editor interprets them as commands.
 fn wants_paste(session: &Session) -> bool {
     let live = session.live();
     live.screen.wants_bracketed_paste() && !live.screen.is_full_screen()

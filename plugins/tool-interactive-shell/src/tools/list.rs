@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 
 use crate::shells::Shells;
 
-/// List the interactive sessions with their commands, whether they run, and their age.
+/// List interactive sessions with their commands, whether they run, and their age.
 #[derive(ToolInput)]
 #[tool(
     category = "system",

@@ -1,4 +1,4 @@
-//! The tools, one file each.
+//! The tools, one per file.
 
 mod close;
 mod control;
@@ -20,22 +20,21 @@ use crate::session::{Session, Taken};
 use crate::shells::{Inner, Shells};
 use crate::wait::{Silence, Until, wait};
 
-/// Seconds that a call waits for a busy program, where nobody says otherwise.
+/// The default number of seconds that a call waits for a busy program.
 const SECONDS: f64 = 10.0;
 
-/// Most seconds that a call may wait: the original's bound.
+/// The maximum number of seconds that a call may wait, as in the original.
 const SECONDS_MAX: f64 = 30.0;
 
-/// Least time that a text is given to be typed in: who does not wait for a result wants it typed
-/// all the same.
+/// The minimum time for typing a text, also for a call that does not wait for a result.
 const TYPING_MIN: Duration = Duration::from_millis(100);
 
-/// Returns how long a call waits at most.
+/// Returns the maximum wait of a call.
 fn longest(asked: Option<f64>, default: f64) -> Duration {
     Duration::from_secs_f64(asked.unwrap_or(default).clamp(0.0, SECONDS_MAX))
 }
 
-/// Refuses an argument that is empty.
+/// Returns an error if an argument is empty.
 fn given<'a>(tool: &str, name: &str, value: &'a str) -> Result<&'a str> {
     if value.trim().is_empty() {
         let text = format!("{tool}: {name} is required");
@@ -44,7 +43,7 @@ fn given<'a>(tool: &str, name: &str, value: &'a str) -> Result<&'a str> {
     Ok(value)
 }
 
-/// Finds a session that a program can be typed at in.
+/// Finds a session whose program is running.
 fn alive(shells: &Inner, tool: &str, id: &str) -> Result<Arc<Session>> {
     let session = shells.get(given(tool, "session_id", id)?)?;
     if session.is_alive() {
@@ -52,22 +51,22 @@ fn alive(shells: &Inner, tool: &str, id: &str) -> Result<Arc<Session>> {
     }
     let text = format!("session `{}` has exited", session.id);
     Err(Error::new(ErrorKind::Failed, text)
-        .with_hint("shell_read gives what it showed last, shell_close its exit status"))
+        .with_hint("shell_read returns its last output, shell_close its exit status"))
 }
 
-/// What a call typed, and how much of it was taken.
+/// The input of a call, and how much of it was read.
 struct Typed {
     bytes: Vec<u8>,
     taken: Taken,
 }
 
-/// Types for a call that may take so long in all.
+/// Types the input of a call within the call's time limit.
 async fn put(cx: &Reporter, session: &Session, bytes: Vec<u8>, longest: Duration) -> Result<Typed> {
     let taken = session.write(cx, &bytes, longest.max(TYPING_MIN)).await?;
     Ok(Typed { bytes, taken })
 }
 
-/// Waits for what comes of what was typed, in the time that is left since the call began to type.
+/// Waits for the response to the input, in the rest of the time since the typing began.
 async fn respond_to(
     cx: &Cx<Shells>,
     session: &Session,
@@ -76,7 +75,7 @@ async fn respond_to(
 ) -> Result<Map<String, Value>> {
     let left = match typed.taken {
         Taken::All => longest.saturating_sub(begun.elapsed()),
-        // Who does not read what is typed says nothing to it.
+        // A program that does not read its input does not respond to it.
         Taken::Bytes(_) | Taken::Unknown => Duration::ZERO,
     };
     let (mut told, _) = respond(cx, session, &Until::Ready, left).await?;
@@ -84,7 +83,7 @@ async fn respond_to(
     Ok(told)
 }
 
-/// Waits, and tells what came of it and why.
+/// Waits, and returns the result with its reason.
 async fn respond(
     cx: &Cx<Shells>,
     session: &Session,

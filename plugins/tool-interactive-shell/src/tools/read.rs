@@ -8,20 +8,20 @@ use crate::raw::Piece;
 use crate::shells::Shells;
 use crate::wait::Until;
 
-/// Seconds that a read waits, where nobody says otherwise: the seed's.
+/// The default number of seconds that a read waits, as in the seed.
 const SECONDS: f64 = 2.0;
 
-/// The word that stands for the next prompt.
+/// The pattern that represents the next prompt.
 const PROMPT: &str = "prompt";
 
-/// Bytes that a pattern may need when it is compiled.
+/// The maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of the raw stream that one call gives: each may become six of JSON.
+/// The maximum number of raw bytes returned by one call. Each may take six bytes of JSON.
 const RAW_BYTES_MAX: usize = 2 * 1024;
 
-/// Get what a session has shown since the last result, without typing. Waits while the program is
-/// busy or nothing is new, up to timeout.
+/// Get a session's output since the last result, without typing. Waits up to timeout while the
+/// program is busy or nothing is new.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -41,13 +41,13 @@ struct ShellRead {
     /// The session.
     #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_id: String,
-    /// Seconds to wait at most: 2 without it.
+    /// Maximum seconds to wait. Default: 2.
     #[schemars(range(min = 0.0, max = 30.0))]
     timeout: Option<f64>,
-    /// Wait until this regular expression is shown; the word prompt stands for the next prompt.
+    /// Wait until the output matches this regular expression; `prompt` waits for the next prompt.
     #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     wait_for: Option<String>,
-    /// Give the bytes as they came instead, escape sequences too, oldest first, without waiting.
+    /// Return raw bytes with escape sequences instead, oldest first, without waiting.
     raw: Option<bool>,
 }
 
@@ -86,7 +86,7 @@ fn until(wait_for: Option<&str>) -> Result<Until> {
             let built =
                 RegexBuilder::new(pattern).multi_line(true).size_limit(PATTERN_BYTES_MAX).build();
             built.map(Until::Shown).map_err(|error| {
-                let text = format!("shell_read: wait_for is no regular expression: {error}");
+                let text = format!("shell_read: wait_for is not a regular expression: {error}");
                 Error::new(ErrorKind::InvalidArguments, text)
             })
         }

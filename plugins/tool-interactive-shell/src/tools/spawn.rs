@@ -9,12 +9,12 @@ use crate::ready::Reason;
 use crate::shells::Shells;
 use crate::wait::Until;
 
-/// Characters of a session's name: with the number of a name that is taken it stays within the
-/// host's 64.
+/// The maximum length of a session's name. With a number for uniqueness, it stays within the host's
+/// limit of 64.
 const NAME_CHARACTERS_MAX: usize = 56;
 
-/// Start an interactive program (a shell, a REPL, a debugger, ssh, an editor) on a terminal of its
-/// own. Returns session_id and what it has shown once it waits for input.
+/// Start an interactive program (shell, REPL, debugger, ssh, editor) in its own terminal. Returns
+/// session_id and the output until it waits for input.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -28,19 +28,19 @@ const NAME_CHARACTERS_MAX: usize = 56;
     example("Start a wizard that asks questions", command = "npm init")
 )]
 struct ShellSpawn {
-    /// The program with its arguments.
+    /// The program and its arguments.
     #[schemars(extend("x-jaato-touches" = "command"))]
     command: String,
-    /// A name for the session instead of session_0, session_1, ….
+    /// Session name, instead of session_0, session_1, ….
     #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_name: Option<String>,
-    /// Lines of the terminal: 24 without it.
+    /// Terminal rows. Default: 24.
     #[schemars(range(min = 2, max = 500))]
     rows: Option<u16>,
-    /// Columns of the terminal: 80 without it.
+    /// Terminal columns. Default: 80.
     #[schemars(range(min = 2, max = 1000))]
     cols: Option<u16>,
-    /// Seconds to wait for a busy program: 10 without it.
+    /// Seconds to wait for a busy program. Default: 10.
     #[schemars(range(min = 0.0, max = 30.0))]
     timeout: Option<f64>,
 }
@@ -84,7 +84,7 @@ fn check_name(name: &str) -> Result<()> {
     if name.chars().all(is_plain) && name.len() <= NAME_CHARACTERS_MAX {
         return Ok(());
     }
-    let text = format!("shell_spawn: `{name}` is no name for a session");
+    let text = format!("shell_spawn: `{name}` is not a valid session name");
     let hint = format!("letters, digits, `_`, `-` and `.`, {NAME_CHARACTERS_MAX} at most");
     Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint))
 }

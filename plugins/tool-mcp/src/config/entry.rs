@@ -1,4 +1,4 @@
-//! One server as a person has set it up.
+//! The configuration of one server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,90 +13,91 @@ use super::expand::{Lookup, expand};
 use super::files::{FILE_BYTES_MAX, digest_of, read_text};
 use super::oauth::OAuthSettings;
 
-/// How long a call may take where an entry says nothing.
+/// The default time limit of a call.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
-/// Longest time limit that counts: a day.
+/// The maximum time limit of a call: one day.
 const TIMEOUT_MS_MAX: u64 = 24 * 3600 * 1000;
-/// Shorter ones are ignored, as elsewhere: they are seconds by mistake.
+/// Shorter time limits are ignored, as in other programs, because they are seconds by mistake.
 const TIMEOUT_MS_MIN: u64 = 1000;
-/// Arguments, variables and headers that one entry may have.
+/// The maximum number of arguments, of variables and of headers in one entry.
 const WORDS_MAX: usize = 256;
-/// Shortest text that is taken out of logs: a shorter one is part of other words.
+/// The minimum length of a text that logs hide. Shorter texts occur inside other words.
 const SECRET_BYTES_MIN: usize = 6;
 
-/// Where an entry comes from, the nearest first: of two with one name the nearer counts.
+/// The source of an entry, nearest first. If two entries have the same name, the nearer one
+/// applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// `.mcp.json` of the workspace.
     Workspace,
     /// `~/.mcp.json`.
     Home,
-    /// The person's configuration files.
+    /// The user's configuration files.
     Settings,
 }
 
-/// A server that is to be used.
+/// The configuration of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEntry {
-    /// Its key in the file.
+    /// The key of the entry in its file.
     pub name: String,
-    /// Where it stands.
+    /// The source of the entry.
     pub origin: Origin,
-    /// The digest of the entry as it is written.
+    /// The digest of the entry as it is written in the file.
     pub digest: String,
-    /// How it is reached.
+    /// How to reach the server.
     pub reach: Reach,
-    /// How long a call may take.
+    /// The time limit of a call.
     pub timeout: Duration,
-    /// How long the server may take to start; without it, a default for its kind of program.
+    /// The time limit of the server's start. `None` means the default for its kind of program.
     pub startup_timeout: Option<Duration>,
-    /// Whether calls of all its tools may run side by side.
+    /// Whether calls of all its tools may run in parallel.
     pub parallel: bool,
-    /// The tools of it that are offered; all where absent.
+    /// The names of the tools to offer. `None` means all tools.
     pub tools: Option<Vec<String>>,
-    /// The tools of it that are not offered.
+    /// The names of the tools to leave out.
     pub left_out: Vec<String>,
-    /// Whether it is left alone.
+    /// Whether the server is disabled.
     pub disabled: bool,
-    /// Whether its tools stand in every request.
+    /// Whether its tools are part of every request.
     pub always_load: bool,
-    /// The command line or the address as it is shown: with variables as the file has them, and
-    /// without values that may be secret.
+    /// The command line or URL for display. Variables appear as written in the file, and values
+    /// that may be secret are left out.
     pub shown: String,
-    /// The texts that variables and defaults gave to the entry.
+    /// The texts that variables and defaults contributed to the entry.
     pub expanded: Vec<String>,
 }
 
-/// How a server is reached.
+/// How to reach a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// A program that is started, by its standard input and output.
+    /// A program with which jaato communicates over standard input and output.
     Stdio(StdioReach),
-    /// An address, by streamable HTTP.
+    /// A URL, over streamable HTTP.
     Http(HttpReach),
 }
 
-/// A program of the machine.
+/// A local program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StdioReach {
     /// The program.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables beside those of the host.
+    /// Environment variables in addition to the host's.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; the working directory where absent.
+    /// The folder in which it runs. `None` means the working directory.
     pub cwd: Option<String>,
 }
 
-/// An address.
+/// An HTTP endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpReach {
-    /// The endpoint.
+    /// The URL of the endpoint.
     pub url: String,
-    /// Headers of each request.
+    /// Headers of every request.
     pub headers: BTreeMap<String, String>,
-    /// What the entry says of the login.
+    /// The login settings.
     pub oauth: OAuthSettings,
 }
 
@@ -125,11 +126,11 @@ struct Written {
     always_load: bool,
 }
 
-/// Reads an entry. What is odd about one that can be used goes to `warnings`. Blocks where the
-/// entry names a file.
+/// Reads an entry. Problems that do not prevent its use go to `warnings`. Blocks if the entry names
+/// a variables file.
 ///
 /// # Errors
-/// Why the entry cannot be used, in words for a person.
+/// The reason why the entry cannot be used, as text for the user.
 pub fn read(
     name: &str,
     value: &Value,
@@ -138,7 +139,7 @@ pub fn read(
     warnings: &mut Vec<String>,
 ) -> Result<ServerEntry, String> {
     if name.trim().is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
-        return Err("a name has 1 to 128 bytes and no control characters".to_owned());
+        return Err("a name must have 1 to 128 bytes and no control characters".to_owned());
     }
     let standard = Value::Object(standard(value)?);
     let mut written: Written = serde_json::from_value(standard).map_err(|it| it.to_string())?;
@@ -152,12 +153,13 @@ pub fn read(
         let expanded = expand(text, lookup);
         values.extend(expanded.values);
         for unset in expanded.unset {
-            warnings.push(format!("`{unset}` is not set, and `${{{unset}}}` stays as it is"));
+            warnings
+                .push(format!("variable `{unset}` is not set, so `${{{unset}}}` stays as written"));
         }
         if let Some(asked) = text.split("${input:").nth(1).and_then(|it| it.split_once('}')) {
             let asked = asked.0;
             warnings.push(format!(
-                "`${{input:{asked}}}` stays as it is: VS Code asks for it; jaato takes `${{NAME}}` from a variable"
+                "`${{input:{asked}}}` stays as written, because only VS Code supports inputs; use `${{NAME}}` for a variable"
             ));
         }
         expanded.text
@@ -182,11 +184,11 @@ pub fn read(
             Reach::Http(HttpReach { url, headers, oauth })
         }
         "sse" => {
-            let text = "`sse` is the transport of 2024-11-05, which jaato does not speak: see \
+            let text = "`sse` is the 2024-11-05 transport, which jaato does not support: check \
                         whether the server has a streamable HTTP endpoint (`type` `http`)";
             return Err(text.to_owned());
         }
-        other => return Err(format!("`type` is `stdio` or `http`, not `{other}`")),
+        other => return Err(format!("`type` must be `stdio` or `http`, not `{other}`")),
     };
     let timeout = time_of("timeout", written.timeout, warnings).unwrap_or(TIMEOUT_DEFAULT);
     let startup_timeout = time_of("startupTimeout", written.startup_timeout, warnings);
@@ -207,7 +209,7 @@ pub fn read(
     })
 }
 
-/// Reads how a server is started. `text` fills in the variables of a text.
+/// Reads how to start a server. `text` expands the variables in a text.
 fn stdio(
     command: Option<String>,
     mut env: BTreeMap<String, String>,
@@ -215,17 +217,17 @@ fn stdio(
     text: &mut dyn FnMut(&str) -> String,
     lookup: Lookup<'_>,
 ) -> Result<Reach, String> {
-    // The person's folder, as a shell puts it in.
+    // Replaces `~` with the user's home, as a shell does.
     let path = |text: String| match (text.strip_prefix("~/"), lookup(USER_HOME)) {
         (Some(rest), Some(home)) => format!("{home}/{rest}"),
         (_, _) => text,
     };
-    let command = command.ok_or("neither `command` nor `url` is there")?;
+    let command = command.ok_or("neither `command` nor `url` is set")?;
     let mut program = path(text(&command));
     let mut args = Vec::new();
-    // A whole command line in place of a program: there is no program of such a name.
+    // `command` holds a whole command line, because no program has this name.
     if written.args.is_empty() && program.contains(' ') && !Path::new(&program).exists() {
-        let words = shlex::split(&program).ok_or("a quote is open in `command`")?;
+        let words = shlex::split(&program).ok_or("unclosed quote in `command`")?;
         let mut words = words.into_iter();
         program = words.next().ok_or("`command` is empty")?;
         args.extend(words);
@@ -248,25 +250,26 @@ fn time_of(key: &str, written: Option<u64>, warnings: &mut Vec<String>) -> Optio
     match written? {
         time @ TIMEOUT_MS_MIN.. => Some(Duration::from_millis(time.min(TIMEOUT_MS_MAX))),
         short => {
-            warnings.push(format!("a `{key}` of {short} ms is ignored: it counts milliseconds"));
+            warnings
+                .push(format!("`{key}` of {short} ms is ignored: the value is in milliseconds"));
             None
         }
     }
 }
 
-/// Reads a variables file. A path that is not absolute begins at the folder of the session.
+/// Reads a variables file. A relative path starts at the session's folder.
 fn variables_in(file: &str, lookup: Lookup<'_>) -> Result<Vec<(String, String)>, String> {
     let folder = lookup(WORKSPACE_FOLDER).unwrap_or_default();
     let text = match read_text(&Path::new(&folder).join(file), FILE_BYTES_MAX) {
         Ok(Some(text)) => text,
-        Ok(None) => return Err(format!("`envFile`: there is no file `{file}`")),
+        Ok(None) => return Err(format!("`envFile`: `{file}` does not exist")),
         Err(why) => return Err(format!("`envFile`: `{file}`: {why}")),
     };
     let all = dotenv::parse(&text).assignments.into_iter();
     Ok(all.map(|one| (one.name, one.value)).collect())
 }
 
-/// Writes how a server is reached for lists.
+/// Returns the command line or URL for display.
 fn shown(written: &Written) -> String {
     match (&written.command, &written.url) {
         (Some(command), _) => {
@@ -279,21 +282,22 @@ fn shown(written: &Written) -> String {
     }
 }
 
-/// Checks the address of an endpoint.
+/// Checks the URL of an endpoint.
 fn check_address(url: &str) -> Result<(), String> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err("`url` does not begin with `http://` or `https://`".to_owned());
+        return Err("`url` must begin with `http://` or `https://`".to_owned());
     }
-    let parsed = url::Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
+    let parsed =
+        url::Url::parse(url).map_err(|error| format!("`url` is not a valid URL: {error}"))?;
     if !parsed.username().is_empty() || parsed.password().is_some() {
-        // It would be shown wherever the address is.
-        return Err("`url` holds a name or a password: put it into `headers`".to_owned());
+        // They would be shown wherever the URL is shown.
+        return Err("`url` contains a user name or password: put it into `headers`".to_owned());
     }
     Ok(())
 }
 
 impl ServerEntry {
-    /// Returns true if the entry lets a tool be offered.
+    /// Returns true if the entry allows a tool.
     pub fn allows(&self, tool: &str) -> bool {
         let is_among = |tools: &Vec<String>| tools.iter().any(|it| it == tool);
         self.tools.as_ref().is_none_or(is_among) && !is_among(&self.left_out)
@@ -307,7 +311,7 @@ impl ServerEntry {
         }
     }
 
-    /// Lists the texts of the entry that logs and errors must not show.
+    /// Lists the texts of the entry that logs and errors must hide.
     pub fn secrets(&self) -> Vec<String> {
         let mut secrets = Vec::new();
         let mut add = |text: &str| {
@@ -315,7 +319,7 @@ impl ServerEntry {
                 secrets.push(text.to_owned());
             }
         };
-        // Values that are plainly no secrets, such as folders, stay readable.
+        // Values that are clearly not secret, such as folders, stay readable.
         self.expanded.iter().filter(|it| mask::value(it) != **it).for_each(|it| add(it));
         match &self.reach {
             Reach::Http(http) => {
@@ -343,7 +347,7 @@ impl ServerEntry {
                 }
             }
         }
-        // A longer text may hold a shorter one.
+        // A longer text may contain a shorter one, so it must be replaced first.
         secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
         secrets
     }
@@ -373,7 +377,7 @@ mod tests {
         assert_eq!((stdio.command.as_str(), stdio.args[1].as_str()), ("/h/mcp-gh", "/r"));
         assert_eq!(entry.shown, "${HOME}/mcp-gh --root ${ROOT}");
         assert!(entry.always_load && entry.timeout == Duration::from_secs(5));
-        assert_eq!(warnings, ["`TOKEN` is not set, and `${TOKEN}` stays as it is"]);
+        assert_eq!(warnings, ["variable `TOKEN` is not set, so `${TOKEN}` stays as written"]);
     }
 
     #[test]
@@ -408,7 +412,7 @@ mod tests {
         let (_, stdio, warnings) =
             read(json!({ "command": ["bun", "x"], "env": { "A": "${input:key}" } }));
         assert_eq!((stdio.command.as_str(), stdio.args[0].as_str()), ("bun", "x"));
-        assert!(warnings[0].contains("VS Code asks for it"), "{warnings:?}");
+        assert!(warnings[0].contains("only VS Code supports inputs"), "{warnings:?}");
     }
 
     #[test]
@@ -425,28 +429,28 @@ mod tests {
     #[test]
     fn what_cannot_be_used_says_why() {
         for (value, why) in [
-            (json!({}), "neither `command` nor `url` is there"),
+            (json!({}), "neither `command` nor `url` is set"),
             (json!({ "type": "http" }), "`url` is missing"),
             (
                 json!({ "command": "x", "envFile": "/none/.env" }),
-                "`envFile`: there is no file `/none/.env`",
+                "`envFile`: `/none/.env` does not exist",
             ),
             (
                 json!({ "type": "http", "url": "file:///x" }),
-                "`url` does not begin with `http://` or `https://`",
+                "`url` must begin with `http://` or `https://`",
             ),
             (
                 json!({ "type": "carrier-pigeon", "command": "x" }),
-                "`type` is `stdio` or `http`, not `carrier-pigeon`",
+                "`type` must be `stdio` or `http`, not `carrier-pigeon`",
             ),
         ] {
             assert_eq!(parsed(value).0.unwrap_err(), why);
         }
         assert_eq!(
             parsed(json!({ "command": [] })).0.unwrap_err(),
-            "neither `command` nor `url` is there"
+            "neither `command` nor `url` is set"
         );
-        assert_eq!(parsed(json!({ "args": {} })).0.unwrap_err(), "`args` is no list");
+        assert_eq!(parsed(json!({ "args": {} })).0.unwrap_err(), "`args` is not a list");
         assert!(parsed(json!("x")).0.is_err());
         assert!(
             parsed(json!({ "type": "sse", "url": "https://x" })).0.unwrap_err().contains("sse")

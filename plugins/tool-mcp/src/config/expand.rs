@@ -1,24 +1,24 @@
-//! Variables in the texts of an entry: `${NAME}` and `${NAME:-default}`.
+//! Expands variables in the texts of an entry: `${NAME}` and `${NAME:-default}`.
 //!
-//! As in Claude Code: `$NAME` is never one, a default is not expanded itself, and a variable that
-//! is unset and has no default stays as it is written and is told.
+//! The rules are those of Claude Code: `$NAME` is not a variable, and defaults are not expanded
+//! themselves. An unset variable without a default stays as written and is reported.
 
 use jaato_plugin_sdk::types::mcp_entry::Reference;
 
-/// Where variables come from.
+/// Looks up the value of a variable.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Longest text that comes of an expansion: a variable may hold anything.
+/// The maximum length of an expanded text, because a variable may hold any amount of text.
 pub const EXPANDED_BYTES_MAX: usize = 64 * 1024;
 
-/// What a text is, and what it could not be given.
+/// The result of an expansion.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Expanded {
-    /// The text.
+    /// The expanded text.
     pub text: String,
     /// Variables that are unset and have no default.
     pub unset: Vec<String>,
-    /// The texts that were put in.
+    /// The texts that replaced variables.
     pub values: Vec<String>,
 }
 

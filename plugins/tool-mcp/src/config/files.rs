@@ -1,6 +1,7 @@
-//! The files that name servers, merged: the workspace's, the person's, the configuration's.
+//! Reads and merges the files that configure servers: the workspace's file, the user's file and the
+//! configuration.
 //!
-//! A file or an entry that cannot be used costs itself and one line.
+//! A broken file or entry is skipped and reported in one line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Permissions};
@@ -19,38 +20,38 @@ use sha2::{Digest as _, Sha256};
 use super::entry::{self, Origin, ServerEntry};
 use super::expand::Lookup;
 
-/// The name of the file, in a workspace and in a home.
+/// The name of the file, in a workspace and in a home folder.
 pub const FILE_NAME: &str = ".mcp.json";
-/// Largest file that is read.
+/// The maximum size of a file.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Servers that are used: each may be a program.
+/// The maximum number of servers, because each may be a process.
 pub const SERVERS_MAX: usize = 32;
-/// Variables that one line names.
+/// The maximum number of variables that one line names.
 const NAMES_SHOWN_MAX: usize = 8;
 
-/// Where files lie.
+/// The locations of the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// The workspace, if it is trusted.
     pub workspace: Option<PathBuf>,
-    /// The variables that servers of the workspace may be sent.
+    /// The variables that servers of the workspace may receive.
     pub agreed: Vec<AgreedVariables>,
-    /// The person's folder.
+    /// The user's home folder.
     pub home: Option<PathBuf>,
-    /// The folder in which the session works.
+    /// The session's working directory.
     pub folder: PathBuf,
-    /// What the configuration files say.
+    /// The content of the configuration files.
     pub settings: Map<String, Value>,
 }
 
-/// What all files say.
+/// The merged content of all files.
 #[derive(Debug, Default)]
 pub struct Configured {
     /// Servers by name.
     pub servers: BTreeMap<String, ServerEntry>,
-    /// What is wrong, a line each.
+    /// Problems, one per line.
     pub lines: Vec<String>,
-    /// The workspace's file, if it is not read because the workspace is not trusted.
+    /// The workspace's file, if it is ignored because the workspace is not trusted.
     pub untrusted: Option<PathBuf>,
 }
 
@@ -64,7 +65,7 @@ impl Places {
         };
         let mut configured = Configured { untrusted: self.untrusted(), ..Configured::default() };
         let files = [(Origin::Workspace, &self.workspace), (Origin::Home, &self.home)];
-        // A person who works in their home has one file, not two.
+        // If the workspace is the user's home, both files are the same.
         let is_same = self.workspace == self.home;
         for (origin, folder) in files.into_iter().take(if is_same { 1 } else { 2 }) {
             let Some(path) = folder.as_ref().map(|folder| folder.join(FILE_NAME)) else { continue };
@@ -81,16 +82,16 @@ impl Places {
         configured
     }
 
-    /// Finds the file of a workspace that is not trusted, from the session's folder upwards. The
-    /// file in the user's home is theirs.
+    /// Finds the file of an untrusted workspace, from the session's folder upwards. The search ends
+    /// at the user's home, because the file there belongs to the user.
     fn untrusted(&self) -> Option<PathBuf> {
         let folders = self.folder.ancestors().filter(|_| self.workspace.is_none());
         let folders = folders.take_while(|folder| Some(*folder) != self.home.as_deref());
         folders.map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())
     }
 
-    /// Returns the servers of the workspace that get no variable without the user's agreement;
-    /// each of the others is a line.
+    /// Returns the servers of the workspace that get only variables to which the user has agreed.
+    /// Each of the other servers is reported in one line.
     fn agreed(
         &self,
         servers: Map<String, Value>,
@@ -118,7 +119,7 @@ impl Places {
         agreed
     }
 
-    /// Returns the variables that an entry refers to and that the user has not agreed to send.
+    /// Returns the variables that an entry uses without the user's agreement.
     fn not_agreed(&self, name: &str, entry: &Value) -> BTreeSet<String> {
         let mut missing = variables_of(entry);
         if missing.is_empty() {
@@ -132,21 +133,21 @@ impl Places {
     }
 }
 
-/// Returns the digest by which agreements and answers name an entry.
+/// Returns the digest that identifies an entry in agreements and answers.
 pub(super) fn digest_of(entry: &Value) -> String {
     let digest = Sha256::digest(canonical(entry));
     digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 impl Configured {
-    /// Takes the servers of one file; names that nearer files have stay as they are.
+    /// Adds the servers of one file. Servers from nearer files take precedence.
     fn take(&mut self, servers: &Map<String, Value>, origin: Origin, lookup: Lookup<'_>) {
         for (name, value) in servers {
             if self.servers.contains_key(name) {
                 continue;
             }
             if self.servers.len() >= SERVERS_MAX {
-                self.lines.push(format!("more than {SERVERS_MAX} servers: `{name}` is left out"));
+                self.lines.push(format!("more than {SERVERS_MAX} servers: `{name}` is ignored"));
                 return;
             }
             let mut warnings = Vec::new();
@@ -154,29 +155,29 @@ impl Configured {
                 Ok(entry) => {
                     self.servers.insert(name.clone(), entry);
                 }
-                Err(why) => self.lines.push(format!("server `{name}` is left out: {why}")),
+                Err(why) => self.lines.push(format!("server `{name}` is ignored: {why}")),
             }
             self.lines.extend(warnings.into_iter().map(|it| format!("server `{name}`: {it}")));
         }
     }
 }
 
-/// Reads the servers of the workspace's file. A link that leads out of the workspace is refused:
-/// trust does not cover what it leads to.
+/// Reads the servers from the workspace's file. A link that leads out of the workspace is refused,
+/// because trust does not cover its target.
 fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     match (path.canonicalize(), folder) {
         (Ok(file), Some(folder)) if !file.starts_with(&folder) => {
-            Err("it is a link that leads out of the workspace".to_owned())
+            Err("it is a link to a file outside of the workspace".to_owned())
         }
         _ => read_file(path),
     }
 }
 
-/// Reads the servers of a file; none where there is no file.
+/// Reads the servers from a file. Returns an empty map if the file does not exist.
 ///
 /// # Errors
-/// Why the file cannot be used, in words for a person.
+/// The reason why the file cannot be used, as text for the user.
 pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
     match read_text(path, FILE_BYTES_MAX)? {
         Some(text) => servers_of(members(&parse(&text)?)?),
@@ -184,10 +185,10 @@ pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads a file of at most `bytes_max` bytes; returns nothing if there is no file.
+/// Reads a file of at most `bytes_max` bytes. Returns `None` if the file does not exist.
 ///
 /// # Errors
-/// Why the file cannot be used, in words for a person.
+/// The reason why the file cannot be used, as text for the user.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<Option<String>, String> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -195,7 +196,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<Option<String>, String> 
         Err(error) => return Err(error.to_string()),
     };
     if !file.metadata().is_ok_and(|it| it.is_file()) {
-        return Err("it is no file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let mut text = String::new();
     let mut limited = file.take(bytes_max + 1);
@@ -206,31 +207,31 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<Option<String>, String> 
     Ok(Some(text.trim_start_matches('\u{feff}').to_owned()))
 }
 
-/// Reads JSON, also with comments and commas too many.
+/// Parses JSON that may contain comments and trailing commas.
 ///
 /// # Errors
-/// What is wrong where.
+/// The problem and its position.
 pub fn parse(text: &str) -> Result<CstRootNode, String> {
     CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())
 }
 
-/// Returns what a file holds; nothing if it is empty.
+/// Returns the members of a file's object, which are empty for an empty file.
 ///
 /// # Errors
-/// When it is no object.
+/// An error if the file does not hold an object.
 pub fn members(file: &CstRootNode) -> Result<Map<String, Value>, String> {
     match file.to_serde_value() {
         None => Ok(Map::new()),
         Some(Value::Object(members)) => Ok(members),
-        Some(_) => Err("it is no object".to_owned()),
+        Some(_) => Err("it is not a JSON object".to_owned()),
     }
 }
 
-/// Replaces a file as a whole, or leaves it as it was. Keeps the file's mode; a new file is the
-/// user's alone. Replaces a link itself: a repository may bring a link that leads out of it.
+/// Replaces a file atomically. The file keeps its mode, and only the user can read a new file. A
+/// link itself is replaced, because a repository may contain a link that leads out of it.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// An error if the file cannot be written.
 pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let mode = fs::metadata(path).map_or(0o600, |it| it.permissions().mode() & 0o777);
     let new = path.with_extension(format!("{}.new", std::process::id()));
@@ -301,7 +302,7 @@ mod tests {
         let expected = [("a", Origin::Workspace), ("b", Origin::Home), ("c", Origin::Settings)];
         assert_eq!(names(&configured), expected);
         assert_eq!(configured.servers["a"].shown, "near");
-        // A workspace that is not trusted says nothing.
+        // The file of an untrusted workspace is ignored.
         places.workspace = None;
         assert_eq!(places.read(&|_| None).servers["a"].shown, "far");
     }
@@ -326,7 +327,7 @@ mod tests {
         };
         places.agreed = vec![agreed.clone()];
         assert_eq!(places.read(&lookup).servers["a"].shown, "http://e.example/${KEY}");
-        // Another server, another entry or another variable has no agreement.
+        // The agreement does not cover another server, entry or variable.
         places.agreed = vec![AgreedVariables { server: "b".to_owned(), ..agreed.clone() }];
         assert!(!places.read(&lookup).servers.contains_key("a"));
         places.agreed = vec![AgreedVariables { variables: BTreeSet::new(), ..agreed.clone() }];
@@ -346,7 +347,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, &link).unwrap();
         let configured = places.read(&|_| None);
         assert!(configured.servers.is_empty(), "{configured:?}");
-        assert!(configured.lines[0].contains("leads out of the workspace"), "{configured:?}");
+        assert!(configured.lines[0].contains("outside of the workspace"), "{configured:?}");
     }
 
     #[test]
@@ -377,6 +378,6 @@ mod tests {
         }
         let configured = places.read(&|_| None);
         assert_eq!(configured.servers.len(), SERVERS_MAX);
-        assert_eq!(configured.lines, ["more than 32 servers: `s032` is left out"]);
+        assert_eq!(configured.lines, ["more than 32 servers: `s032` is ignored"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Which servers a person has set up: files, merged and expanded.
+//! The configuration of servers: reads files, merges them and expands variables.
 
 pub mod entry;
 pub mod expand;

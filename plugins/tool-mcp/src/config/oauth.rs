@@ -1,41 +1,42 @@
-//! What an entry says of the login: `oauth` beside its `url`.
+//! The login settings of an entry: `oauth` next to its `url`.
 
 use std::fmt;
 
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json::{self, Value};
 
-/// How somebody logs in.
+/// The login settings of a server.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct OAuthSettings {
-    /// A client that was registered before; without one jaato registers itself.
+    /// The ID of a preregistered client. Without it, jaato registers itself.
     pub client_id: Option<String>,
-    /// Its secret.
+    /// The client's secret.
     pub client_secret: Option<String>,
-    /// Its private key, as PEM, where it shows who it is by a signature.
+    /// The client's private key as PEM, if it authenticates with a signature.
     pub private_key: Option<String>,
-    /// The address of a document that describes the client, which is then its identifier.
+    /// The URL of a document that describes the client. The URL is then the client ID.
     pub client_metadata_url: Option<String>,
-    /// What is asked for, in place of what the server names.
+    /// The scopes to request instead of those that the server names.
     pub scopes: Vec<String>,
-    /// Where the browser comes back to; any free port where absent.
+    /// The port to which the browser returns. `None` means any free port.
     pub callback_port: Option<u16>,
-    /// Who logs in.
+    /// The kind of login.
     pub grant: GrantKind,
 }
 
-/// Who logs in.
+/// The kind of login.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
 pub enum GrantKind {
-    /// A person, in their browser.
+    /// A user logs in with a browser.
     #[default]
     AuthorizationCode,
-    /// The client itself.
+    /// The client logs in with its own credentials.
     ClientCredentials,
 }
 
-/// As it stands in a file. Keys that nobody here knows are left to others.
+/// The settings as written in a file. Unknown keys are ignored, because other programs may use
+/// them.
 #[derive(Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
 struct Written {
@@ -55,7 +56,7 @@ enum Scopes {
     Line(String),
 }
 
-/// Shows no secret.
+/// Hides the secrets.
 impl fmt::Debug for OAuthSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("OAuthSettings");
@@ -66,10 +67,10 @@ impl fmt::Debug for OAuthSettings {
 }
 
 impl OAuthSettings {
-    /// Reads what an entry says; `text` expands variables.
+    /// Reads the settings. `text` expands variables.
     ///
     /// # Errors
-    /// Why it cannot be used, in words for a person.
+    /// The reason why the settings cannot be used, as text for the user.
     pub fn read(value: &Value, mut text: impl FnMut(&str) -> String) -> Result<Self, String> {
         let written: Written = match value {
             Value::Null => Written::default(),
@@ -108,26 +109,26 @@ impl OAuthSettings {
         let is_document = |url: &String| url.starts_with("https://");
         match () {
             () if has_secret && self.client_id.is_none() => {
-                Err("`oauth` has a secret or a key and no `clientId`".to_owned())
+                Err("`oauth` has a secret or a key but no `clientId`".to_owned())
             }
             () if by_itself && !has_secret => {
                 Err("`oauth`: `client_credentials` needs a `clientSecret` or a `privateKey`"
                     .to_owned())
             }
             () if self.private_key.is_some() && !by_itself => {
-                Err("`oauth`: a `privateKey` goes with `grant` `client_credentials`".to_owned())
+                Err("`oauth`: `privateKey` requires the `grant` `client_credentials`".to_owned())
             }
             () if !self.scopes.iter().all(is_scope) => {
-                Err("`oauth`: one of `scopes` is no scope".to_owned())
+                Err("`oauth`: `scopes` contains an invalid scope".to_owned())
             }
             () if !self.client_metadata_url.iter().all(is_document) => {
-                Err("`oauth`: `clientMetadataUrl` begins with `https://`".to_owned())
+                Err("`oauth`: `clientMetadataUrl` must begin with `https://`".to_owned())
             }
             () => Ok(()),
         }
     }
 
-    /// Lists what no text may show.
+    /// Lists the texts that must not be shown.
     pub fn secrets(&self) -> Vec<String> {
         self.client_secret.iter().chain(&self.private_key).cloned().collect()
     }
@@ -162,9 +163,9 @@ mod tests {
         for (value, why) in [
             (json!({ "clientSecret": "x" }), "no `clientId`"),
             (json!({ "clientId": "a", "grant": "client_credentials" }), "needs a `clientSecret`"),
-            (json!({ "clientId": "a", "privateKey": "x" }), "goes with `grant`"),
-            (json!({ "scopes": ["a b"] }), "is no scope"),
-            (json!({ "clientMetadataUrl": "http://x" }), "begins with `https://`"),
+            (json!({ "clientId": "a", "privateKey": "x" }), "requires the `grant`"),
+            (json!({ "scopes": ["a b"] }), "invalid scope"),
+            (json!({ "clientMetadataUrl": "http://x" }), "must begin with `https://`"),
             (json!({ "grant": "password" }), "`oauth`: unknown variant"),
             (json!({ "callbackPort": 99999 }), "`oauth`: invalid value"),
         ] {

@@ -1,25 +1,26 @@
-//! How a person is brought to the page on which they log in.
+//! Brings a user to a login page.
 
 use futures_util::future::BoxFuture;
 use jaato_plugin_sdk::Result;
 
-/// Brings people to pages.
+/// Brings users to login pages.
 pub trait Consent: Send + Sync + 'static {
-    /// Gets ready: their browser must have a place to come back to before the page is known.
+    /// Prepares a visit, because the browser needs an address to return to before the page is
+    /// known.
     ///
     /// # Errors
-    /// `conflict` where the port is taken.
+    /// `conflict` if the port is taken.
     fn begin(&self, port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn Visit>>>;
 }
 
-/// One visit.
+/// One visit to a login page.
 pub trait Visit: Send {
-    /// Returns where the browser comes back to.
+    /// Returns the address to which the browser returns.
     fn redirect_uri(&self) -> &str;
 
-    /// Brings the person to a page; returns the address to which it sent their browser.
+    /// Brings the user to a page and returns the URL to which it redirected the browser.
     ///
     /// # Errors
-    /// `timeout` where nobody comes back, `cancelled`.
+    /// `timeout` if the browser does not return, or `cancelled`.
     fn visit(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>>;
 }

@@ -1,4 +1,4 @@
-//! Tokens that a client gets for itself, by its secret or by a signature of its key.
+//! Gets tokens that a client requests for itself, with its secret or a signature of its key.
 
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
@@ -14,13 +14,13 @@ use super::requests::{ANSWER_TIME, whole};
 use crate::log::safe;
 use crate::transport::http::Exchange;
 
-/// How a signature says what it is.
+/// The assertion type of a signed JWT.
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// Gets a token. `more` are rights to ask for besides those of the entry.
+/// Gets a token. `more` are scopes to request in addition to those of the entry.
 ///
 /// # Errors
-/// What the authorization server refuses, or what keeps it from answering.
+/// The refusal of the authorization server, or the reason why it cannot be reached.
 pub async fn ask(login: &Login, challenge: Option<&str>, more: Vec<String>) -> Result<String> {
     let mut manager = login.manager().await?;
     let metadata = discover_for_client(&mut manager, &login.url, challenge).await?;
@@ -31,7 +31,7 @@ pub async fn ask(login: &Login, challenge: Option<&str>, more: Vec<String>) -> R
         false => settings.scopes.clone(),
     };
     scopes.extend(more.into_iter().filter(|scope| !settings.scopes.contains(scope)));
-    // It is for tokens that outlast a person's visit.
+    // This scope requests a refresh token, which applies only to users.
     scopes.retain(|scope| scope != "offline_access");
     login.note_asked(&scopes);
     match &settings.private_key {
@@ -48,10 +48,15 @@ pub async fn ask(login: &Login, challenge: Option<&str>, more: Vec<String>) -> R
         }
         Some(key) => signed(login, &metadata, &client_id, key, scopes).await?,
     }
-    login.shelf.get().await.access_token().ok_or_else(|| Error::failed("the login gave no token"))
+    login
+        .shelf
+        .get()
+        .await
+        .access_token()
+        .ok_or_else(|| Error::failed("the login returned no token"))
 }
 
-/// Gets a token by a signature, and keeps it.
+/// Gets a token with a signature and stores it.
 async fn signed(
     login: &Login,
     metadata: &AuthorizationMetadata,
@@ -73,7 +78,7 @@ async fn signed(
         return Err(Error::new(ErrorKind::PermissionDenied, text));
     }
     let given: OAuthTokenResponse = serde_json::from_slice(&answer.body)
-        .map_err(|_| Error::new(ErrorKind::PermissionDenied, "the answer holds no token"))?;
+        .map_err(|_| Error::new(ErrorKind::PermissionDenied, "the answer contains no token"))?;
     let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let granted = match said["scope"].as_str() {
         Some(scope) => scope.split_whitespace().map(str::to_owned).collect(),
@@ -84,7 +89,7 @@ async fn signed(
     login.shelf.change(|kept| kept.tokens = Some(tokens)).await
 }
 
-/// Writes the request for a token.
+/// Builds the body of a token request.
 fn form(resource: &str, assertion: &str, scopes: &[String]) -> String {
     let mut form = Serializer::new(String::new());
     form.append_pair("grant_type", "client_credentials");

@@ -1,7 +1,7 @@
-//! Who says who may come in: the metadata of a server and of its authorization server.
+//! Discovers the metadata of a server and of its authorization server.
 //!
-//! `rmcp` finds and checks them: the resource is the server's own, the issuer is who was asked for.
-//! This module refuses what it would let pass.
+//! `rmcp` finds the metadata and checks that the resource is the server's own and that the issuer
+//! is the requested one. This module rejects insecure metadata that `rmcp` accepts.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use super::requests::LoginRequests;
 use crate::log::safe;
 use crate::transport::http::HttpBackend;
 
-/// Makes what knows the steps for a server.
+/// Creates the manager of a server's login steps.
 ///
 /// # Errors
-/// An address that is none.
+/// An error if the URL is invalid.
 pub async fn manager(url: &str, backend: &Arc<dyn HttpBackend>) -> Result<AuthorizationManager> {
     let requests = Arc::new(LoginRequests(Arc::clone(backend)));
     let manager = AuthorizationManager::new_with_oauth_http_client(url, requests).await;
     manager.map_err(|error| explained(&error))
 }
 
-/// Finds the authorization server of a server, and has the manager use it.
+/// Finds the authorization server of a server and sets it in the manager.
 ///
 /// # Errors
-/// There is none, or it is none that a person may be sent to.
+/// An error if there is no authorization server, or it is not safe for users.
 pub async fn discover(
     manager: &mut AuthorizationManager,
     url: &str,
@@ -38,10 +38,10 @@ pub async fn discover(
     Ok(metadata)
 }
 
-/// As [`discover`], for a client that gets its token without a code.
+/// Like [`discover`], but for a client that gets its token without a code.
 ///
 /// # Errors
-/// There is none, or it is none that a secret may go to.
+/// An error if there is no authorization server, or it is not safe for secrets.
 pub async fn discover_for_client(
     manager: &mut AuthorizationManager,
     url: &str,
@@ -50,9 +50,9 @@ pub async fn discover_for_client(
     let found = manager.resolve_metadata_from_challenge(challenge).await;
     let found = found.map_err(|error| explained(&error))?;
     if !found.source.is_discovered() {
-        // Addresses that are guessed would get the tokens of the true ones.
+        // Guessed addresses could receive the tokens of the real ones.
         return Err(refused(
-            "the server wants a login and does not say where: it has no OAuth metadata",
+            "the server requires a login but does not say where: it has no OAuth metadata",
         ));
     }
     check(url, &found.metadata)?;
@@ -60,33 +60,37 @@ pub async fn discover_for_client(
     Ok(found.metadata)
 }
 
-/// Refuses an authorization server whose code could be stolen.
+/// Rejects an authorization server whose codes could be stolen.
 fn check_code(metadata: &AuthorizationMetadata) -> Result<()> {
     let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
     match methods.iter().any(|method| method == "S256") {
         true => Ok(()),
-        false => Err(refused("its authorization server does not say that it knows PKCE with S256")),
+        false => {
+            Err(refused("its authorization server does not announce support for PKCE with S256"))
+        }
     }
 }
 
-/// Refuses an authorization server to which a secret would go in the clear.
+/// Rejects an authorization server to which a secret would be sent unencrypted.
 fn check(url: &str, metadata: &AuthorizationMetadata) -> Result<()> {
     if metadata.issuer.is_none() {
-        return Err(refused("its authorization server does not say who it is (`issuer`)"));
+        return Err(refused("its authorization server does not name itself (`issuer`)"));
     }
     let may_be_plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
-        let endpoint = Url::parse(endpoint).map_err(|_| refused("an endpoint is no address"))?;
+        let endpoint = Url::parse(endpoint)
+            .map_err(|_| refused("an endpoint of its login is not a valid URL"))?;
         if endpoint.scheme() != "https" && !(may_be_plain && is_near(&endpoint)) {
-            let text = format!("the endpoint `{}` of its login is not https", shown(&endpoint));
+            let text =
+                format!("the endpoint `{}` of its login does not use https", shown(&endpoint));
             return Err(refused(&text));
         }
     }
     Ok(())
 }
 
-/// Returns true for an address of this machine.
+/// Returns true if the host of a URL is this machine.
 fn is_near(url: &Url) -> bool {
     url.scheme() == "http"
         && match url.host() {
@@ -97,7 +101,7 @@ fn is_near(url: &Url) -> bool {
         }
 }
 
-/// Writes an address without what may be secret of it.
+/// Returns a URL without the parts that may be secret.
 fn shown(url: &Url) -> String {
     safe(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
 }
@@ -106,7 +110,7 @@ fn refused(text: &str) -> Error {
     Error::new(ErrorKind::PermissionDenied, text)
 }
 
-/// Says in words for a person why a login failed.
+/// Explains to the user why a login failed.
 pub fn explained(error: &AuthError) -> Error {
     let text = safe(&error.to_string());
     match error {
@@ -117,7 +121,7 @@ pub fn explained(error: &AuthError) -> Error {
         AuthError::TokenRefreshFailed(_) | AuthError::AuthorizationServersUnavailable { .. } => {
             Error::new(ErrorKind::Unavailable, text).temporary()
         }
-        // What it received is a stranger's word, and is not repeated.
+        // The received issuer is untrusted text, so it is not shown.
         AuthError::AuthorizationServerMismatch { expected_issuer, .. } => {
             let expected = safe(expected_issuer);
             refused(&format!("the answer is not from `{expected}`, the expected issuer"))
@@ -156,7 +160,7 @@ mod tests {
         assert!(refusal(url, plain).contains("PKCE"));
         assert!(refusal(url, json!({ "issuer": null })).contains("issuer"));
         let clear = json!({ "token_endpoint": "http://127.0.0.1/t?key=x" });
-        let text = "the endpoint `http://127.0.0.1/t` of its login is not https";
+        let text = "the endpoint `http://127.0.0.1/t` of its login does not use https";
         assert_eq!(refusal(url, clear.clone()), text);
         assert_eq!(refusal("http://127.0.0.1:1/mcp", clear), "");
         let far = json!({ "token_endpoint": "http://as.example/t" });

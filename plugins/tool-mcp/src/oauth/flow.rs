@@ -1,4 +1,4 @@
-//! Tokens that a person gives: the code of a page for a token, and a token for the next.
+//! Gets tokens on behalf of a user: exchanges codes for tokens and refreshes tokens.
 
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rmcp::transport::AuthorizationManager;
@@ -11,16 +11,16 @@ use super::kept::{Kept, KeptClient};
 use super::login::Login;
 use crate::log::safe;
 
-/// What jaato is called where people are asked whether they let it in.
+/// The name of jaato on consent pages.
 const CLIENT_NAME: &str = "jaato";
-/// Longest name of an error that is repeated.
+/// The maximum length of an error name that is shown.
 const ERROR_BYTES_MAX: usize = 64;
 
-/// Brings a person to the page of their login and returns the token that it leads to. `more` are
-/// rights to ask for; without them those that the server names.
+/// Brings a user to the login page and returns the resulting token. `more` are scopes to request.
+/// If it is empty, the server's scopes are requested.
 ///
 /// # Errors
-/// What the server or the person refuses; what keeps them from being asked.
+/// The refusal of the server or the user, or the reason why the user cannot be asked.
 pub async fn authorize(
     login: &Login,
     consent: &dyn Consent,
@@ -33,7 +33,7 @@ pub async fn authorize(
     let known = login.shelf.get().await.client.filter(|client| client.issuer == issuer);
     let visit = match (login.settings.callback_port, known.as_ref().and_then(port)) {
         (Some(port), _) => consent.begin(Some(port)).await?,
-        // Somebody else may have taken the port of last time.
+        // Another process may have taken the port of the last login.
         (None, Some(port)) => match consent.begin(Some(port)).await {
             Ok(visit) => visit,
             Err(_) => consent.begin(None).await?,
@@ -63,14 +63,19 @@ pub async fn authorize(
             shelf.refusal = refusal;
         })
         .await?;
-    login.shelf.get().await.access_token().ok_or_else(|| Error::failed("the login gave no token"))
+    login
+        .shelf
+        .get()
+        .await
+        .access_token()
+        .ok_or_else(|| Error::failed("the login returned no token"))
 }
 
-/// Gets the next token by what is kept; nothing where a person has to log in again. A server whose
-/// metadata only its refusals name is asked where the last login was.
+/// Refreshes the stored token. Returns `None` if the user has to log in again. Without a challenge,
+/// the refusal from the last login is used, because some servers name their metadata only there.
 ///
 /// # Errors
-/// What keeps the authorization server from answering.
+/// The reason why the authorization server cannot be reached.
 pub async fn refresh(
     login: &Login,
     kept: &Kept,
@@ -81,8 +86,8 @@ pub async fn refresh(
     let challenge = challenge.or(kept.refusal.as_deref());
     let metadata = discover(&mut manager, &login.url, challenge).await?;
     if metadata.issuer != tokens.issuer || metadata.issuer.as_ref() != Some(&client.issuer) {
-        // The server has moved to another authorization server: the old one's tokens and client
-        // are none of its business.
+        // The server has moved to another authorization server, which must not see the old tokens
+        // and client.
         login.shelf.change(|kept| *kept = Kept::default()).await?;
         return Ok(None);
     }
@@ -90,7 +95,7 @@ pub async fn refresh(
     match manager.refresh_token().await {
         Ok(_) => Ok(login.shelf.get().await.access_token()),
         Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
-            // Another process may have used it up and have the next one.
+            // Another process may have used the refresh token and stored the next one.
             let now = login.shelf.get_again().await;
             match now.access_token() {
                 Some(token) if kept.access_token().as_ref() != Some(&token) => Ok(Some(token)),
@@ -104,8 +109,8 @@ pub async fn refresh(
     }
 }
 
-/// Lists the rights to ask for: those of the entry, those that the server wants besides, or those
-/// that it names at first.
+/// Lists the scopes to request: those of the entry and the additional ones that the server wants,
+/// or the server's initial scopes.
 async fn scopes(login: &Login, manager: &AuthorizationManager, more: Vec<String>) -> Vec<String> {
     let mut scopes = match (login.settings.scopes.is_empty(), more.is_empty()) {
         (false, _) => login.settings.scopes.clone(),
@@ -120,8 +125,8 @@ async fn scopes(login: &Login, manager: &AuthorizationManager, more: Vec<String>
     scopes
 }
 
-/// Chooses the client: one that the entry names, one that was registered before, one that a
-/// document describes, or one that is registered here.
+/// Chooses the client: one from the entry, one registered earlier, one described by a document, or
+/// one that is registered here.
 async fn client(
     login: &Login,
     manager: &mut AuthorizationManager,
@@ -147,8 +152,8 @@ async fn client(
         (None, Some(url), _) if takes_document => made(url.clone(), None),
         (None, _, Some(known)) => known,
         (None, _, None) if metadata.registration_endpoint.is_none() => {
-            let text = "its authorization server lets no client register itself";
-            let hint = "register one there, and put its `clientId` into `oauth` of the entry";
+            let text = "its authorization server does not allow clients to register";
+            let hint = "register a client there, and set its `clientId` under `oauth` in the entry";
             return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(hint));
         }
         (None, _, None) => {
@@ -173,7 +178,7 @@ fn port(client: &KeptClient) -> Option<u16> {
     Url::parse(&client.redirect_uri).ok()?.port()
 }
 
-/// What the browser came back with.
+/// The parameters with which the browser returned.
 #[derive(Debug, PartialEq, Eq)]
 struct Callback {
     code: String,
@@ -182,16 +187,16 @@ struct Callback {
 }
 
 impl Callback {
-    /// Reads where the browser came back to. An error is repeated only if it is from whom the page
-    /// was of: else it is a stranger's text.
+    /// Parses the URL to which the browser returned. An error is shown only if it comes from the
+    /// issuer of the page, because otherwise its text is untrusted.
     fn read(back: &str, page: &str, metadata: &AuthorizationMetadata) -> Result<Self> {
         let odd = |text: &str| Error::new(ErrorKind::PermissionDenied, text);
-        let back = Url::parse(back).map_err(|_| odd("the browser came back to no address"))?;
+        let back = Url::parse(back).map_err(|_| odd("the browser returned to an invalid URL"))?;
         let given = |key: &str| parameter(&back, key);
-        let page = Url::parse(page).map_err(|_| odd("the page of the login is no address"))?;
+        let page = Url::parse(page).map_err(|_| odd("the login page has an invalid URL"))?;
         let state = given("state").unwrap_or_default();
         if parameter(&page, "state").as_ref() != Some(&state) {
-            return Err(odd("the browser came back from another login"));
+            return Err(odd("the browser returned from another login"));
         }
         let issuer = given("iss");
         let says_who = metadata
@@ -203,14 +208,14 @@ impl Callback {
             None => !says_who,
         };
         if !is_theirs {
-            return Err(odd("the answer of the login is not from the server that was asked"));
+            return Err(odd("the login's answer is not from the expected authorization server"));
         }
         if let Some(code) = given("code") {
             return Ok(Self { code, state, issuer });
         }
         match given("error").filter(|it| it.len() <= ERROR_BYTES_MAX) {
             Some(error) => Err(odd(&format!("the login was refused (`{}`)", safe(&error)))),
-            None => Err(odd("the browser came back without a code")),
+            None => Err(odd("the browser returned without a code")),
         }
     }
 }
@@ -244,16 +249,16 @@ mod tests {
     fn an_answer_counts_only_if_it_is_from_whom_was_asked() {
         assert_eq!(read("code=c&state=s", false), "c");
         assert_eq!(read("code=c&state=s&iss=https://as.example", true), "c");
-        let refused = "the answer of the login is not from the server that was asked";
+        let refused = "the login's answer is not from the expected authorization server";
         assert_eq!(read("code=c&state=s", true), refused);
         assert_eq!(read("code=c&state=s&iss=https://as.example/", false), refused);
         let stranger = read("error=call+0900+evil&state=s&iss=https://evil.example", false);
         assert_eq!(stranger, refused);
-        assert_eq!(read("code=c&state=t", false), "the browser came back from another login");
+        assert_eq!(read("code=c&state=t", false), "the browser returned from another login");
         assert_eq!(
             read("error=access_denied&state=s", false),
             "the login was refused (`access_denied`)"
         );
-        assert_eq!(read("state=s", false), "the browser came back without a code");
+        assert_eq!(read("state=s", false), "the browser returned without a code");
     }
 }

@@ -1,4 +1,4 @@
-//! A signature by which a client shows who it is: a JWT after RFC 7523, by ES256 or RS256.
+//! Signs a JWT that authenticates a client (RFC 7523), with ES256 or RS256.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -9,19 +9,19 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
 };
 
-/// How long one counts.
+/// The lifetime of a JWT.
 const SECONDS: u64 = 300;
 
-/// A key of one of the two kinds.
+/// A private key of a supported type.
 enum Key {
     Ecdsa(EcdsaKeyPair),
     Rsa(RsaKeyPair),
 }
 
-/// Signs that this is the client, for the authorization server `audience`.
+/// Signs a JWT that authenticates the client to the authorization server `audience`.
 ///
 /// # Errors
-/// `configuration` for a key that is none.
+/// `configuration` if the key is invalid.
 pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result<String> {
     let random = SystemRandom::new();
     let key = read(pem, &random)?;
@@ -51,9 +51,9 @@ pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }
 
-/// Reads a key as PKCS#8 in PEM.
+/// Reads a PKCS#8 key in PEM.
 fn read(pem: &str, random: &SystemRandom) -> Result<Key> {
-    // Variables and JSON hold the line ends as they can.
+    // Variables and JSON may escape line breaks.
     let pem = pem.replace("\\n", "\n");
     let begin = "-----BEGIN PRIVATE KEY-----";
     let inside = pem.split_once(begin).and_then(|(_, rest)| rest.split_once("-----END"));
@@ -67,7 +67,7 @@ fn read(pem: &str, random: &SystemRandom) -> Result<Key> {
 }
 
 fn unusable() -> Error {
-    let text = "`privateKey` of its entry is no key of P-256 or RSA as PKCS#8 in PEM";
+    let text = "`privateKey` in its entry is not a P-256 or RSA key as PKCS#8 in PEM";
     Error::new(ErrorKind::Configuration, text)
 }
 

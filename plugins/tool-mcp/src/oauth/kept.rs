@@ -1,4 +1,4 @@
-//! What is known of the logins to one server over processes: tokens, and the client they are of.
+//! Stores the login to one server across processes: its tokens and the client that owns them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use parking_lot::Mutex;
 use rmcp::transport::{AuthError, CredentialStore, StoredCredentials};
 use sha2::{Digest as _, Sha256};
 
-/// Seconds before its end from which a token counts as ended: the way to the server takes time.
+/// Seconds before its expiry at which a token counts as expired, because the request takes time.
 const EARLY_SECONDS: u64 = 30;
-/// Secrets that are remembered, so that no error shows one: a few generations of tokens.
+/// The maximum number of remembered secrets that errors hide: a few generations of tokens.
 const SECRETS_MAX: usize = 32;
 
-/// Keeps one secret text.
+/// Stores one secret text.
 pub trait TokenStore: Send + Sync + 'static {
-    /// Reads it.
+    /// Reads the text.
     ///
     /// # Errors
-    /// A store that cannot be read.
+    /// An error if the store cannot be read.
     fn load(&self) -> BoxFuture<'static, Result<Option<String>>>;
 
-    /// Writes it in place of what was there.
+    /// Replaces the text.
     ///
     /// # Errors
-    /// A store that cannot be written.
+    /// An error if the store cannot be written.
     fn save(&self, text: String) -> BoxFuture<'static, Result<()>>;
 
-    /// Forgets it; false where there was none.
+    /// Deletes the text. Returns false if there was none.
     ///
     /// # Errors
-    /// A store that cannot be written.
+    /// An error if the store cannot be written.
     fn forget(&self) -> BoxFuture<'static, Result<bool>>;
 }
 
-/// Keeps it as long as the process lives.
+/// Stores the text in memory, for the life of the process.
 #[derive(Clone, Default)]
 pub struct MemoryTokens(Arc<Mutex<Option<String>>>);
 
@@ -59,15 +59,15 @@ impl TokenStore for MemoryTokens {
     }
 }
 
-/// Keeps it where the system keeps secrets.
+/// Stores the text where the system stores secrets.
 pub struct HostTokens {
     home: Home,
     name: String,
 }
 
 impl HostTokens {
-    /// Makes the store of one server. An entry whose address has changed has other tokens: those of
-    /// the old address must not go to the new one.
+    /// Creates the store of one server. If an entry's URL changes, its store changes too, because
+    /// the tokens of the old URL must not go to the new one.
     pub fn new(home: Home, server: &str, url: &str) -> Self {
         let digest = Sha256::digest(format!("{server}\n{url}"));
         let short: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -92,17 +92,17 @@ impl TokenStore for HostTokens {
     }
 }
 
-/// What is kept.
+/// The stored login.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
 pub struct Kept {
-    /// The client that was registered.
+    /// The registered client.
     pub client: Option<KeptClient>,
-    /// The tokens, and who gave them.
+    /// The tokens and their issuer.
     pub tokens: Option<StoredCredentials>,
-    /// Rights that the server asked for when nobody could be asked.
+    /// Scopes that the server requested when no user could be asked.
     pub wanted: Vec<String>,
-    /// How the server refused the request before the login: it may alone say where its metadata is.
+    /// The server's refusal before the login. It may be the only source of the metadata's address.
     pub refusal: Option<String>,
 }
 
@@ -110,13 +110,13 @@ pub struct Kept {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 pub struct KeptClient {
-    /// Which one knows it.
+    /// The issuer that knows the client.
     pub issuer: String,
-    /// Its name there.
+    /// The client's ID at the issuer.
     pub id: String,
-    /// Its secret, where it was given one.
+    /// The client's secret, if it has one.
     pub secret: Option<String>,
-    /// Where browsers come back to.
+    /// The address to which browsers return.
     pub redirect_uri: String,
 }
 
@@ -127,17 +127,17 @@ impl Kept {
         response.get(key).cloned()
     }
 
-    /// Returns the token that requests take along.
+    /// Returns the token for requests.
     pub fn access_token(&self) -> Option<String> {
         self.of_tokens("access_token")?.as_str().map(str::to_owned)
     }
 
-    /// Returns true if there is one by which another can be had.
+    /// Returns true if the token can be refreshed.
     pub fn can_refresh(&self) -> bool {
         self.of_tokens("refresh_token").is_some_and(|it| it.is_string())
     }
 
-    /// Returns true if the token ends at this second, or soon after.
+    /// Returns true if the token has expired at this second, or expires soon after.
     pub fn is_ending(&self, now: u64) -> bool {
         let since = self.tokens.as_ref().and_then(|tokens| tokens.token_received_at);
         let lasts = self.of_tokens("expires_in").and_then(|it| it.as_u64());
@@ -145,12 +145,12 @@ impl Kept {
         now + EARLY_SECONDS.min(lasts / 2) >= since.saturating_add(lasts)
     }
 
-    /// Lists the rights that were given.
+    /// Lists the granted scopes.
     pub fn granted(&self) -> Vec<String> {
         self.tokens.as_ref().map(|tokens| tokens.granted_scopes.clone()).unwrap_or_default()
     }
 
-    /// Lists what no text may show.
+    /// Lists the texts that must not be shown.
     pub fn secrets(&self) -> Vec<String> {
         let tokens = ["access_token", "refresh_token", "id_token"].map(|key| self.of_tokens(key));
         let tokens = tokens.into_iter().flatten();
@@ -164,22 +164,23 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// What is kept of one server, read once and written through.
+/// The stored login of one server. It is read once and written through.
 pub struct Shelf {
     store: Arc<dyn TokenStore>,
-    /// Nothing before it was read.
+    /// `None` before the first read.
     kept: tokio::sync::Mutex<Option<Kept>>,
-    /// The newest secrets that were seen.
+    /// The newest known secrets.
     secrets: Mutex<VecDeque<String>>,
 }
 
 impl Shelf {
-    /// Makes one.
+    /// Creates a shelf.
     pub fn new(store: Arc<dyn TokenStore>) -> Arc<Self> {
         Arc::new(Self { store, kept: <_>::default(), secrets: Mutex::default() })
     }
 
-    /// Returns what is kept. A store that cannot be read has nothing: the login says why.
+    /// Returns the stored login. If the store cannot be read, the login is empty, and logging in
+    /// reports the error.
     pub async fn get(&self) -> Kept {
         let mut kept = self.kept.lock().await;
         match &*kept {
@@ -188,7 +189,7 @@ impl Shelf {
         }
     }
 
-    /// Lists what no text may show.
+    /// Lists the texts that must not be shown.
     pub fn secrets(&self) -> Vec<String> {
         self.secrets.lock().iter().cloned().collect()
     }
@@ -206,22 +207,22 @@ impl Shelf {
 
     async fn read(&self) -> Kept {
         let text = self.store.load().await.ok().flatten();
-        // What another version wrote and this one cannot read is a login that is to be made again.
+        // Data from another version that this version cannot read requires a new login.
         let kept = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         self.note(&kept);
         kept
     }
 
-    /// Reads it again: another process may have written since.
+    /// Reads the store again, because another process may have written to it.
     pub async fn get_again(&self) -> Kept {
         let mut kept = self.kept.lock().await;
         kept.insert(self.read().await).clone()
     }
 
-    /// Changes what is kept.
+    /// Changes the stored login.
     ///
     /// # Errors
-    /// A store that cannot be written; this process knows the change nevertheless.
+    /// An error if the store cannot be written. The change still applies in this process.
     pub async fn change(&self, change: impl FnOnce(&mut Kept) + Send) -> Result<()> {
         let mut kept = self.kept.lock().await;
         let kept = match &mut *kept {
@@ -234,10 +235,10 @@ impl Shelf {
         self.store.save(text).await
     }
 
-    /// Forgets all; false where there was nothing.
+    /// Deletes the login. Returns false if there was none.
     ///
     /// # Errors
-    /// A store that cannot be written.
+    /// An error if the store cannot be written.
     pub async fn forget(&self) -> Result<bool> {
         let mut kept = self.kept.lock().await;
         *kept = Some(Kept::default());
@@ -245,7 +246,7 @@ impl Shelf {
     }
 }
 
-/// The shelf as `rmcp` uses it.
+/// The shelf as a credential store of `rmcp`.
 pub struct Credentials(pub Arc<Shelf>);
 
 fn broken(error: Error) -> AuthError {

@@ -1,6 +1,6 @@
-//! The login to one server: the token of its requests, and how a better one is had.
+//! Logs in to one server: provides the token for its requests and replaces it when needed.
 //!
-//! Invariant: one login goes on at a time. Requests that wait for it use what it brought.
+//! Invariant: only one login runs at a time. Requests that wait for it use its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,31 +19,31 @@ use super::{credentials, discovery, flow};
 use crate::config::{GrantKind, HttpReach, OAuthSettings};
 use crate::transport::http::{Authorize, Challenge, Exchange, HttpBackend, HttpFailure};
 
-/// Logins to one server.
+/// Manages the login to one server.
 pub struct Login {
     name: String,
-    /// The server's address: what tokens are for.
+    /// The server's URL, for which tokens are issued.
     pub url: String,
-    /// What its entry says.
+    /// The login settings of its entry.
     pub settings: OAuthSettings,
-    /// What sends the requests of the login.
+    /// The backend that sends the login's requests.
     pub backend: Arc<dyn HttpBackend>,
-    /// The headers of its entry, for the server alone.
+    /// The headers of its entry. Only the server itself receives them.
     headers: BTreeMap<String, String>,
-    /// What is kept of it.
+    /// The stored login.
     pub shelf: Arc<Shelf>,
-    /// Brings the person to a page while a request waits. Nothing where a person logs in by a
-    /// command of theirs.
+    /// Brings the user to a page while a request waits. `None` if users log in with a command.
     consent: Option<Arc<dyn Consent>>,
-    /// Rights that this process has asked for: a server that still wants them gets no second login.
+    /// Scopes that this process has requested. A server that still wants them does not cause a
+    /// second login.
     asked: Mutex<BTreeSet<String>>,
-    /// How the server last refused a request.
+    /// The server's last refusal of a request.
     refusal: Mutex<Challenge>,
     busy: tokio::sync::Mutex<()>,
 }
 
 impl Login {
-    /// Makes the login to a server.
+    /// Creates the login to a server.
     pub fn new(
         name: &str,
         reach: &HttpReach,
@@ -65,10 +65,10 @@ impl Login {
         })
     }
 
-    /// Logs a person in, whatever was there before, as the server wants it: it is asked first.
+    /// Logs the user in regardless of the stored login. Asks the server for its requirements first.
     ///
     /// # Errors
-    /// Why it failed, or was refused.
+    /// The reason why the login failed or was refused.
     pub async fn log_in(&self, consent: &dyn Consent) -> Result<()> {
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
@@ -91,10 +91,10 @@ impl Login {
         authorized.map(drop).map_err(|error| self.scrubbed(error))
     }
 
-    /// Asks the server, without a token, what it wants. One that answers nevertheless may
-    /// have refused something else before.
+    /// Sends requests without a token to learn the server's requirements. If the server answers
+    /// them, the last refusal is used.
     async fn challenge(&self) -> Challenge {
-        // Some servers let everybody begin, and refuse what comes behind it.
+        // Some servers accept the first request from anyone and refuse only later ones.
         for method in ["initialize", "server/discover", "tools/list"] {
             let message = json!({
                 "jsonrpc": "2.0", "id": 0, "method": method,
@@ -108,7 +108,7 @@ impl Login {
                 .header("content-type", "application/json");
             exchange.headers.extend(self.headers.clone());
             exchange.body = message.to_string().into_bytes();
-            // Why it cannot be reached is told where its metadata is looked for.
+            // The metadata requests report why the server cannot be reached.
             let Ok(reply) = self.backend.send(exchange).await else { break };
             let challenge = Challenge::of(&reply);
             if challenge.header().is_some() {
@@ -118,10 +118,10 @@ impl Login {
         self.refusal.lock().clone()
     }
 
-    /// Forgets tokens and client; false where there were none.
+    /// Deletes tokens and client. Returns false if there were none.
     ///
     /// # Errors
-    /// A store that cannot be written.
+    /// An error if the store cannot be written.
     pub async fn log_out(&self) -> Result<bool> {
         let _busy = self.busy.lock().await;
         self.asked.lock().clear();
@@ -160,7 +160,7 @@ impl Login {
                 let authorized = flow::authorize(self, &**consent, challenge.header(), Vec::new());
                 authorized.await.map_err(|error| self.failed(error))
             }
-            (None, None) => Err(self.wants_login("the server wants somebody to log in")),
+            (None, None) => Err(self.wants_login("the server requires a login")),
         }
     }
 
@@ -173,7 +173,7 @@ impl Login {
         let is_known =
             |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
         if wanted.iter().all(is_known) {
-            let text = "the server wants rights that it has given already";
+            let text = "the server requires rights that it has already granted";
             return Err(self.failed(Error::new(ErrorKind::PermissionDenied, text)));
         }
         let mut all = granted;
@@ -187,17 +187,18 @@ impl Login {
             }
             (None, GrantKind::AuthorizationCode) => {
                 let words = wanted.join(" ");
-                // Should it be lost, the login asks for less and the server says so again.
+                // If this write fails, the login requests fewer scopes and the server asks for them
+                // again.
                 let _ = self.shelf.change(|kept| kept.wanted = wanted).await;
                 let text =
-                    format!("the server wants further rights (`{}`)", crate::log::safe(&words));
+                    format!("the server requires more rights (`{}`)", crate::log::safe(&words));
                 return Err(self.wants_login(&text));
             }
         };
         authorized.map_err(|error| self.failed(error))
     }
 
-    /// Gets a token without a person; nothing where that is not to be had.
+    /// Gets a token without the user. Returns `None` if that is impossible.
     async fn renewed(&self, kept: &Kept, challenge: &Challenge) -> Result<Option<String>> {
         match self.settings.grant {
             GrantKind::ClientCredentials => {
@@ -210,17 +211,17 @@ impl Login {
         }
     }
 
-    /// Makes what knows the steps, with what is kept.
+    /// Creates the manager of the login steps, with the stored login.
     ///
     /// # Errors
-    /// An address that is none.
+    /// An error if the URL is invalid.
     pub async fn manager(&self) -> Result<AuthorizationManager> {
         let mut manager = discovery::manager(&self.url, &self.backend).await?;
         manager.set_credential_store(Credentials(Arc::clone(&self.shelf)));
         Ok(manager)
     }
 
-    /// Notes what is asked for.
+    /// Records the requested scopes.
     pub fn note_asked(&self, scopes: &[String]) {
         self.asked.lock().extend(scopes.iter().cloned());
     }
@@ -237,7 +238,7 @@ impl Login {
         HttpFailure { error: self.scrubbed(error), wants_login }
     }
 
-    /// Takes out of an error what a server may have repeated of our secrets.
+    /// Removes secrets from an error, because the server may have repeated them.
     fn scrubbed(&self, mut error: Error) -> Error {
         let secrets = self.settings.secrets().into_iter().chain(self.shelf.secrets());
         for secret in secrets.filter(|secret| !secret.is_empty()) {

@@ -1,5 +1,5 @@
-//! The place on this machine to which a person's browser comes back: a port of 127.0.0.1, open for
-//! as long as the login takes.
+//! Receives the user's browser after a login, on a port of 127.0.0.1 that is open only during the
+//! login.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use url::Url;
 
 use super::consent::{Consent, Visit};
 
-/// How long a person may take to log in.
+/// The time limit of a login.
 const LOGIN_TIME: Duration = Duration::from_secs(5 * 60);
-/// How long a browser may take to say what it wants.
+/// The time limit for a browser to send its request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// Bytes of a request that are read: a code may be long.
+/// The maximum size of a request, because a code may be long.
 const REQUEST_BYTES_MAX: usize = 32 * 1024;
-/// Connections at a time: browsers open some in advance.
+/// The maximum number of simultaneous connections. Browsers open some in advance.
 const CONNECTIONS_MAX: usize = 16;
-/// Where the browser comes back to.
+/// The path to which the browser returns.
 const PATH: &str = "/callback";
 
-/// Shows a page to the person: opens their browser, or prints where it is. Where their browser is
-/// on another machine, they may give the address that it came back to; else it gives nothing.
+/// Shows a page to the user: opens the browser or prints the URL. If the browser runs on another
+/// machine, the user can enter the URL to which it returned. Otherwise returns `None`.
 pub type Show = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
 
-/// Brings a person to a page by their browser.
+/// Brings a user to a page in their browser.
 pub struct BrowserConsent(pub Show);
 
 struct Listening {
@@ -43,8 +43,7 @@ impl Consent for BrowserConsent {
         async move {
             let taken = |error: std::io::Error| {
                 let port = port.map(|port| format!(" {port}")).unwrap_or_default();
-                let text =
-                    format!("the port{port} for the answer of the login is not to be had: {error}");
+                let text = format!("cannot open the port{port} for the login's answer: {error}");
                 Error::new(ErrorKind::Conflict, text)
             };
             let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0))).await;
@@ -66,7 +65,7 @@ impl Visit for Listening {
         async move {
             let state = Url::parse(&page).ok().and_then(|page| state_of(&page));
             let late = || {
-                let text = format!("nobody logged in within {} minutes", LOGIN_TIME.as_secs() / 60);
+                let text = format!("no one logged in within {} minutes", LOGIN_TIME.as_secs() / 60);
                 Err(Error::new(ErrorKind::Timeout, text))
             };
             let answered = async {
@@ -87,7 +86,7 @@ impl Visit for Listening {
     }
 }
 
-/// Waits until a browser comes back from this login. Whatever else comes is sent away.
+/// Waits until a browser returns from this login. Other requests get a 404.
 async fn answer(listener: &TcpListener, redirect: &str, state: Option<&str>) -> Result<String> {
     let mut connections = JoinSet::new();
     loop {
@@ -101,14 +100,14 @@ async fn answer(listener: &TcpListener, redirect: &str, state: Option<&str>) -> 
             }
             Some(Ok(Some(back))) = connections.join_next() => return Ok(back),
             else => {
-                let text = "the port for the answer of the login was lost";
+                let text = "lost the port for the login's answer";
                 return Err(Error::new(ErrorKind::Io, text));
             }
         }
     }
 }
 
-/// Answers one request; returns where it came back to, if it is the answer of this login.
+/// Answers one request. Returns its URL if it is the result of this login.
 async fn serve(mut stream: TcpStream, redirect: String, state: Option<String>) -> Option<String> {
     let mut read = Vec::new();
     let mut piece = [0; 4096];
@@ -136,7 +135,7 @@ async fn serve(mut stream: TcpStream, redirect: String, state: Option<String>) -
         "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\n\
          cache-control: no-store\r\nreferrer-policy: no-referrer\r\nconnection: close\r\n\r\n{text}"
     );
-    // A browser that is gone has sent what it had to.
+    // If the browser has closed the connection, its request is complete anyway.
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;
     back
@@ -172,7 +171,7 @@ mod tests {
         let address = redirect["http://".len()..].split('/').next().unwrap().to_owned();
         let going = tokio::spawn(visit.visit("https://as.example/a?state=s".to_owned()));
         assert_eq!(showing.await.unwrap(), "https://as.example/a?state=s");
-        // A connection that says nothing keeps nobody waiting.
+        // A connection that sends nothing does not block others.
         let _silent = TcpStream::connect(&address).await.unwrap();
         assert!(get(&address, "/favicon.ico").await.starts_with("HTTP/1.1 404"));
         assert!(get(&address, "/callback?code=evil&state=t").await.starts_with("HTTP/1.1 404"));
@@ -185,7 +184,7 @@ mod tests {
             Arc::new(|_| async { Ok(Some(" http://x/?code=c \n".to_owned())) }.boxed());
         assert!(BrowserConsent(Arc::clone(&typed)).begin(Some(taken)).await.is_err());
         assert_ne!(port, taken);
-        // A browser of another machine: the person says where it came back to.
+        // The browser runs on another machine, so the user enters the URL.
         let visit = BrowserConsent(typed).begin(None).await.unwrap();
         let back = visit.visit("https://as.example/a?state=s".to_owned()).await.unwrap();
         assert_eq!(back, "http://x/?code=c");

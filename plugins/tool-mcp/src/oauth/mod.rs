@@ -1,13 +1,13 @@
-//! Logging in to servers over HTTP, by OAuth 2.1 as the protocol has it. `rmcp` knows the steps:
-//! where the metadata lies, which issuer may say what, how a code becomes a token.
+//! Logs in to HTTP servers with OAuth 2.1, as the protocol specifies. `rmcp` implements the steps:
+//! finding metadata, checking issuers, and exchanging codes for tokens.
 //!
-//! [`login`] has the token of one server and gets a better one, by [`flow`] with a person and by
-//! [`credentials`] without; [`discovery`] is who may be asked, [`kept`] what is known over
-//! processes. [`consent`] is how a person is brought to a page, [`loopback`] where their browser
-//! comes back to.
+//! [`login`] holds the token of one server and replaces it, through [`flow`] with a user and
+//! through [`credentials`] without one. [`discovery`] finds the authorization server, and [`kept`]
+//! stores the login across processes. [`consent`] brings a user to a page, and [`loopback`]
+//! receives their browser.
 //!
-//! Invariant: a secret goes to the server or the authorization server that it is for, by https or
-//! to this machine, and is in no text that is shown.
+//! Invariant: a secret goes only to its own server or authorization server, over https or to this
+//! machine, and never appears in a text that is shown.
 
 pub mod consent;
 pub mod credentials;

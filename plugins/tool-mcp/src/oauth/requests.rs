@@ -1,4 +1,4 @@
-//! The requests of the login, by the same client as those of the protocol.
+//! Sends the requests of a login, with the same client as those of the protocol.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,28 +8,28 @@ use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
 use crate::transport::http::{Exchange, HttpBackend};
 
-/// Longest answer: metadata and tokens have a few thousand bytes.
+/// The maximum size of a response. Metadata and tokens have a few thousand bytes.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-/// Longest wait for one answer, from its begin to its end.
+/// The time limit of one response, including its body.
 pub const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// Sends what `rmcp` asks for.
+/// Sends requests for `rmcp`.
 pub struct LoginRequests(pub Arc<dyn HttpBackend>);
 
-/// A whole answer.
+/// A complete response.
 pub struct Whole {
-    /// Its status.
+    /// The status code.
     pub status: u16,
-    /// Its headers.
+    /// The headers.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// The body.
     pub body: Vec<u8>,
 }
 
-/// Sends a request and reads all of its answer.
+/// Sends a request and reads the whole response.
 ///
 /// # Errors
-/// What keeps the answer from coming; `timeout`; `limit_reached`.
+/// The reason why there is no response, `timeout`, or `limit_reached`.
 pub async fn whole(backend: &dyn HttpBackend, exchange: Exchange) -> Result<Whole> {
     let answered = async {
         let reply = backend.send(exchange).await?;

@@ -1,5 +1,5 @@
-//! Adds servers to a `.mcp.json` and takes them out. What else is in the file stays as it is, also
-//! comments.
+//! Adds servers to a `.mcp.json` and removes them. Other content of the file, including comments,
+//! stays unchanged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ mcp add [OPTIONS] NAME '{ JSON of an entry }'
                               the login
 A variable is put in where the value is written as '${NAME}'.";
 
-/// What `mcp add` is to do.
+/// The parsed words of `mcp add`.
 #[derive(Debug, PartialEq)]
 struct Added {
     name: String,
@@ -46,13 +46,14 @@ struct Added {
     origin: Origin,
 }
 
-/// Adds a server; `words` is what was typed behind `mcp add`.
+/// Adds a server. `words` are the words after `mcp add`.
 ///
 /// # Errors
-/// Words that make no entry, a name that is taken, a file that cannot be read or written.
+/// An error if the words do not form an entry, the name is taken, or a file cannot be read or
+/// written.
 pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) -> Result<String> {
     let wrong = |text: String| {
-        Error::new(ErrorKind::InvalidArguments, text).with_hint("`mcp add --help` shows how")
+        Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp add --help`")
     };
     let Some(Added { name, entry, origin }) = added(words).map_err(wrong)? else {
         return Ok(ADD_HELP.to_owned());
@@ -65,7 +66,7 @@ pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) ->
     }
     if origin == Origin::Workspace && !read.secrets().is_empty() && read.expanded.is_empty() {
         notes.push(format!(
-            "a value is plain text in {FILE_NAME}, which others may get: '${{NAME}}' takes it from a variable"
+            "a value is stored as plain text in {FILE_NAME}, which others may read; use '${{NAME}}' to take it from a variable"
         ));
     }
     let all = Map::from_iter([(name.clone(), entry)]);
@@ -78,10 +79,10 @@ pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) ->
     Ok(lines.join("\n"))
 }
 
-/// Writes servers into a file; returns what a person should know besides.
+/// Writes servers to a file. Returns a note for the user.
 ///
 /// # Errors
-/// A name that is in the file; a file that cannot be read or written.
+/// An error if the file already contains a name, or cannot be read or written.
 pub async fn insert(
     host: &Reporter,
     servers: &Arc<Servers>,
@@ -100,10 +101,10 @@ pub async fn insert(
     change_file(host, servers, origin, change).await
 }
 
-/// Takes a server out of the workspace's file, or of the one in the person's folder.
+/// Removes a server from the workspace's file or the user's file.
 ///
 /// # Errors
-/// `not_found`; a file that cannot be read or written.
+/// `not_found`, or an error if the file cannot be read or written.
 pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Result<String> {
     let known = servers.find(name).map(|server| server.entry.origin);
     let origin = match known {
@@ -126,8 +127,8 @@ pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Resu
     Ok(format!("Removed MCP server '{name}' from configuration.{note}"))
 }
 
-/// Reads the words behind `mcp add`, in the ways of Claude Code, codex and Gemini CLI; nothing if
-/// they ask how it is typed.
+/// Parses the words after `mcp add`, in the syntax of Claude Code, codex and Gemini CLI. Returns
+/// `None` if they ask for help.
 fn added(words: Vec<String>) -> Result<Option<Added>, String> {
     let mut parser = lexopt::Parser::from_args(words);
     let (mut entry, mut oauth) = (Map::new(), Map::new());
@@ -185,7 +186,7 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
     if !oauth.is_empty() {
         set(&mut entry, "oauth", oauth);
     }
-    // The JSON may be of any program.
+    // The JSON may be in any program's format.
     let mut entry = standard(&Value::Object(entry))?;
     if !entry.contains_key("type") {
         let kind = if entry.contains_key("url") { "http" } else { "stdio" };
@@ -197,20 +198,20 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
     Ok(Some(Added { name, entry: Value::Object(entry), origin }))
 }
 
-/// Takes the word behind the name: an address, JSON, or a command, which the rest belongs to.
+/// Parses the word after the name: a URL, JSON, or a command with the remaining words as arguments.
 fn address(
     entry: &mut Map<String, Value>,
     word: String,
     parser: &mut lexopt::Parser,
 ) -> Result<(), String> {
     if entry.contains_key("command") || entry.contains_key("url") {
-        return Err(format!("what is `{word}` behind the address?"));
+        return Err(format!("unexpected argument `{word}` after the address"));
     }
     if word.starts_with("https://") || word.starts_with("http://") {
         set(entry, "url", word);
     } else if word.starts_with('{') {
         let json = serde_json::from_str(&word).map_err(|error| error.to_string())?;
-        let Value::Object(json) = json else { return Err("the JSON is no object".into()) };
+        let Value::Object(json) = json else { return Err("the JSON is not an object".into()) };
         entry.extend(json);
     } else {
         let text = |error: lexopt::Error| error.to_string();
@@ -240,10 +241,10 @@ fn listed(text: &str) -> Vec<&str> {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
+    text.parse().map_err(|_| format!("`{text}` is not a number"))
 }
 
-/// Changes the servers of a file; returns what a person should know besides.
+/// Changes the servers of a file. Returns a note for the user.
 async fn change_file(
     host: &Reporter,
     servers: &Arc<Servers>,
@@ -253,14 +254,15 @@ async fn change_file(
     let facts = host.session().await?;
     let trusted = facts.trusted_workspace.map(PathBuf::from);
     let is_trusted = trusted.is_some() && origin == Origin::Workspace;
-    let folder = match origin {
-        Origin::Home => servers.places.home.clone().ok_or_else(|| {
-            Error::new(ErrorKind::Unavailable, "it is not known where your home is")
-        })?,
-        Origin::Workspace | Origin::Settings => {
-            trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory))
-        }
-    };
+    let folder =
+        match origin {
+            Origin::Home => servers.places.home.clone().ok_or_else(|| {
+                Error::new(ErrorKind::Unavailable, "cannot find your home folder")
+            })?,
+            Origin::Workspace | Origin::Settings => {
+                trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory))
+            }
+        };
     let path = folder.join(FILE_NAME);
     let place = path.clone();
     let text = host.blocking(move |_| changed(&place, change)).await??;
@@ -272,7 +274,7 @@ async fn change_file(
     } else {
         host.blocking(move |_| write(&path, &text)).await??;
         if origin == Origin::Workspace {
-            let note = "The workspace is not trusted, so its file does not count: 'jaato trust'.";
+            let note = "The workspace is not trusted, so its file is ignored: run 'jaato trust'.";
             return Ok(Some(note.to_owned()));
         }
     }
@@ -297,7 +299,7 @@ fn changed(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>) -> Result
     Ok(if text.ends_with('\n') { text } else { text + "\n" })
 }
 
-/// Returns a value as the file takes it.
+/// Converts a value for the file.
 fn written(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
@@ -364,7 +366,7 @@ mod tests {
             ("", "the server's name is missing"),
             ("x", "the command or the address is missing"),
             ("x --trust y", "invalid option '--trust'"),
-            ("x https://e.example more", "what is `more` behind the address?"),
+            ("x https://e.example more", "unexpected argument `more` after the address"),
             ("-e K x y", "`--env` takes KEY=VALUE"),
             ("-s moon x y", "`--scope` is `workspace` or `user`, not `moon`"),
             ("x '{'", "EOF while parsing an object at line 1 column 1"),

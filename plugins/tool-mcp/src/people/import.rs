@@ -1,4 +1,4 @@
-//! `mcp import`: takes servers over from the files of other programs.
+//! `mcp import`: imports servers from other programs' files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::config::entry;
 use crate::config::files::{members, parse, read_text};
 use crate::servers::Servers;
 
-/// Largest file that is read: Claude Code keeps its history beside its servers.
+/// The maximum size of a file. Claude Code stores its history next to its servers.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Programs, and where they keep servers. `~/` begins those of the person; the others lie in the
-/// workspace. From the programs' documents.
+/// Programs and their configuration files, from the programs' documentation. `~/` is the user's
+/// home, and other paths are relative to the workspace.
 const SOURCES: [(&str, &[&str]); 8] = [
     ("claude", &["~/.claude.json"]),
     (
@@ -42,7 +42,7 @@ const SOURCES: [(&str, &[&str]); 8] = [
     ("windsurf", &["~/.codeium/windsurf/mcp_config.json"]),
 ];
 
-/// A file of another program that is there.
+/// An existing file of another program.
 struct Found {
     program: String,
     shown: String,
@@ -55,11 +55,11 @@ pub fn programs() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().map(|(program, _)| *program)
 }
 
-/// Lists what there is to import, or imports from a program or a file: all servers, or those that
-/// are named.
+/// Lists the servers that can be imported, or imports them from a program or a file: all servers,
+/// or the named ones.
 ///
 /// # Errors
-/// A program that is not known, a file that cannot be read or written.
+/// An error if the program is unknown, or a file cannot be read or written.
 pub async fn import(
     host: &Reporter,
     servers: &Arc<Servers>,
@@ -96,7 +96,7 @@ pub async fn import(
                     lines.push(format!("Imported '{name}' from {}: {shown}", file.shown));
                     taken.insert(name, entry);
                 }
-                Err(why) => lines.push(format!("Left out '{name}' of {}: {why}", file.shown)),
+                Err(why) => lines.push(format!("Skipped '{name}' from {}: {why}", file.shown)),
             }
         }
         if !taken.is_empty() {
@@ -104,12 +104,12 @@ pub async fn import(
         }
     }
     if lines.is_empty() {
-        return Err(Error::new(ErrorKind::NotFound, "no server of that name is there"));
+        return Err(Error::new(ErrorKind::NotFound, "no server has this name"));
     }
     Ok(lines.join("\n"))
 }
 
-/// Returns an entry as jaato writes it, and how it is shown.
+/// Returns an entry in jaato's format, and a text that shows it.
 fn readable(
     servers: &Servers,
     name: &str,
@@ -117,7 +117,7 @@ fn readable(
     origin: Origin,
 ) -> Result<(Value, String), String> {
     if servers.find(name).is_ok() {
-        return Err("there is a server of that name".to_owned());
+        return Err("a server with this name already exists".to_owned());
     }
     let entry = Value::Object(standard(entry)?);
     let lookup = |name: &str| std::env::var(name).ok();
@@ -125,7 +125,7 @@ fn readable(
     Ok((entry, read.shown))
 }
 
-/// Finds the files of one program, of all, or one that is named.
+/// Finds the files of one program or of all programs, or a given file.
 fn found(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) -> Vec<Found> {
     let mut all = Vec::new();
     let mut look = |program: &str, shown: &str| {
@@ -165,7 +165,8 @@ fn found(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) 
     all
 }
 
-/// Returns the servers of a file: of all, and in the file of Claude Code those of this folder.
+/// Returns the servers of a file: the global ones, and in Claude Code's file also those of this
+/// folder.
 fn servers_in(
     text: &str,
     name: &str,
@@ -179,7 +180,7 @@ fn servers_in(
         folder.to_str().and_then(|folder| file.get("projects")?.get(folder)?.get("mcpServers"));
     let here = here.and_then(Value::as_object).cloned().unwrap_or_default();
     file.retain(|key, _| key != "projects");
-    // Settings that name no server are no error here.
+    // Settings without servers are not an error here.
     let mut servers = servers_of(file).unwrap_or_default();
     servers.extend(here);
     Ok(servers)
@@ -198,7 +199,7 @@ fn list(found: &[Found]) -> String {
         };
         lines.push(format!("{} ({}): {says}", file.program, file.shown));
     }
-    lines.push("Use 'mcp import PROGRAM [SERVER…]' to take them over.".to_owned());
+    lines.push("Use 'mcp import PROGRAM [SERVER…]' to import them.".to_owned());
     lines.join("\n")
 }
 
@@ -227,7 +228,7 @@ mod tests {
         std::fs::write(work.join(".vscode/mcp.json"), vscode).unwrap();
         let all = found(&work, Some(home.clone()), None);
         let expected = "claude (~/.claude.json): b, c\ncodex (~/.codex/config.toml): a\n\
-                        vscode (.vscode/mcp.json): d\nUse 'mcp import PROGRAM [SERVER…]' to take them over.";
+                        vscode (.vscode/mcp.json): d\nUse 'mcp import PROGRAM [SERVER…]' to import them.";
         assert_eq!(list(&all), expected);
         let one = found(&work, Some(home.clone()), Some("codex"));
         assert_eq!((one.len(), one[0].origin), (1, Origin::Home));

@@ -1,4 +1,4 @@
-//! `mcp login` and `mcp logout`: a person lets jaato in to a server of the network.
+//! `mcp login` and `mcp logout`: the user gives jaato access to an HTTP server.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -15,24 +15,24 @@ use crate::oauth::loopback::{BrowserConsent, Show};
 use crate::server::Server;
 use crate::servers::Servers;
 
-/// What keeps the browser shut.
+/// The option that prevents opening a browser.
 const NO_BROWSER: &str = "--no-browser";
-/// The field of the question where a browser ended.
+/// The name of the form's field for the final URL.
 const FIELD: &str = "address";
-/// What opens a page where the person looks.
+/// The program that opens a page for the user.
 const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 
-/// Whether a browser is opened.
+/// Whether to open a browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Browser {
     Opened,
     Told,
 }
 
-/// Logs in to a server, and connects it.
+/// Logs in to a server and connects to it.
 ///
 /// # Errors
-/// A server of another kind, or with a key of its own; why the login failed.
+/// An error if the server is of another kind or has its own key, or the login failed.
 pub async fn log_in(
     host: &Reporter,
     servers: &Servers,
@@ -57,7 +57,7 @@ pub async fn log_in(
         message: format!("the login to `{name}` failed: {}", error.message),
         ..error
     })?;
-    // What it could not do before it may do from here on.
+    // A new connection uses the new rights.
     server.disconnect();
     server.ended().await;
     let connected = connect(host, servers, server).await;
@@ -68,17 +68,17 @@ pub async fn log_in(
     })
 }
 
-/// Forgets the login to a server.
+/// Deletes the login to a server.
 ///
 /// # Errors
-/// As [`log_in`]; a store that cannot be written.
+/// The errors of [`log_in`], or an error if the store cannot be written.
 pub async fn log_out(server: &Arc<Server>) -> Result<String> {
     let login = login_of(server)?;
     let going = async move { login.log_out().await };
     let was_there = server.spawner().run(going).await??;
     let name = server.name();
     if !was_there {
-        return Ok(format!("Nobody was logged in to '{name}'."));
+        return Ok(format!("You were not logged in to '{name}'."));
     }
     server.disconnect();
     Ok(format!(
@@ -90,16 +90,16 @@ fn login_of(server: &Server) -> Result<Arc<Login>> {
     let name = server.name();
     server.login().map(Arc::clone).ok_or_else(|| {
         let text = match server.entry.transport() {
-            "http" => format!("the entry of `{name}` has an `Authorization` header of its own"),
-            _ => format!("`{name}` is a program: its secrets stand in `env` of its entry"),
+            "http" => format!("the entry of `{name}` sets its own `Authorization` header"),
+            _ => format!("`{name}` is a program: set its secrets under `env` in its entry"),
         };
         Error::new(ErrorKind::InvalidArguments, text)
     })
 }
 
-/// Shows the page on a line of its own, so that it can be copied. If the user looks at this
-/// machine, it opens the page too. Otherwise the browser cannot come back here, and the user may
-/// say where it ended.
+/// Prints the page on its own line so that it can be copied. If the user works at this machine, it
+/// also opens the page. Otherwise the browser cannot return here, and the user can enter the final
+/// URL.
 fn show(host: Reporter, server: &str, browser: Browser) -> Show {
     let server = server.to_owned();
     Arc::new(move |page: String| {
@@ -120,7 +120,7 @@ fn show(host: Reporter, server: &str, browser: Browser) -> Show {
     })
 }
 
-/// Asks a person for the address to which their browser came back; nothing where nobody is there.
+/// Asks the user for the URL to which their browser returned. Returns `None` if no user is present.
 async fn ask_where_it_ended(host: &Reporter, server: &str) -> Result<Option<String>> {
     let about = format!("Log in to the MCP server '{server}'");
     let text = "if your browser then shows a page that it cannot open, its address";
@@ -131,30 +131,30 @@ async fn ask_where_it_ended(host: &Reporter, server: &str) -> Result<Option<Stri
                 Ok(Some(address.clone()))
             }
             (FormOutcome::Declined | FormOutcome::Cancelled, _) => {
-                Err(Error::new(ErrorKind::Cancelled, "nobody logged in"))
+                Err(Error::new(ErrorKind::Cancelled, "no one logged in"))
             }
             _ => Ok(None),
         },
-        // Their browser may come back nevertheless.
+        // The browser may still return.
         Err(_) => Ok(None),
     }
 }
 
-/// Opens a page. Whatever comes of it: the link is shown as well. The browser is the person's own
-/// and outlives jaato, so that it is no process of the host's.
+/// Opens a page. Errors are ignored, because the link is printed as well. The browser belongs to
+/// the user and outlives jaato, so the host does not manage its process.
 fn open(host: &Reporter, page: &str) {
-    // Only addresses of pages come here; none is taken for an option.
+    // Only URLs of pages get here, so none can be mistaken for an option.
     let mut command = Command::new(OPENER);
     command.arg(page).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.spawn() {
-        // Somebody has to wait for it, or it stays in the system's list.
+        // Waits for the child, which otherwise would remain as a zombie.
         Ok(mut child) => drop(thread::spawn(move || child.wait())),
-        Err(error) => host.log(Level::Debug, format!("no browser is opened: {error}")),
+        Err(error) => host.log(Level::Debug, format!("cannot open a browser: {error}")),
     }
 }
 
-/// Returns true if there is a screen of this machine to open a page on.
+/// Returns true if this machine has a screen to open a page on.
 fn has_display() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_far = is_set("SSH_CONNECTION");

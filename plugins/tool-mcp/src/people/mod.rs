@@ -1,6 +1,6 @@
-//! The command `mcp`: a person sees, adds, removes, connects and disconnects servers.
+//! The command `mcp`, with which the user shows, adds, removes, connects and disconnects servers.
 //!
-//! And prompts of servers, each a command of its own.
+//! Also runs the prompts of servers, each of which is a command.
 
 mod edit;
 mod import;
@@ -21,7 +21,7 @@ use crate::described::take;
 use crate::server::{Server, Status};
 use crate::servers::{Servers, read};
 
-/// What is typed.
+/// The name of the command.
 pub const NAME: &str = "mcp";
 
 const HELP: &str = "mcp list                       the configured servers and their states
@@ -58,15 +58,15 @@ const ACTIONS: [(&str, &str); 13] = [
     ("help", "how it is typed"),
 ];
 
-/// How long a list in a conversation waits for servers that are starting.
+/// The maximum time that a list in a conversation waits for starting servers.
 const CHAT_WAIT: Duration = Duration::from_secs(2);
-/// How long a list at a shell waits for servers that were up before.
+/// The maximum time that a list at a shell waits for servers that were up before.
 const KNOWN_WAIT: Duration = Duration::from_secs(5);
 
-/// Messages of a prompt that are said.
+/// The maximum number of messages used from a prompt.
 const MESSAGES_MAX: usize = 100;
 
-/// How the command is typed.
+/// Describes the command's syntax.
 pub fn command() -> CommandSpec {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let mut rest = text(
@@ -90,19 +90,19 @@ pub fn command() -> CommandSpec {
     }
 }
 
-/// Does what a person typed.
+/// Runs a command that the user typed.
 ///
 /// # Errors
-/// A word that is not known, a server that is not there, a file that cannot be written.
+/// An error if a word is unknown, a server is missing, or a file cannot be written.
 pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) -> Result<Output> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let named = || {
         let missing = || Error::new(ErrorKind::InvalidArguments, "the server's name is missing");
-        given("name").ok_or_else(|| missing().with_hint("`mcp help` shows how it is typed"))
+        given("name").ok_or_else(|| missing().with_hint("see `mcp help`"))
     };
     let words = |with_name: bool| {
         let rest = shlex::split(given("command").unwrap_or_default());
-        let open = || Error::new(ErrorKind::InvalidArguments, "a quote is open");
+        let open = || Error::new(ErrorKind::InvalidArguments, "unclosed quote");
         let rest = rest.ok_or_else(open)?;
         let name = given("name").filter(|_| with_name).map(str::to_owned);
         Ok::<Vec<String>, Error>(name.into_iter().chain(rest).collect())
@@ -114,8 +114,8 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         _ => Vec::new(),
     };
     if !shown.is_empty() {
-        // In a conversation servers go on starting behind the answer. At a shell the user wants to
-        // know whether they work.
+        // In a conversation, servers continue to start after the answer. At a shell, the user wants
+        // to know whether they work.
         let is_chat = host.session().await?.context.is_some();
         let most = |server: &Server| match (is_chat, server.described()) {
             (true, _) => CHAT_WAIT,
@@ -143,15 +143,14 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         "logout" => login::log_out(&servers.find(named()?)?).await?,
         "reload" => reload(host, servers).await?,
         other => {
-            let text = format!("`mcp` knows no `{other}`");
-            return Err(Error::new(ErrorKind::InvalidArguments, text)
-                .with_hint("`mcp help` shows how it is typed"));
+            let text = format!("unknown `mcp` action `{other}`");
+            return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp help`"));
         }
     };
     Ok(Output::text(text))
 }
 
-/// Offers words while somebody types.
+/// Suggests words while the user types.
 pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
     let choices = match (asked.command.as_str(), asked.words.as_slice()) {
         (NAME, []) => ACTIONS.map(|(word, says)| WordChoice::new(word, says)).to_vec(),
@@ -202,7 +201,7 @@ fn disconnect(server: &Server) -> String {
     format!("Disconnected from '{}'.", server.name())
 }
 
-/// Reads the files again and tells what has changed.
+/// Reads the files again and reports the changes.
 async fn reload(host: &Reporter, servers: &Arc<Servers>) -> Result<String> {
     let before = servers.offer();
     take_files(host, servers).await?;
@@ -231,10 +230,10 @@ async fn reload(host: &Reporter, servers: &Arc<Servers>) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// Reads the files and takes what they say.
+/// Reads the files and applies their content.
 pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Result<()> {
     let mut places = servers.places.clone();
-    // Trust may have been taken back since.
+    // The user may have withdrawn the trust.
     let facts = host.session().await?;
     places.workspace = facts.trusted_workspace.map(std::path::PathBuf::from);
     places.agreed = facts.agreed_variables;
@@ -244,10 +243,10 @@ pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Resul
     Ok(())
 }
 
-/// Fills a prompt of a server: what the person says to the model next.
+/// Fills a server's prompt. The text becomes the user's next message.
 ///
 /// # Errors
-/// A prompt that is gone; what the server answers.
+/// An error if the prompt no longer exists, or the server's error.
 pub async fn prompt(
     host: &Reporter,
     servers: &Arc<Servers>,
@@ -256,7 +255,7 @@ pub async fn prompt(
 ) -> Result<Output> {
     let offer = servers.offer();
     let Some(meant) = offer.prompts.get(name) else {
-        let text = format!("the MCP server has no prompt `{name}` any more");
+        let text = format!("the MCP server no longer has a prompt `{name}`");
         return Err(Error::new(ErrorKind::UnknownOperation, text));
     };
     let arguments = match arguments {
@@ -273,7 +272,7 @@ pub async fn prompt(
     Ok(Output::text(said(messages)))
 }
 
-/// Writes messages as one text. What is no text is named.
+/// Joins messages to one text. Content that is not text is named.
 fn said(messages: Vec<Value>) -> String {
     let is_one = messages.len() == 1;
     let mut texts = Vec::new();
@@ -308,6 +307,6 @@ mod tests {
         let model =
             json!({ "role": "assistant", "content": [{ "type": "text", "text": "Which?" }] });
         assert_eq!(said(vec![user, model]), "I said: Review it.\n\nYou said: Which?");
-        assert_eq!(said(vec![json!(1)]), "{\"type\":\"\",\"left_out\":\"it is of no known kind\"}");
+        assert_eq!(said(vec![json!(1)]), "{\"type\":\"\",\"left_out\":\"its kind is unknown\"}");
     }
 }

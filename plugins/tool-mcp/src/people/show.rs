@@ -1,4 +1,4 @@
-//! What a person sees of servers.
+//! Formats servers for the user.
 
 use jaato_plugin_sdk::prelude::*;
 
@@ -8,11 +8,11 @@ use crate::names::tool_name;
 use crate::server::{Server, Status};
 use crate::servers::Servers;
 
-/// Tools of a server that are shown.
+/// The maximum number of tools shown of a server.
 const TOOLS_SHOWN_MAX: usize = 100;
-/// Characters of a tool's description that are shown.
+/// The maximum number of characters shown of a tool's description.
 const DESCRIPTION_CHARS_MAX: usize = 80;
-/// Properties of a tool's arguments that are named.
+/// The maximum number of properties named of a tool's arguments.
 const ARGUMENTS_SHOWN_MAX: usize = 12;
 
 fn state(server: &Server) -> &'static str {
@@ -25,7 +25,7 @@ fn state(server: &Server) -> &'static str {
     }
 }
 
-/// Returns the number of tools of a server that are offered.
+/// Returns the number of a server's offered tools.
 pub fn tool_count(server: &Server) -> usize {
     server.described().map_or(0, |described| {
         described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
@@ -50,7 +50,7 @@ pub fn list(servers: &Servers) -> String {
     lines.join("\n")
 }
 
-/// Says in one line what is wrong with a server.
+/// Describes a server's problem in one line.
 fn problem(server: &Server) -> Option<String> {
     match server.status() {
         Status::Down { why } => {
@@ -61,13 +61,13 @@ fn problem(server: &Server) -> Option<String> {
     }
 }
 
-/// Says what is wrong with the files, and which of them is not read.
+/// Describes the problems of the files, and the file that is ignored.
 fn of_files(servers: &Servers) -> impl Iterator<Item = String> {
     let lines = servers.lines().into_iter().chain(servers.untrusted());
     lines.map(|line| format!("  {}", safe(&line)))
 }
 
-/// Tells how it stands with each.
+/// Shows the state of each server.
 pub fn status(servers: &Servers) -> String {
     let all = servers.list();
     let is_up = |it: &&std::sync::Arc<Server>| state(it) == "connected";
@@ -163,7 +163,7 @@ pub fn server(server: &Server) -> String {
     lines.join("\n")
 }
 
-/// Lists the arguments of a tool; a `?` marks those that may be left out.
+/// Lists the arguments of a tool. A `?` marks the optional ones.
 fn arguments(schema: &Value) -> String {
     let required = |name: &String| {
         schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name))
@@ -181,7 +181,7 @@ fn arguments(schema: &Value) -> String {
     shown.join(", ")
 }
 
-/// Cuts a text behind a word.
+/// Shortens a text at the end of a word.
 fn words(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();
@@ -191,7 +191,7 @@ fn words(text: &str, chars_max: usize) -> String {
     format!("{}…", cut[..end].trim_end())
 }
 
-/// Shows what servers printed, or forgets it. Blocks on the file.
+/// Shows the lines that servers printed, or deletes them. Blocks on the file.
 pub fn logs(kept: &Lines, which: Option<&str>) -> String {
     if which.is_some_and(|which| which.eq_ignore_ascii_case("clear")) {
         return format!("Cleared {} log entries.", kept.clear());
@@ -209,7 +209,7 @@ fn log_line(line: &Line) -> String {
     format!("{hours:02}:{minutes:02}:{seconds:02}Z {}: {}", line.server, line.text)
 }
 
-/// Makes the error for a name that is there already.
+/// Returns the error for a name that already exists.
 pub fn taken(name: &str) -> Error {
     let text = format!("Server '{name}' already exists.");
     Error::new(ErrorKind::Conflict, text)

@@ -1,15 +1,15 @@
-//! Schemas made of several: all of which must hold, or one of which.
+//! Merges schemas: several that must all hold, or alternatives.
 //!
-//! Where the parts do not say one thing, the result says less.
+//! If the parts disagree, the result allows more.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
 use super::old;
 
-/// What vendors refuse at the root, or what says nothing of an object.
+/// Keywords that vendors refuse at the root or that do not constrain an object.
 const NOT_AT_ROOT: [&str; 7] = ["const", "enum", "if", "items", "not", "nullable", "prefixItems"];
 
-/// Adds a schema that must hold too.
+/// Adds a schema that must also hold.
 pub fn all(into: &mut Map<String, Value>, other: Map<String, Value>) {
     let is_open = is_open(into) || is_open(&other);
     for (key, value) in other {
@@ -53,7 +53,8 @@ pub fn all(into: &mut Map<String, Value>, other: Map<String, Value>) {
     }
 }
 
-/// Puts the keywords of a lowered schema in accord. Returns true if one was left out.
+/// Resolves contradictions between the keywords of a lowered schema. Returns true if a keyword was
+/// left out.
 pub fn settle(schema: &mut Map<String, Value>) -> bool {
     let mut is_cut = false;
     if let Some(types) = schema.get("type") {
@@ -62,7 +63,7 @@ pub fn settle(schema: &mut Map<String, Value>) -> bool {
         match (odd.next(), odd.next()) {
             (None, _) => {}
             (Some(Value::Null), None) => old::allow_null(schema),
-            // The values are what the server means.
+            // The values express the server's intent.
             _ => {
                 schema.shift_remove("type");
                 is_cut = true;
@@ -75,7 +76,7 @@ pub fn settle(schema: &mut Map<String, Value>) -> bool {
     }
     let is_array = schema.get("type").is_some_and(|types| names(types).contains(&"array"));
     if (is_array || schema.contains_key("prefixItems")) && !schema.contains_key("items") {
-        // OpenAI refuses an array without them.
+        // OpenAI refuses an array without `items`.
         schema.insert("items".to_owned(), json!({}));
     }
     let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
@@ -84,14 +85,14 @@ pub fn settle(schema: &mut Map<String, Value>) -> bool {
     let properties =
         properties.map(|it| it.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
     if is_closed && let Some(Value::Array(required)) = schema.get_mut("required") {
-        // What is required could not be given.
+        // Required properties that the schema forbids could never be given.
         required.retain(|name| properties.iter().any(|known| name == known));
     }
     is_cut
 }
 
-/// Writes the root without choices: the properties of all branches, of which those are required
-/// that each branch requires.
+/// Replaces the choices at the root by the properties of all branches. A property is required if
+/// every branch requires it.
 pub fn flatten(root: &mut Map<String, Value>) {
     let mut take = |key: &str| root.shift_remove(key);
     let any = match take("anyOf") {
@@ -109,14 +110,14 @@ pub fn flatten(root: &mut Map<String, Value>) {
     choose(root, conditional);
 }
 
-/// Adds what may hold of several schemas.
+/// Merges several alternative schemas into the root.
 fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
     let may_be_object = |branch: &Map<String, Value>| {
         branch.get("type").is_none_or(|types| names(types).contains(&"object"))
     };
     let branches = branches.into_iter().filter_map(|branch| match branch {
         Value::Object(mut branch) if may_be_object(&branch) => {
-            // A choice inside of a choice.
+            // Handles a choice inside a choice.
             flatten(&mut branch);
             Some(branch)
         }
@@ -143,7 +144,7 @@ fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
             }
         }
     }
-    // A branch that does not name a property of the root takes what the root says of it.
+    // If a branch does not name a property of the root, the root's schema for it applies.
     let of_root = root.get("properties").and_then(Value::as_object);
     let is_everywhere = |name: &str| {
         let has = |branch: &Map<String, Value>| branch.get("properties")?.get(name).map(drop);
@@ -178,7 +179,7 @@ fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
     }
 }
 
-/// Returns a schema that allows what one of several allows.
+/// Returns a schema that allows everything that one of the variants allows.
 fn either(mut variants: Vec<Value>) -> Value {
     let values = |schema: &Value| match (schema.get("const"), schema.get("enum")) {
         (Some(only), _) => Some(vec![only.clone()]),
@@ -188,7 +189,7 @@ fn either(mut variants: Vec<Value>) -> Value {
     match variants.len() {
         1 => variants.remove(0),
         _ => match variants.iter().map(values).collect::<Option<Vec<_>>>() {
-            // What names the branch of a union.
+            // These constants name the branch of a union.
             Some(lists) => {
                 let mut all = Vec::new();
                 lists.into_iter().for_each(|list| union(&mut all, list));
@@ -210,7 +211,7 @@ fn required_by(schema: &Map<String, Value>) -> Vec<String> {
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Returns true if a schema names properties and takes others beside.
+/// Returns true if a schema names properties and allows others.
 fn is_open(schema: &Map<String, Value>) -> bool {
     schema.contains_key("properties")
         && schema.get("additionalProperties") != Some(&Value::Bool(false))
@@ -231,7 +232,7 @@ fn names(types: &Value) -> Vec<&str> {
     }
 }
 
-/// Returns the types that are in both; nothing if there is none.
+/// Returns the types that both schemas allow, or `None` if no type is in both.
 fn both_types(one: &Value, other: &Value) -> Option<Value> {
     let (one, other) = (names(one), names(other));
     let is_in = |name: &str, list: &[&str]| {
@@ -246,7 +247,7 @@ fn both_types(one: &Value, other: &Value) -> Option<Value> {
     }
 }
 
-/// Returns true if a value is of one of these types.
+/// Returns true if a value has one of these types.
 fn is_of(types: &Value, value: &Value) -> bool {
     let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
     names(types).iter().any(|name| match *name {

@@ -1,11 +1,11 @@
-//! Lowers a server's schema to one that every model's vendor takes and the host can check. It never
+//! Lowers a server's schema to one that all vendors accept and the host can check. Lowering never
 //! fails.
 //!
 //! The result is JSON Schema 2020-12 with an object at the root, without references, `allOf` and
-//! `oneOf`, and with property names of `[A-Za-z0-9_.-]`. Local `$ref`s are replaced by their
-//! targets, as deep as that makes sense; nothing is ever fetched. A part that cannot be kept
-//! becomes `{}`, which allows anything. The server checks its arguments itself, so a schema that
-//! says less is safe, and a schema that refuses what the server accepts is not.
+//! `oneOf`, and with property names from `[A-Za-z0-9_.-]`. Local `$ref`s are replaced by their
+//! targets down to a depth limit, and nothing is ever fetched. A part that cannot be kept becomes
+//! `{}`, which allows anything. Allowing too much is safe because the server checks its arguments
+//! itself. Refusing arguments that the server accepts is not.
 
 mod merge;
 mod old;
@@ -17,18 +17,18 @@ use percent_encoding::percent_decode_str;
 
 use crate::names::fitted;
 
-/// Deepest schema that is kept; the host takes 32.
+/// The maximum depth of a schema. The host accepts 32.
 const DEPTH_MAX: usize = 24;
-/// Values in one schema, references put in: definitions that name each other would double it with
-/// each level.
+/// The maximum number of values in one schema, with references resolved. Definitions that refer to
+/// each other would otherwise double it with each level.
 const NODES_MAX: usize = 4000;
-/// Largest schema, in bytes of JSON; the host takes 128 KiB.
+/// The maximum size of a schema, in bytes of JSON. The host accepts 128 KiB.
 pub const SCHEMA_BYTES_MAX: usize = 96 * 1024;
-/// Longest name of a property, as vendors take it.
+/// The maximum length of a property name that vendors accept.
 const PROPERTY_BYTES_MAX: usize = 64;
 
-/// Keywords that say nothing about arguments, or that refuse more once another part is left out.
-/// Those that begin with `$` go too.
+/// Keywords that do not constrain arguments, or that would refuse more once another part is left
+/// out. Keywords that begin with `$` are dropped too.
 const DROPPED: [&str; 9] = [
     "contentSchema",
     "definitions",
@@ -48,12 +48,12 @@ const LISTS: [&str; 3] = ["allOf", "anyOf", "prefixItems"];
 /// Keywords that hold schemas by name.
 const MAPS: [&str; 3] = ["dependentSchemas", "patternProperties", "properties"];
 
-/// A schema of arguments that vendors and the host take.
+/// A schema of arguments that vendors and the host accept.
 #[derive(Debug, Default, PartialEq)]
 pub struct Lowered {
     /// The schema.
     pub schema: Value,
-    /// The server's names of properties, by the names that the schema has in their place.
+    /// The server's property names by the names that replace them in the schema.
     pub aliases: BTreeMap<String, String>,
     /// Whether a part was left out.
     pub is_cut: bool,
@@ -73,7 +73,7 @@ pub fn lower(schema: &Map<String, Value>) -> Lowered {
     Lowered { schema, is_cut: true, ..Lowered::default() }
 }
 
-/// Gives the properties in a call's arguments the names that the server has for them.
+/// Restores the server's property names in a call's arguments.
 pub fn restore(
     aliases: &BTreeMap<String, String>,
     arguments: Map<String, Value>,
@@ -97,12 +97,12 @@ fn is_valid(schema: &Value) -> bool {
     jsonschema::draft202012::new(schema).is_ok()
 }
 
-/// How the lowering finds keywords that the validator refuses.
+/// How to find keywords that the validator refuses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Check {
-    /// Only the whole schema is checked, which is fast: most schemas are right.
+    /// Only the whole schema is checked, which is fast. Most schemas are valid.
     Whole,
-    /// Each keyword is checked alone, and left out if it is wrong.
+    /// Each keyword is checked alone and left out if it is invalid.
     EachKeyword,
 }
 
@@ -110,7 +110,7 @@ struct Lowering<'a> {
     root: &'a Value,
     check: Check,
     nodes: usize,
-    /// References that are being put in.
+    /// References that are being resolved.
     open: Vec<String>,
     aliases: BTreeMap<String, String>,
     is_cut: bool,
@@ -125,7 +125,7 @@ impl<'a> Lowering<'a> {
             _ => Map::new(),
         };
         merge::flatten(&mut schema);
-        // Whatever the schema says about other types: arguments are an object.
+        // Arguments are always an object, so other types in the schema do not matter.
         schema.insert("type".to_owned(), json!("object"));
         if !schema.contains_key("properties") {
             schema.insert("properties".to_owned(), json!({}));
@@ -170,7 +170,7 @@ impl<'a> Lowering<'a> {
         Value::Object(lowered)
     }
 
-    /// Lowers the target of a reference; returns nothing if there is none, or for a loop.
+    /// Lowers the target of a reference. Returns `None` for a missing target or a loop.
     fn target(&mut self, reference: &str, depth: usize) -> Option<Value> {
         let own = ["$id", "id"].iter().find_map(|key| self.root.get(*key)?.as_str());
         let local = own.and_then(|own| reference.strip_prefix(own)).unwrap_or(reference);
@@ -226,11 +226,11 @@ impl<'a> Lowering<'a> {
             map.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len)
         };
         if self.nodes > NODES_MAX || patterns(&lowered) < patterns(map) {
-            // Properties were left out, and the server may be given them.
+            // The server may accept the properties that were left out.
             lowered.remove("additionalProperties");
         }
         if !self.aliases.is_empty() {
-            // It is about the server's names.
+            // The keyword refers to the server's names.
             lowered.remove("propertyNames");
         }
         old::exclusive_bounds(map, &mut lowered);
@@ -250,14 +250,14 @@ impl<'a> Lowering<'a> {
             return None;
         }
         match self.schema(value, depth + 1) {
-            // A schema that says less would refuse more here.
+            // Inside these keywords, a schema that allows more would make the whole refuse more.
             lowered if ["if", "not"].contains(&key) => Some(lowered).filter(|it| it == value),
             Value::Bool(_) if key != "items" && key != "additionalProperties" => None,
             lowered => Some(lowered),
         }
     }
 
-    /// Lowers a list of schemas. One that allows nothing says nothing in a choice.
+    /// Lowers a list of schemas. In a choice, a schema that allows nothing is left out.
     fn list(&mut self, key: &str, list: &[Value], depth: usize) -> Option<Value> {
         let mut lowered = Vec::new();
         for schema in list {
@@ -270,7 +270,7 @@ impl<'a> Lowering<'a> {
         (!lowered.is_empty()).then_some(Value::Array(lowered))
     }
 
-    /// Lowers schemas by name. A property that may have no value is left out.
+    /// Lowers schemas by name. A property that cannot have a value is left out.
     fn named(&mut self, key: &str, named: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut lowered = Map::new();
         for (name, schema) in named {
@@ -291,7 +291,7 @@ impl<'a> Lowering<'a> {
         lowered
     }
 
-    /// Splits the older keyword into the two that took its place.
+    /// Splits the older keyword into the two that replaced it.
     fn dependencies(
         &mut self,
         named: &Map<String, Value>,
@@ -309,7 +309,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Lowers a keyword whose value is no schema; returns nothing for a value that it cannot have.
+    /// Lowers a keyword whose value is not a schema. Returns `None` for an invalid value.
     fn plain(&mut self, key: &str, value: &Value) -> Option<Value> {
         self.nodes += 1;
         let lowered = match key {
@@ -329,12 +329,13 @@ impl<'a> Lowering<'a> {
         (self.nodes <= NODES_MAX && self.takes(key, &lowered)).then_some(lowered)
     }
 
-    /// Returns true if the validator takes a keyword, as far as that is checked.
+    /// Returns true if the validator accepts a keyword, or if keywords are not checked
+    /// individually.
     fn takes(&self, key: &str, value: &Value) -> bool {
         self.check == Check::Whole || is_valid(&json!({ key: value }))
     }
 
-    /// Lists names of properties, each once.
+    /// Lists property names without duplicates.
     fn names(&mut self, value: &Value) -> Option<Value> {
         let mut names: Vec<Value> = Vec::new();
         for name in value.as_array()?.iter().filter_map(Value::as_str) {
@@ -346,8 +347,8 @@ impl<'a> Lowering<'a> {
         Some(Value::Array(names))
     }
 
-    /// Returns the name that vendors take for a property: its own, or one that ends with a piece of
-    /// its digest.
+    /// Returns the name of a property for vendors: its own, or an alias that ends with part of its
+    /// digest.
     fn alias(&mut self, name: &str) -> String {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         if (1..=PROPERTY_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {

@@ -1,8 +1,8 @@
-//! Forms of older drafts, of OpenAPI and of programming languages, as 2020-12 writes them.
+//! Converts forms of older drafts, of OpenAPI and of programming languages to 2020-12.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-/// The types of JSON Schema, each with the names that generators write in its place.
+/// The types of JSON Schema, each with the names that generators use instead.
 const TYPES: [(&str, &[&str]); 7] = [
     ("array", &["arraylist", "list", "set", "tuple"]),
     ("boolean", &["bool"]),
@@ -13,7 +13,8 @@ const TYPES: [(&str, &[&str]); 7] = [
     ("string", &["char", "str", "text"]),
 ];
 
-/// Returns the types that a schema names; nothing if one of them is unknown, as it may be any.
+/// Returns the types that a schema names, or `None` if one of them is unknown, because it may be
+/// any type.
 pub fn types(value: &Value) -> Option<Value> {
     let known = |name: &Value| {
         let name = name.as_str()?.to_ascii_lowercase();
@@ -47,7 +48,7 @@ pub fn exclusive_bounds(old: &Map<String, Value>, lowered: &mut Map<String, Valu
     }
 }
 
-/// Allows null beside what a schema allows (`"nullable": true`).
+/// Allows null in addition to the schema's values (`"nullable": true`).
 pub fn allow_null(schema: &mut Map<String, Value>) {
     if let Some(only) = schema.shift_remove("const") {
         schema.insert("enum".to_owned(), json!([only]));

@@ -1,30 +1,30 @@
-//! Cuts what a server prints into lines, none longer than a bound.
+//! Splits a server's output into lines of limited length.
 
 use std::collections::VecDeque;
 
-/// Longest line, the largest message: longer ones are dropped, as they are cut off anyway.
+/// The maximum length of a line, and so of a message. Longer lines are dropped.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of the beginning and of the end of a line that is too long which are kept: one of them
-/// says which request it answers.
+/// The number of bytes kept from each end of a line that is too long. One of the ends names the
+/// request that the line answers.
 const END_BYTES: usize = 1024;
 
-/// Cuts pieces into lines.
+/// Splits chunks into lines.
 #[derive(Debug)]
 pub struct Lines {
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
-    /// Whether the line that has begun is too long: then its beginning and its end are kept.
+    /// Whether the incomplete line is too long. If so, only its two ends are kept.
     is_dropping: bool,
     whole: VecDeque<Line>,
     bytes_max: usize,
 }
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// What it says.
+    /// The whole line.
     Whole(Vec<u8>),
-    /// It was too long; this is its beginning and its end.
+    /// The beginning and end of a line that was too long.
     TooLong(Vec<u8>),
 }
 
@@ -35,12 +35,12 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Makes one with another bound.
+    /// Creates a splitter with another limit.
     pub fn with_bytes_max(bytes_max: usize) -> Self {
         Self { begun: Vec::new(), is_dropping: false, whole: VecDeque::new(), bytes_max }
     }
 
-    /// Takes a piece.
+    /// Adds a chunk.
     pub fn take(&mut self, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
             self.begin(&piece[..end]);
@@ -55,7 +55,7 @@ impl Lines {
         self.begin(piece);
     }
 
-    /// Returns the next whole line.
+    /// Returns the next complete line.
     pub fn next_line(&mut self) -> Option<Line> {
         self.whole.pop_front()
     }

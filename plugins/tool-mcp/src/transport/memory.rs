@@ -1,4 +1,4 @@
-//! A server in memory: for examples and tests.
+//! An in-memory server for examples and tests.
 
 use std::thread;
 
@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
 
 impl Wire {
-    /// Returns the connection to a server that answers each request by its method and parameters;
-    /// with nothing it says that it does not know the method.
+    /// Connects to a server that answers each request from its method and parameters. `None` makes
+    /// the server answer that it does not know the method.
     pub fn answered_by(
         mut answer: impl FnMut(&str, &Value) -> Option<Value> + Send + 'static,
     ) -> Self {
@@ -27,7 +27,7 @@ impl Wire {
         })
     }
 
-    /// Returns the connection to a server that is told each message and says what it likes.
+    /// Connects to a server that receives each message and can send any messages.
     pub fn spoken_to(
         mut told: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static,
     ) -> Self {
@@ -37,7 +37,7 @@ impl Wire {
             while let Some(line) = say.blocking_recv() {
                 let Ok(message) = serde_json::from_slice(&line) else { continue };
                 told(&message, &mut |answer| {
-                    // Who has closed the connection wants nothing more.
+                    // The client may have closed the connection.
                     let _ = hear.blocking_send(format!("{answer}\n").into_bytes());
                 });
             }

@@ -1,4 +1,4 @@
-//! How bytes come and go: a connection as lines, the programs that speak them, and HTTP.
+//! Transports: connections as lines, the programs behind them, and HTTP.
 
 pub mod http;
 pub mod lines;

@@ -1,5 +1,5 @@
-//! A server that is a program, started by this process itself: for the library. The plugin has the
-//! host start them.
+//! Starts a server's program as a child of this process, for the library. The plugin starts
+//! programs through the host.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -15,19 +15,19 @@ use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
 use crate::config::StdioReach;
 use crate::log::ServerLog;
 
-/// Bytes that are read at once.
+/// The maximum number of bytes read at once.
 const PIECE_BYTES: usize = 64 * 1024;
-/// How long a program may take to end once its input has ended.
+/// The maximum time for a program to end after its input has ended.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often it is looked at meanwhile.
+/// The interval at which the wait checks the program.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// Longest line of its standard error that is read at once.
+/// The maximum number of bytes of a standard error line read at once.
 const ERROR_LINE_BYTES_MAX: u64 = 4096;
 
-/// Starts a program in a process group of its own, which ends with the connection.
+/// Starts a program in its own process group, which ends with the connection.
 ///
 /// # Errors
-/// `not_found` for a program that is not there; what the system says.
+/// `not_found` if the program does not exist, or the system's error.
 pub fn start(reach: &StdioReach, log: &ServerLog) -> Result<Wire> {
     let mut command = Command::new(&reach.command);
     command.args(&reach.args).envs(&reach.env).process_group(0);
@@ -83,7 +83,7 @@ fn print(errors: impl Read, log: &ServerLog) {
     }
 }
 
-/// Waits for a program whose input has ended; then ends it and all that it started.
+/// Waits for a program whose input has ended, then ends its process group.
 fn end(mut child: Child) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let until = Instant::now() + GRACE;
@@ -91,7 +91,7 @@ fn end(mut child: Child) {
         thread::sleep(LOOK_AGAIN);
     }
     if let Some(group) = pid {
-        // Gone already, mostly.
+        // Usually the process is already gone.
         let _ = kill_process_group(group, Signal::KILL);
     }
     let _ = child.wait();

@@ -1,7 +1,7 @@
-//! Reads what servers write in place of a message as the message that they mean.
+//! Parses malformed messages as the message that the server meant.
 //!
-//! An answer that cannot be read, or that does not say which request it answers, ends the request
-//! that it must belong to at once: no call waits for its time limit because of it.
+//! A response that cannot be parsed, or that does not name its request, ends the request that it
+//! must belong to immediately. No call waits for its time limit because of it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,26 +15,26 @@ use rmcp::service::RxJsonRpcMessage;
 
 use crate::log::safe;
 
-/// Messages at once: batches of the revision 2025-03-26.
+/// The maximum number of messages in a batch (revision 2025-03-26).
 const BATCH_MAX: usize = 1000;
-/// Characters of a text that is no message which are shown.
+/// The maximum number of characters shown of an invalid text.
 const SHOWN_CHARS_MAX: usize = 120;
-/// The code of errors that have none of their own.
+/// The code for errors without a code.
 const NO_CODE: i32 = -32000;
 
-/// What comes from a server.
+/// A message from a server.
 pub type Incoming = RxJsonRpcMessage<RoleClient>;
 
-/// What a text from a server holds.
+/// The content of a text from a server.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// Its messages.
+    /// The messages.
     pub messages: Vec<Incoming>,
-    /// What was passed over, a line each.
+    /// The texts that were skipped, one per line.
     pub noise: Vec<String>,
 }
 
-/// Reads a text; `open` are the requests that wait for an answer.
+/// Parses a text. `open` are the requests that wait for a response.
 pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard {
     let mut heard = Heard::default();
     if let Some(message) = plain(text, open) {
@@ -50,12 +50,12 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard 
         }
         Ok(Value::Array(values)) => values.into_iter().for_each(|value| heard.take(value, open)),
         Ok(value) => heard.take(value, open),
-        Err(_) => heard.take_unreadable(&text, "sent a line that is no message", open),
+        Err(_) => heard.take_unreadable(&text, "sent a line that is not a message", open),
     }
     heard
 }
 
-/// Reads a text that is as it should be, which most are.
+/// Parses a well-formed text, which is the common case.
 fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<Incoming> {
     let message: Incoming = serde_json::from_slice(text).ok()?;
     let is_awaited = match &message {
@@ -66,14 +66,14 @@ fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<In
     is_awaited.then_some(message)
 }
 
-/// Reads the beginning and the end of a text that was too long to keep.
+/// Parses the two ends of a text that was too long to keep.
 pub fn read_ends<S: BuildHasher>(ends: &[u8], open: &HashSet<RequestId, S>) -> Heard {
     let mut heard = Heard::default();
     heard.take_unreadable(&decoded(ends), "sent a message of more than 16 MiB", open);
     heard
 }
 
-/// Reads the answer to a request, where nothing else can be meant.
+/// Parses the response to a request if the text can only be that response.
 pub fn read_answer(text: &[u8], id: &RequestId) -> Option<Incoming> {
     let open = HashSet::from([id.clone()]);
     let is_answer = |message: &Incoming| {
@@ -82,7 +82,7 @@ pub fn read_answer(text: &[u8], id: &RequestId) -> Option<Incoming> {
     if let Some(answer) = read(text, &open).messages.into_iter().find(is_answer) {
         return Some(answer);
     }
-    // It names another request.
+    // The response names another request.
     let mut value: Value = serde_json::from_slice(text).ok()?;
     *value.get_mut("id")? = json!(id);
     let mut heard = Heard::default();
@@ -132,7 +132,7 @@ impl Heard {
         self.messages.push(answer);
     }
 
-    /// Takes a text that is not JSON: an answer that breaks off, or whatever else a server prints.
+    /// Handles a text that is not JSON: a truncated response, or other output of the server.
     fn take_unreadable<S: BuildHasher>(
         &mut self,
         text: &str,
@@ -150,7 +150,7 @@ impl Heard {
     }
 }
 
-/// Finds the request that an answer belongs to. Without a usable id it is the only open one.
+/// Finds the request that a response belongs to. Without a usable ID, it is the only open request.
 fn answered<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) -> Option<RequestId> {
     let text = match id {
         Value::String(text) => text.trim().to_owned(),
@@ -167,7 +167,7 @@ fn only<S: BuildHasher>(open: &HashSet<RequestId, S>) -> Option<RequestId> {
     open.iter().next().filter(|_| open.len() == 1).cloned()
 }
 
-/// Finds the request that a text which breaks off was to answer.
+/// Finds the request that a truncated text was to answer.
 fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Option<RequestId> {
     let has = |word: &str| text.contains(word);
     if !has("\"jsonrpc\"") || !(has("\"result\"") || has("\"error\"")) {
@@ -186,7 +186,7 @@ fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Op
     }
 }
 
-/// Reads an error of any shape.
+/// Parses an error of any shape.
 fn error_of(error: Value) -> ErrorData {
     if let Ok(error) = serde_json::from_value(error.clone()) {
         return error;
@@ -204,8 +204,8 @@ fn error_of(error: Value) -> ErrorData {
     ErrorData::new(rmcp::model::ErrorCode(code), message, data)
 }
 
-/// Reads bytes as UTF-8, and those that are none as Latin-1. JSON has no NUL: there it is UTF-16,
-/// of which the ASCII is kept.
+/// Decodes bytes as UTF-8, and invalid bytes as Latin-1. A NUL, which JSON cannot contain, means
+/// UTF-16, of which only ASCII is kept.
 fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Cow::Borrowed(text),
@@ -221,8 +221,8 @@ fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Reads a piece as UTF-8, and bytes that are none as Latin-1. Returns a character that has only
-/// begun apart.
+/// Decodes a chunk as UTF-8, and invalid bytes as Latin-1. Returns an incomplete final character
+/// separately.
 pub fn decoded_piece(bytes: &[u8]) -> (String, Vec<u8>) {
     let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
     let mut chunks = bytes.utf8_chunks().peekable();
@@ -238,8 +238,8 @@ pub fn decoded_piece(bytes: &[u8]) -> (String, Vec<u8>) {
     (text, Vec::new())
 }
 
-/// Writes JSON of languages that are not strict so that it can be read: `NaN` and `Infinity` are
-/// null, half of a surrogate pair is U+FFFD.
+/// Repairs JSON from lenient writers: `NaN` and `Infinity` become null, and half of a surrogate
+/// pair becomes U+FFFD.
 fn repaired(json: &str) -> String {
     let mut repaired = String::with_capacity(json.len());
     let mut rest = json;
@@ -282,7 +282,7 @@ fn half(text: &str) -> Option<u32> {
     u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
 
-/// Shows the beginning of a text.
+/// Returns the beginning of a text for display.
 pub fn shown(text: &str) -> String {
     safe(&cut(text, SHOWN_CHARS_MAX))
 }
@@ -291,7 +291,7 @@ pub fn shown(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What is heard of a text while requests with these ids wait: ids and results, or errors.
+    /// Parses a text while requests with these IDs wait. Returns IDs with results or errors.
     fn heard(text: &[u8], open: &[i64]) -> (Vec<String>, usize) {
         let open: HashSet<RequestId> = open.iter().map(|id| RequestId::Number(*id)).collect();
         let Heard { messages, noise } = read(text, &open);
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn an_answer_that_breaks_off_ends_its_request() {
         let text = "{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{\"content\":[";
-        let told = format!("Number(8) -32603 the server sent a line that is no message: {text}");
+        let told = format!("Number(8) -32603 the server sent a line that is not a message: {text}");
         check(text, &[7, 8], &told);
         for noise in ["Server v1.2", "{\"jsonrpc\": \"2.0\", \"id\": 8", "{}", "[]", "null", "12"] {
             assert!(heard(noise.as_bytes(), &[8]).0.is_empty(), "{noise}");

@@ -1,5 +1,5 @@
-//! A server that is a program: started on the host's side, spoken to by its standard input and
-//! output. Its standard error goes to the log.
+//! A server whose program the host starts. Messages use its standard input and output, and its
+//! standard error goes to the log.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::log::ServerLog;
 use crate::runner::{INSTALL_TIME, Installing};
 use crate::runtime::Spawner;
 
-/// How long a program may take to end once its input has ended.
+/// The maximum time for a program to end after its input has ended.
 const GRACE: Duration = Duration::from_secs(2);
-/// A server runs as long as the host: the host's own longest deadline.
+/// The host's longest deadline, because a server runs as long as the host.
 const DEADLINE_MS: u64 = 365 * 24 * 3600 * 1000;
-/// Bytes of a line of its standard error that are logged at once.
+/// The maximum number of bytes of a standard error line logged at once.
 const ERROR_LINE_BYTES_MAX: usize = 4096;
 
-/// Starts the program of a server.
+/// Starts a server's program.
 ///
 /// # Errors
-/// What the host says: a program that is not there, a grant that is missing.
+/// The host's error, for example a missing program or grant.
 pub async fn start(
     home: &Home,
     reach: &StdioReach,
@@ -46,18 +46,18 @@ pub async fn start(
     Ok(Wire { heard, said })
 }
 
-/// Writes what the server is told; ends its input with the connection.
+/// Writes messages to the server. Closes its input when the connection is closed.
 async fn write(control: ProcessControl, mut say: mpsc::Receiver<Vec<u8>>) {
     while let Some(line) = say.recv().await {
         if control.write(&line).await.is_err() {
-            // It reads no more. Its output tells why, or its exit.
+            // The program no longer reads. Its output or its exit explains why.
             return;
         }
     }
     let _ = control.close_input().await;
 }
 
-/// Reads what the program prints, until it has ended or nobody listens.
+/// Reads the program's output until the program has ended or the receiver is gone.
 async fn read(
     control: ProcessControl,
     mut events: ProcessEvents,
@@ -96,7 +96,7 @@ async fn read(
             }
         }
     }
-    // The connection was closed: its input has ended, and it may say farewell.
+    // The connection was closed, so the input has ended. The program may still shut down.
     let farewell = async {
         while let Ok(Some(happened)) = events.next().await {
             match happened {
@@ -106,7 +106,7 @@ async fn read(
             }
         }
     };
-    // A package runner that has not spoken yet may be installing.
+    // A package runner that is still silent may be installing.
     let grace = if install.is_some() { INSTALL_TIME } else { GRACE };
     if tokio::time::timeout(grace, farewell).await.is_err() {
         let _ = control.end().await;
@@ -114,7 +114,7 @@ async fn read(
     errors.end();
 }
 
-/// Cuts standard error into lines.
+/// Splits standard error into lines.
 struct ErrorLines {
     begun: Vec<u8>,
     log: ServerLog,

@@ -1,9 +1,8 @@
-//! A connection as lines: a transport of `rmcp` over two channels of bytes.
+//! A connection as lines: an `rmcp` transport over two byte channels.
 //!
-//! What is no message is passed over with a line in the log, and ends the request that it must have
-//! been meant for. While the server is asked which era it
-//! speaks, an answer that does not come is given here, in its place: `rmcp` then goes on with
-//! `initialize` on the same connection.
+//! Invalid messages are skipped with a line in the log, and end the request that they must belong
+//! to. If the server does not answer the probe of its era, this module answers in its place, so
+//! that `rmcp` continues with `initialize` on the same connection.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::Future;
@@ -24,41 +23,41 @@ use super::lines::{Line, Lines};
 use super::repair::{self, Heard, Incoming};
 use crate::log::ServerLog;
 
-/// Pieces of what a server says that wait to be read, each 64 KiB at most: then its pipe fills, and
-/// it waits.
+/// The maximum number of unread chunks from a server, of 64 KiB each at most. After that, the
+/// server's pipe fills and it waits.
 pub const HEARD_PIECES_MAX: usize = 16;
-/// Messages for a server that wait to be written.
+/// The maximum number of unsent messages to a server.
 pub const SAID_MESSAGES_MAX: usize = 64;
-/// Lines of this size and more are read on another thread.
+/// Lines of at least this size are parsed on another thread.
 const LARGE_BYTES: usize = 256 * 1024;
-/// Lines that are no messages of which the log shows the beginning; further ones are counted.
+/// The maximum number of invalid lines shown in the log. Further ones are only counted.
 const NOISE_LINES_SHOWN: u64 = 20;
 
 type Outgoing = TxJsonRpcMessage<RoleClient>;
 
-/// The two ends of a connection.
+/// The two channels of a connection.
 pub struct Wire {
-    /// What the server says, in pieces of any size. It ends with the server.
+    /// The server's output, in chunks of any size. Ends with the server.
     pub heard: mpsc::Receiver<Vec<u8>>,
-    /// What it is told, a line each. It ends when the connection is closed.
+    /// The messages to the server, one line each. Ends when the connection is closed.
     pub said: mpsc::Sender<Vec<u8>>,
 }
 
 /// A transport of lines.
 pub struct LineTransport {
     heard: mpsc::Receiver<Vec<u8>>,
-    /// Nothing after the close.
+    /// `None` after the close.
     said: Option<mpsc::Sender<Vec<u8>>>,
     lines: Lines,
-    /// The lines so far of a message that is printed over several.
+    /// The lines so far of a message that spans several lines.
     broken_up: Option<Vec<u8>>,
-    /// A large line that is being read.
+    /// A large line that is being parsed.
     reading: Option<JoinHandle<Heard>>,
-    /// Messages of a line that held several.
+    /// The remaining messages of a line that held several.
     batch: VecDeque<Incoming>,
-    /// Requests that wait for an answer.
+    /// Requests that wait for a response.
     open: HashSet<RequestId>,
-    /// Requests whose answer is the end of a stream: no odd message is meant for them.
+    /// Requests whose response ends a stream. Invalid messages are never attributed to them.
     streams: HashSet<RequestId>,
     probe: Probe,
     probe_time: Duration,
@@ -66,14 +65,14 @@ pub struct LineTransport {
     log: ServerLog,
 }
 
-/// Whether the server has been asked for its era.
+/// The state of the probe of the server's era.
 enum Probe {
     Unasked,
     Waiting { id: RequestId, until: Instant },
     Answered,
 }
 
-/// The connection is over.
+/// The connection is closed.
 #[derive(Debug)]
 pub struct Closed;
 
@@ -86,7 +85,7 @@ impl std::fmt::Display for Closed {
 impl std::error::Error for Closed {}
 
 impl LineTransport {
-    /// Makes a transport. A server is given so much time to say which era it speaks.
+    /// Creates a transport. The server must answer the probe of its era within `probe_time`.
     pub fn new(wire: Wire, probe_time: Duration, log: ServerLog) -> Self {
         Self {
             heard: wire.heard,
@@ -104,8 +103,8 @@ impl LineTransport {
         }
     }
 
-    /// Waits for the next message. Dropping the wait loses nothing: what was taken is in a field
-    /// before each `await`.
+    /// Waits for the next message. Cancel safe, because received data is in a field before each
+    /// `await`.
     async fn next_message(&mut self) -> Option<Incoming> {
         loop {
             if let Some(message) = self.batch.pop_front() {
@@ -137,8 +136,8 @@ impl LineTransport {
         }
     }
 
-    /// Takes a line of a message that a server prints over several, as people write JSON: its first
-    /// line is a brace, and the others are set in. Returns false for any other line.
+    /// Handles a line of a message that the server pretty-prints over several lines: its first line
+    /// is a brace, and the others are indented. Returns false for any other line.
     fn is_broken_up(&mut self, line: &[u8]) -> bool {
         let text = line.trim_ascii_end();
         match (text, &mut self.broken_up) {
@@ -169,12 +168,12 @@ impl LineTransport {
         if self.noise <= NOISE_LINES_SHOWN {
             self.log.line(what);
         } else if self.noise.is_power_of_two() {
-            self.log.line(&format!("{} lines of its output were no messages", self.noise));
+            self.log.line(&format!("{} lines of its output were not messages", self.noise));
         }
     }
 
-    /// Closes the request that a message answers. Returns false for an answer that no request waits
-    /// for: it was given up, or answered twice.
+    /// Closes the request that a message answers. Returns false for a response to no open request,
+    /// for example one that was cancelled or already answered.
     fn settle(&mut self, message: &Incoming) -> bool {
         let id = match message {
             JsonRpcMessage::Response(response) => Some(&response.id),
@@ -188,9 +187,9 @@ impl LineTransport {
         is_open
     }
 
-    /// Gives the answer of a server that knows nothing of the modern era.
+    /// Returns the response of a server that does not know the modern era.
     fn give_up_probe(&mut self, id: RequestId) -> Incoming {
-        self.log.line("it does not say which era it speaks: asked by `initialize`");
+        self.log.line("it did not answer the probe of its era: trying `initialize`");
         self.probe = Probe::Answered;
         self.open.remove(&id);
         let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer to the probe", None);
@@ -287,7 +286,7 @@ mod tests {
         Ends { transport, server, told, log }
     }
 
-    /// Sends requests with these ids, of which nothing is looked at.
+    /// Sends requests with these IDs and ignores their content.
     async fn ask(ends: &mut Ends, ids: impl IntoIterator<Item = i64>) {
         for id in ids {
             let request = ClientRequest::PingRequest(<_>::default());
@@ -317,9 +316,9 @@ mod tests {
         assert_eq!(
             logged(&ends.log),
             [
-                "it sent a line that is no message: starting…",
+                "it sent a line that is not a message: starting…",
                 "not an MCP message: {\"a\":1}",
-                "it sent a line that is no message:  [1m{"
+                "it sent a line that is not a message:  [1m{"
             ]
         );
     }
@@ -359,7 +358,7 @@ mod tests {
         assert!(ends.told.recv().await.is_some_and(|line| line.ends_with(b"\n")));
         let (error, id) = ends.transport.receive().await.unwrap().into_error().unwrap();
         assert_eq!((error.code, id), (ErrorCode::METHOD_NOT_FOUND, Some(RequestId::Number(0))));
-        // The late answer is nobody's.
+        // The late response belongs to no open request.
         ask(&mut ends, [1]).await;
         let late = "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
         ends.server.send(late.into()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A person who logs in wherever they are asked to: follows the page without looking at it.
+//! A user who logs in whenever asked, by following the page without looking at it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +11,10 @@ use tool_mcp::transport::http::{Exchange, HttpBackend as _};
 
 use super::hyper_client::HyperClient;
 
-/// Longest wait for a page.
+/// The maximum wait for a page.
 const TIME: Duration = Duration::from_secs(60);
 
-/// A person who agrees, and how often they were asked.
+/// A user who agrees, with a count of the requests.
 #[derive(Clone, Default)]
 pub struct Agrees(pub Arc<AtomicUsize>);
 

@@ -1,4 +1,4 @@
-//! A server on loopback that answers as a test says, also what no good server would.
+//! A loopback server that sends the responses of a test, including invalid ones.
 
 use std::sync::Arc;
 
@@ -8,36 +8,36 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     pub method: String,
-    /// With its query.
+    /// The path with its query.
     pub path: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-/// What comes back.
+/// The response to a request.
 pub enum Given {
     /// Status, headers, body.
     Whole(u16, Vec<(&'static str, String)>, String),
     /// A stream of these texts, which then ends.
     Events(Vec<String>),
-    /// A stream of these texts, which then is silent and open.
+    /// A stream of these texts, which then stays open and silent.
     Held(Vec<String>),
-    /// A stream of this text for ever.
+    /// A stream that repeats this text forever.
     Endless(String),
-    /// Nothing, ever.
+    /// No response.
     Silence,
 }
 
 type Handler = dyn Fn(&Seen) -> Given + Send + Sync;
 
-/// A server; it ends with its value.
+/// A server that ends when this is dropped.
 pub struct FixtureServer {
-    /// Its address, without a path.
+    /// The server's URL, without a path.
     pub url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
     accepting: JoinHandle<()>,
@@ -50,22 +50,22 @@ impl Drop for FixtureServer {
 }
 
 impl Seen {
-    /// Returns the first header of this name.
+    /// Returns the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the message that it holds.
+    /// Returns the message in the body.
     pub fn message(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// Returns the method of its message, or of itself.
+    /// Returns the method of the message, or the HTTP method.
     pub fn asks(&self) -> String {
         self.message()["method"].as_str().map_or_else(|| self.method.clone(), str::to_owned)
     }
 
-    /// Returns a field of the form that it holds, or of its query.
+    /// Returns a field of the form in the body, or of the query.
     pub fn field(&self, name: &str) -> Option<String> {
         let query = self.path.split_once('?').map_or("", |(_, query)| query);
         let fields = url::form_urlencoded::parse(self.body.as_bytes())
@@ -82,7 +82,7 @@ impl Given {
         Self::Whole(status, vec![kind], body.to_string())
     }
 
-    /// Answers a request of the protocol.
+    /// Answers a protocol request.
     pub fn result(seen: &Seen, result: Value) -> Self {
         Self::json(200, &answer(&seen.message()["id"], result))
     }
@@ -104,18 +104,18 @@ impl Given {
     }
 }
 
-/// Writes an answer of the protocol.
+/// Builds a protocol response.
 pub fn answer(id: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// Writes an event.
+/// Formats an event.
 pub fn event(data: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
 impl FixtureServer {
-    /// Starts one.
+    /// Starts a server.
     pub async fn start(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -130,24 +130,24 @@ impl FixtureServer {
         Self { url, seen, accepting }
     }
 
-    /// Lists what was asked, in order.
+    /// Lists the received requests, in order.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().clone()
     }
 
-    /// Lists the requests that ask for this.
+    /// Lists the requests with this method.
     pub fn asked(&self, what: &str) -> Vec<Seen> {
         self.seen().into_iter().filter(|seen| seen.asks() == what).collect()
     }
 
-    /// Lists the requests of this path.
+    /// Lists the requests to this path.
     pub fn at(&self, path: &str) -> Vec<Seen> {
         let is_there = |seen: &Seen| seen.path.split('?').next() == Some(path);
         self.seen().into_iter().filter(is_there).collect()
     }
 }
 
-/// Answers one request, and closes.
+/// Answers one request and closes the connection.
 async fn serve(
     mut stream: TcpStream,
     handler: Arc<Handler>,
@@ -168,7 +168,7 @@ async fn serve(
         Given::Events(texts) => write_events(&mut stream, &texts).await?,
         Given::Held(texts) => {
             write_events(&mut stream, &texts).await?;
-            // Until the client goes.
+            // Waits until the client closes the connection.
             let _ = stream.read(&mut [0]).await;
         }
         Given::Endless(text) => {

@@ -1,4 +1,4 @@
-//! Requests over loopback without a host: a connection each, no TLS, no redirects.
+//! Sends requests over loopback without a host: one connection each, no TLS, no redirects.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use tokio::task::AbortHandle;
 use tool_mcp::transport::http::{Exchange, HttpBackend, Reply};
 use url::Url;
 
-/// A client of the loopback.
+/// A loopback client.
 pub struct HyperClient;
 
-/// Ends the connection with the answer.
+/// Closes the connection when the response is dropped.
 struct Ends(AbortHandle);
 
 impl Drop for Ends {
@@ -77,7 +77,7 @@ async fn piece(body: &mut Incoming) -> Result<Option<Vec<u8>>> {
     loop {
         let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
         let Some(frame) = frame.transpose().map_err(broken)? else { return Ok(None) };
-        // Trailers are passed over.
+        // Trailers are ignored.
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data.to_vec()));
         }

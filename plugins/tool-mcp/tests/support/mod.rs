@@ -1,5 +1,4 @@
-//! What tests over HTTP share: a client, a server that a test scripts, a person who agrees; and how
-//! a test says that it is left out.
+//! Support for HTTP tests: a client, a scripted server, and a user who agrees.
 
 pub mod agrees;
 pub mod fixture_server;

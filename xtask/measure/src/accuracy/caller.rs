@@ -1,4 +1,4 @@
-//! One session of the real `jaato`: a line in, a line out.
+//! A session of the real `jaato`, with one line in and one line out per call.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,25 +10,25 @@ use serde_json::Value;
 use super::services::Place;
 use crate::batch::Batch;
 
-/// Where an ordinary user finds programs: what root has in folders of its own is none of them.
+/// The search path of an ordinary user, without the folders that only root can access.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
-/// A `jaato call --batch`.
+/// A running `jaato call --batch`.
 pub struct Caller(Batch);
 
-/// What a call answered, and when.
+/// The answer to a call, and its time.
 #[derive(Debug)]
 pub struct Answer {
     pub asked: Instant,
     pub answered: Instant,
-    /// `waiting`, `prompt`, `exit`, `silence`, `limit`; the error's words for a call that failed.
+    /// `waiting`, `prompt`, `exit`, `silence` or `limit`, or the error message of a failed call.
     pub reason: String,
     pub output: String,
     pub is_alive: bool,
 }
 
 impl Answer {
-    /// In place of an answer, where nothing could be asked.
+    /// Returns the answer of a call that could not be made.
     pub fn failed(begun: Instant, reason: String) -> Self {
         let (asked, answered) = (begun, Instant::now());
         Self { asked, answered, reason, output: String::new(), is_alive: true }
@@ -36,7 +36,7 @@ impl Answer {
 }
 
 impl Caller {
-    /// Starts it in the program's folder, with a home of its own there.
+    /// Starts the session in the program's folder, with its own home there.
     pub fn start(jaato: &Path, place: &Place, user: Option<&str>) -> Result<Self> {
         let own_path = std::env::var_os("PATH").unwrap_or_default();
         let path = if user.is_some() { SYSTEM_PATH.into() } else { own_path };
@@ -54,7 +54,7 @@ impl Caller {
         Batch::start(&mut command).map(Self)
     }
 
-    /// The process, by which its terminals are found.
+    /// Returns the process id, through which its terminals are found.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
@@ -74,9 +74,9 @@ impl Caller {
         Ok(Answer { asked, answered, reason, output, is_alive: result["is_alive"] == true })
     }
 
-    /// Ends it, and with it all that it started.
+    /// Ends the session and all its child processes.
     pub fn finish(self) {
-        // The exit code tells of calls that failed, which were counted one by one.
+        // The exit code reports failed calls, which were already counted.
         let _ = self.0.end();
     }
 }

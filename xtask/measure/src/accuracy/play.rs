@@ -1,4 +1,4 @@
-//! Plays one program and judges each result.
+//! Runs one program and judges each result.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,30 +12,30 @@ use super::recorder::{Recorder, terminal_of};
 use super::report::{Played, Verdict};
 use super::services::Place;
 
-/// The rule that is compared: no output for so long.
+/// The rule for comparison: no output for this long.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// A program that writes something within this after a result was not done yet.
+/// A program that writes within this time after a result was not done yet.
 const SETTLE: Duration = Duration::from_millis(350);
 
-/// Longest wait of a step, in seconds.
+/// The longest wait of a step, in seconds.
 const STEP_S_MAX: u64 = 20;
 
-/// How long a program is waited for that is busy and stays so, in seconds.
+/// How long to wait for a program that stays busy, in seconds.
 const NEVER_S: u64 = 3;
 
-/// How long a step may take until what it shows is there, after a result that came too early.
+/// The longest wait for the expected output after a result that came too early.
 const TRUTH_DELAY: Duration = Duration::from_secs(15);
 
 /// The session's name.
 const SESSION: &str = "session_0";
 
-/// Types from outside: what the tools leave to a person.
+/// Types from outside the tools, which leave this input to the user.
 const TYPE: &str = "import fcntl, os, sys, termios
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY)
 for byte in sys.argv[2].encode(): fcntl.ioctl(fd, termios.TIOCSTI, bytes([byte]))";
 
-/// Plays it.
+/// Runs a program.
 pub fn play(
     program: &Program,
     place: &Place,
@@ -57,21 +57,21 @@ pub fn play(
     Ok(played)
 }
 
-/// What came of a step.
+/// The judgement of a step.
 #[derive(Debug)]
 pub struct Judged {
     pub number: usize,
     pub verdict: Verdict,
-    /// What the result says, and shows.
+    /// The reason and the output of the result.
     pub reason: String,
     pub output: String,
-    /// From what the program wrote last to the result; none where nothing is waited for.
+    /// The time from the program's last write to the result, or `None` if the step does not wait.
     pub latency: Option<Duration>,
     /// Whether the rule of silence would have been right.
     pub silence_is_right: bool,
 }
 
-/// Does what the step says.
+/// Runs a step.
 fn take(
     step: &Step,
     program: &Program,
@@ -107,7 +107,7 @@ fn take(
     }
 }
 
-/// A key is a key, and everything else is a text.
+/// Converts input to a key or a text.
 fn typed(text: &str, seconds: u64) -> (&'static str, Value) {
     let key = match text.as_bytes() {
         [0x1b] => Some("escape".to_owned()),
@@ -126,7 +126,7 @@ fn typed(text: &str, seconds: u64) -> (&'static str, Value) {
     }
 }
 
-/// Types as if at the terminal's keys: for root alone.
+/// Types at the terminal from outside. Only root can do this.
 fn type_from_outside(terminal: Option<u32>, text: &str) -> Result<()> {
     let Some(terminal) = terminal else { bail!("the terminal was not found") };
     let mut command = Command::new("python3");
@@ -134,10 +134,10 @@ fn type_from_outside(terminal: Option<u32>, text: &str) -> Result<()> {
     if command.status()?.success() {
         return Ok(());
     }
-    bail!("secrets are typed from outside, as a person does; that needs root")
+    bail!("typing secrets from outside needs root")
 }
 
-/// A result, and what else was seen.
+/// A result and the other observations.
 struct Seen<'a> {
     place: &'a Place,
     recorder: &'a Recorder,
@@ -147,7 +147,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Whether all is there that the step shows.
+    /// Returns true if the output shows everything that the step expects.
     fn is_done(&self, step: &Step, output: &str, is_alive: bool) -> bool {
         let lacks = step.lacks.as_ref().is_none_or(|text| !output.contains(&self.place.fill(text)));
         (step.ends == Ends::Exited) != is_alive
@@ -166,8 +166,8 @@ impl Seen<'_> {
             std::thread::sleep(SETTLE);
             is_quiet = self.recorder.since(*answered, self.terminal).is_empty();
             if is_done && !is_quiet {
-                // What it wrote just before may be told to the observer just after: then nothing is
-                // new.
+                // The observer may report the program's last write late. Then a further read
+                // returns nothing new.
                 let read =
                     caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": 0 }))?;
                 is_quiet = read.output.is_empty() || read.output == *output;
@@ -188,7 +188,7 @@ impl Seen<'_> {
         })
     }
 
-    /// Lets the program come to where the next step begins.
+    /// Waits until the program has reached the start of the next step.
     fn until_done(&self, step: &Step, caller: &mut Caller) -> Result<bool> {
         let mut output = self.answer.output.clone();
         let begun = Instant::now();
@@ -224,11 +224,11 @@ impl Seen<'_> {
     }
 }
 
-/// Whether the rule of silence would have waited to the end of what was written.
+/// Returns true if the rule of silence would have waited until the end of the output.
 fn silence_is_right(asked: Instant, answered: Instant, writes: &[Instant], ends: Ends) -> bool {
     let mut last = asked;
     for at in writes {
-        // A clock that goes on is not what was waited for.
+        // The step does not wait for a clock that keeps running.
         if ends == Ends::GoingOn && *at > answered {
             break;
         }

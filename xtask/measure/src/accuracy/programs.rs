@@ -1,4 +1,4 @@
-//! What is played: programs, and the steps of each.
+//! The programs to run, and their steps.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -13,63 +13,63 @@ const FILES: [(&str, &str); 6] = [
     ("others", include_str!("programs/others.json")),
 ];
 
-/// One program. `@NAME@` in its texts stands for what the services tell.
+/// One program. `@NAME@` in its texts is replaced with a value from the services.
 #[derive(Debug)]
 pub struct Program {
     pub name: String,
-    /// Programs that must be there.
+    /// Programs that must be installed.
     pub needs: Vec<String>,
-    /// What is started, as a person types it.
+    /// The command, as a user types it.
     pub command: String,
-    /// The folder's name, where it is seen.
+    /// The folder's name, where it is visible.
     pub folder: String,
-    /// Files of the folder, with their text.
+    /// The names and contents of the folder's files.
     pub files: Vec<(String, String)>,
-    /// What a shell does there first, and last.
+    /// What a shell runs there first and last.
     pub setup: Option<String>,
     pub teardown: Option<String>,
-    /// Whether it makes sense for root alone.
+    /// Whether only root can run it.
     pub is_for_root: bool,
     pub steps: Vec<Step>,
 }
 
-/// One step: what is typed, and how it is known that it was done.
+/// One step: its input, and how to recognize that it is done.
 #[derive(Debug)]
 pub struct Step {
     pub does: Does,
-    /// What is on the screen once it is done, and what is not.
+    /// The text on the screen when the step is done, and the text that must be absent.
     pub shows: String,
     pub lacks: Option<String>,
     pub ends: Ends,
-    /// Whether a secret is asked for then.
+    /// Whether the program then asks for a secret.
     pub asks_secret: bool,
 }
 
-/// What is done in a step.
+/// The action of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Does {
-    /// The program is started.
+    /// Starts the program.
     Starts,
-    /// This is typed.
+    /// Types this text.
     Types(String),
-    /// A shell of that name behind a connection is told to mark its prompts.
+    /// Makes a shell with this name, inside a connection, mark its prompts.
     Marks(String),
 }
 
-/// How a step ends.
+/// The state at the end of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// The program waits for what is typed next.
+    /// The program waits for input.
     Waiting,
-    /// It does, and goes on showing something (a clock).
+    /// The program waits for input, and keeps printing something, such as a clock.
     GoingOn,
-    /// It has ended.
+    /// The program has ended.
     Exited,
-    /// Never: it is busy.
+    /// The program stays busy.
     Never,
 }
 
-/// Reads them all.
+/// Reads all programs.
 pub fn all() -> Result<Vec<Program>> {
     let mut programs = Vec::new();
     for (name, text) in FILES {

@@ -1,8 +1,8 @@
-//! When programs wrote to their terminals, as the system tells somebody else: the observer that
-//! knows nothing of `jaato`, and changes nothing for it.
+//! Records when programs write to their terminals, as the system reports it. This observer does not
+//! depend on `jaato` and does not affect it.
 //!
-//! A watch on each terminal, set when it is made, tells each write of a program, and no echo: that
-//! is the kernel's.
+//! A watch on each terminal, set at its creation, reports every write of a program. It does not
+//! report echoes, which come from the kernel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use anyhow::{Context as _, Result};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use parking_lot::Mutex;
 
-/// Where terminals are.
+/// The folder of the terminals.
 const TERMINALS: &str = "/dev/pts";
 
-/// What programs write to that do not know which terminal is theirs: whose it was is not told.
+/// The device of programs that do not know their terminal. Its writes cannot be attributed.
 const OWN_TERMINAL: &str = "/dev/tty";
 
-/// Stands for the terminal of what was written there.
+/// The terminal number for writes to that device.
 const ANY: u32 = u32::MAX;
 
-/// What was written, and when.
+/// The times of writes to terminals.
 #[derive(Default)]
 pub struct Recorder {
     writes: Arc<Mutex<Vec<(Instant, u32)>>>,
 }
 
 impl Recorder {
-    /// Begins; its thread ends with the process.
+    /// Starts the recorder. Its thread ends with the process.
     pub fn start() -> Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC).context("watching terminals")?;
         let watch = inotify.add_watch(TERMINALS, AddWatchFlags::IN_CREATE);
@@ -45,7 +45,7 @@ impl Recorder {
                     if let Some(terminal) = watched.get(&event.wd) {
                         writes.lock().push((now, *terminal));
                     }
-                    // A watch on the folder is not told of what is written to devices in it.
+                    // A watch on the folder does not report writes to devices in it.
                     let made = event.name.and_then(|name| name.to_str()?.parse::<u32>().ok());
                     let Some(terminal) = made else { continue };
                     let path = format!("{TERMINALS}/{terminal}");
@@ -58,7 +58,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Lists when a terminal was written to since then.
+    /// Lists the writes to a terminal since a time.
     pub fn since(&self, from: Instant, terminal: Option<u32>) -> Vec<Instant> {
         let Some(terminal) = terminal else { return Vec::new() };
         let writes = self.writes.lock();
@@ -67,7 +67,7 @@ impl Recorder {
     }
 }
 
-/// Finds the terminal of the first program that descends from a process: the number below
+/// Finds the terminal of the first program that descends from a process: its number below
 /// [`TERMINALS`].
 pub fn terminal_of(ancestor: u32) -> Option<u32> {
     let entries = std::fs::read_dir("/proc").ok()?.flatten();
@@ -78,14 +78,14 @@ pub fn terminal_of(ancestor: u32) -> Option<u32> {
     let descends = |pid: u32| {
         std::iter::successors(Some(pid), |pid| parent(*pid)).take(64).any(|pid| pid == ancestor)
     };
-    // The lowest number is the oldest: what a program makes in its terminal comes after it.
+    // The lowest number is the oldest, because later processes in the terminal have higher ones.
     let on_terminals = processes.iter().filter(|process| process.2 != 0 && descends(process.0));
     on_terminals
         .min_by_key(|process| process.0)
         .map(|process| process.2 & 0xff | process.2 >> 12 & !0xff)
 }
 
-/// Reads process, parent and terminal.
+/// Parses process, parent and terminal.
 fn stat(text: &str) -> Option<(u32, u32, u32)> {
     let (pid, rest) = text.split_once(' ')?;
     let mut words = rest.rsplit_once(')')?.1.split_whitespace().skip(1);

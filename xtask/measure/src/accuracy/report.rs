@@ -1,4 +1,4 @@
-//! The table, the sums and the misses.
+//! The table, the totals and the misses.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,54 +6,54 @@ use std::time::Duration;
 use super::play::Judged;
 use super::programs::{Ends, Program, Step};
 
-/// Shares of all steps: at least so many right, at most so many early.
+/// The targets as shares of all steps: the least right ones and the most early ones.
 const RIGHT_PERCENT_MIN: f64 = 94.0;
 const EARLY_PERCENT_MAX: f64 = 3.0;
 
-/// The median from what a program wrote last to the result.
+/// The target for the median time from a program's last write to the result.
 const MEDIAN_MAX: Duration = Duration::from_millis(10);
 
-/// What the rule of silence takes for each step.
+/// The delay of the rule of silence for each step.
 const SILENCE_MS: f64 = 500.0;
 
-/// Characters of a wrong result that are shown.
+/// The most characters of a wrong result to show.
 const SHOWN_CHARACTERS_MAX: usize = 160;
 
-/// What a result was.
+/// The verdict on a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Given when the program waited, for that reason.
+    /// Arrived while the program waited, with the right reason.
     Right,
-    /// Given before.
+    /// Arrived before the program waited.
     Early,
-    /// Given when the program waited, but by its silence alone.
+    /// Arrived while the program waited, but only because of its silence.
     Silence,
-    /// Given long after, or with an error.
+    /// Arrived much later, or with an error.
     Missed,
-    /// What the step shows never came: the step is no good here.
+    /// The expected output never appeared, so the step does not work on this machine.
     Wrong,
-    /// The program is not there.
+    /// The program is not installed.
     NotThere,
 }
 
-/// A program that was played.
+/// A program that was run.
 pub struct Played {
     name: String,
     verdicts: Vec<Verdict>,
     latencies: Vec<Duration>,
     silence_right: usize,
-    /// What was not right, a line each.
+    /// A line for each step that was not right.
     misses: Vec<String>,
 }
 
 impl Played {
-    /// Nothing was played yet.
+    /// Creates an entry without results.
     pub fn new(program: &Program) -> Self {
         let name = program.name.clone();
         Self { name, verdicts: vec![], latencies: vec![], silence_right: 0, misses: vec![] }
     }
 
-    /// It cannot be played: all its steps are wrong.
+    /// Creates the entry of a program that cannot run. All its steps count as wrong.
     pub fn missing(program: &Program, missing: &[String]) -> Self {
         let verdicts = vec![Verdict::NotThere; program.steps.len()];
         let misses = vec![format!("{}: there is no {}", program.name, missing.join(", "))];
@@ -66,7 +66,7 @@ impl Played {
         self.verdicts.push(verdict);
         self.silence_right += usize::from(silence_is_right);
         if verdict == Verdict::Right {
-            // What a busy program is waited for says nothing.
+            // The latency for a busy program is meaningless.
             self.latencies.extend(latency.filter(|_| step.ends != Ends::Never));
             return;
         }
@@ -83,12 +83,12 @@ impl Played {
     }
 }
 
-/// All of them.
+/// All programs.
 #[derive(Default)]
 pub struct Report(Vec<Played>);
 
 impl Report {
-    /// Adds a program, and says so: the whole takes minutes.
+    /// Adds a program and prints a line, because the whole run takes minutes.
     pub fn add(&mut self, played: Played) {
         let right = played.count(Verdict::Right);
         eprintln!("{}: {right} of {} right", played.name, played.verdicts.len());
@@ -113,14 +113,14 @@ impl Report {
         all
     }
 
-    /// Whether the targets are met.
+    /// Returns true if the targets are met.
     pub fn is_good(&self) -> bool {
         self.percent(self.count(Verdict::Right)) >= RIGHT_PERCENT_MIN
             && self.percent(self.count(Verdict::Early)) <= EARLY_PERCENT_MAX
             && at(&self.latencies(), 0.5) <= MEDIAN_MAX
     }
 
-    /// The report, as Markdown; `install` is how to get what is not there.
+    /// Returns the report as Markdown. `install` is the command that installs what is missing.
     pub fn text(&self, install: &str) -> String {
         let mut text = String::from(
             "| program | steps | right | early | by silence | missed | median ms | 500 ms rule right |\n\
@@ -192,7 +192,7 @@ fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The value below which that part of a sorted list lies.
+/// Returns the quantile of a sorted list.
 fn at(sorted: &[Duration], part: f64) -> Duration {
     let last = sorted.len().saturating_sub(1) as f64;
     sorted.get((last * part).round() as usize).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What the programs need beside themselves: servers on loopback, folders, files.
+//! Services for the programs: servers on loopback, folders, files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,15 +12,15 @@ use super::programs::Program;
 use xtask::child;
 use xtask::setup::is_root;
 
-/// Gets, starts and ends them.
+/// The script that installs, starts and stops the services.
 const SCRIPT: &str = include_str!("services.sh");
 
-/// Gets what the programs need.
+/// Installs what the programs need.
 pub fn install(folder: &Path) -> Result<()> {
     child::run(&mut script("install", folder))
 }
 
-/// The script with one of its words.
+/// Returns the script with one of its commands.
 fn script(word: &str, folder: &Path) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", SCRIPT, word, word]).arg(folder);
@@ -29,24 +29,24 @@ fn script(word: &str, folder: &Path) -> Command {
     command
 }
 
-/// The servers, until this is dropped.
+/// The running servers. Dropping this stops them.
 pub struct Services {
     folder: PathBuf,
-    /// Outside of the target folder, which another user may not see.
+    /// Outside the target folder, which another user may not be able to read.
     base: PathBuf,
     user: Option<String>,
     values: BTreeMap<String, String>,
 }
 
 impl Services {
-    /// Starts them; `user` is who runs the programs, where that is somebody else.
+    /// Starts the servers. `user` runs the programs, if it is another user.
     pub fn start(folder: &Path, user: Option<&str>) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
         let folder = folder.canonicalize()?;
         let base = std::env::temp_dir().join(format!("jaato-accuracy-{}", std::process::id()));
         fs::create_dir_all(&base).with_context(|| format!("making `{}`", base.display()))?;
         let user = user.map(str::to_owned);
-        // Dropped, it ends what was started, however far that went.
+        // If a later step fails, dropping this stops what was started.
         let mut services = Self { folder, base, user, values: BTreeMap::new() };
         let told = child::output(&mut script("start", &services.folder))?;
         let pairs = told.lines().filter_map(|line| line.split_once('='));
@@ -78,10 +78,10 @@ impl Services {
         }
     }
 
-    /// Lists what a program needs and is not there.
+    /// Lists what is missing for a program.
     pub fn missing(&self, program: &Program) -> Vec<String> {
         let all = [&program.command].into_iter().chain(&program.needs);
-        // A placeholder that nobody filled is a server that did not start.
+        // An unfilled placeholder means that a server did not start.
         let unfilled = all.filter_map(|text| {
             let text = self.fill(&text.replace("@work@", "").replace("@unique@", ""));
             let name = text.split('@').nth(1)?;
@@ -95,7 +95,7 @@ impl Services {
             .collect()
     }
 
-    /// Whether a program can be run by who runs them.
+    /// Returns true if the user can run the program.
     fn is_there(&self, program: &str) -> bool {
         let mut command = match &self.user {
             Some(user) => {
@@ -115,12 +115,12 @@ impl Services {
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// Puts values in their places.
+    /// Replaces placeholders with their values.
     fn fill(&self, text: &str) -> String {
         fill(&self.values, text)
     }
 
-    /// Makes the folder that a program runs in.
+    /// Creates the folder in which a program runs.
     pub fn place(&self, program: &Program, number: usize) -> Result<Place> {
         let home = self.base.join(number.to_string());
         let work = home.join(&program.folder);
@@ -147,14 +147,14 @@ impl Services {
 
 impl Drop for Services {
     fn drop(&mut self) {
-        // What does not end by the script ends with the machine; the next run has folders of its
-        // own.
+        // A server that the script cannot stop runs until the machine shuts down. The next run uses
+        // other folders.
         let _ = script("stop", &self.folder).status();
         let _ = fs::remove_dir_all(&self.base);
     }
 }
 
-/// Where a program is played.
+/// The folder in which a program runs.
 pub struct Place {
     pub home: PathBuf,
     pub work: PathBuf,
@@ -163,15 +163,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// Puts values in their places.
+    /// Replaces placeholders with their values.
     pub fn fill(&self, text: &str) -> String {
         fill(&self.values, text)
     }
 
-    /// Ends what it left, and takes it away.
+    /// Ends the processes that the program left, and removes the folder.
     pub fn clear(&self) {
         if let Some(teardown) = &self.teardown {
-            // Most often all has ended by then.
+            // Usually everything has ended by then.
             let mut command = Command::new("sh");
             command.args(["-c", &self.fill(teardown)]).stdout(Stdio::null()).stderr(Stdio::null());
             let _ = command.status();

@@ -1,6 +1,6 @@
-//! `jaato run` as a whole, before a scripted model on loopback: what it costs, and how it ends.
+//! Measures `jaato run` as a whole with a scripted model on loopback: its cost, and its end.
 //!
-//! Where there is a yardstick, it is the same conversation held by `xtask/yardsticks/rig-agent`.
+//! The yardstick, if there is one, holds the same conversation with `xtask/yardsticks/rig-agent`.
 
 mod agents;
 mod cost;

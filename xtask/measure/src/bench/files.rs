@@ -1,5 +1,4 @@
-//! What confined files cost against plain system calls, and walks and patterns against the `ignore`
-//! crate.
+//! Compares confined files with plain system calls, and walks and patterns with the `ignore` crate.
 
 use anyhow::Result;
 
@@ -9,14 +8,15 @@ use super::yardstick::figure;
 use xtask::child;
 use xtask::workspace::Workspace;
 
-/// Reading or writing 4 KiB, beyond the same system calls.
+/// The most time for reading or writing 4 KiB, beyond the same system calls.
 const MORE_US_MAX: f64 = 20.0;
-/// A stream of 64 MiB, in hundredths of what plain reads reach.
+/// The least speed of a stream of 64 MiB, in percent of plain reads.
 const STREAM_PERCENT_MIN: f64 = 70.0;
-/// A tree of 100,000 files, against the `ignore` crate used directly.
+/// The most time for a tree of 100,000 files, relative to the `ignore` crate.
 const IGNORE_TIMES_MAX: f64 = 1.5;
 
-/// Measures files. The program keeps the best of its rounds itself, as its tree takes long to make.
+/// Measures files. The program itself keeps the best of its rounds, because creating its tree takes
+/// long.
 pub fn files(workspace: &Workspace) -> Result<Outcome> {
     let mut command = child::cargo(&workspace.root);
     command.args(["run", "--quiet", "--release", "-p", "jaato-plugin-sdk-environment"]);

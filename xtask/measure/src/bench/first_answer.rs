@@ -1,5 +1,5 @@
-//! The README's first command, as a person types it: how long until the model begins to answer, the
-//! first time and with its saved prefix, and what it takes of memory.
+//! Measures the README's first command: how long until the model starts to answer, the first time
+//! and with its saved prefix, and how much memory it takes.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,40 +18,40 @@ use super::{Outcome, weights};
 use xtask::workspace::Workspace;
 use xtask::{child, run};
 
-/// As the README has it.
+/// The task in the README.
 const TASK: &str = "What operating system am I running on?";
 
 /// The tool that answers it.
 const TOOL: &str = "get_environment";
 
-/// Until the first token in a home that has never seen the model.
+/// The longest time to the first token in a home without the model's cache.
 const FIRST_TIME_S_MAX: f64 = 15.0;
 
-/// Until the first token when the computed prefix is read back.
+/// The longest time to the first token if the saved prefix is read back.
 const SAVED_S_MAX: f64 = 3.0;
 
-/// Of `jaato` and its helpers.
+/// The most memory of `jaato` and its helpers.
 const MEMORY_GIB_MAX: f64 = 4.25;
 
-/// The same where memory is tight.
+/// The same limit if memory is tight.
 const TIGHT_MEMORY_GIB_MAX: f64 = 2.75;
 
-/// What the manifest of `provider-local` sets where memory is tight.
+/// The variable that the manifest of `provider-local` sets if memory is tight.
 const TIGHT: (&str, &str) = ("MISTRALRS_FORCE_AVX2", "1");
 
-/// System text, tools and examples, with all default tools.
+/// The most tokens of the system prompt, tools and examples, with all default tools.
 const PREFIX_TOKENS_MAX: f64 = 700.0;
 
-/// A pair of runs takes half a minute, and there is no yardstick that would need more.
+/// The pairs of runs. A pair takes half a minute, and no yardstick needs more of them.
 const PAIRS: usize = 2;
 
-/// How often the memory is looked at.
+/// How often to sample the memory.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What the plugin of the model logs when it has the first token of an answer.
+/// The log line of the model's plugin at the first token of an answer.
 const FIRST_TOKEN: &str = " provider-local: first token";
 
-/// What one run showed.
+/// The measurements of one run.
 #[derive(Debug, Default)]
 struct Answered {
     first_token_s: f64,
@@ -59,7 +59,7 @@ struct Answered {
     cached_tokens: f64,
 }
 
-/// Runs the command the first time and again.
+/// Runs the command the first time, and again with the saved prefix.
 pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
     let jaato = run::build_release(workspace)?;
     let Some(weights) = weights::find(&jaato)? else {
@@ -76,7 +76,7 @@ pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
         }
         first_s = first_s.min(first.first_token_s);
         saved_s = saved_s.min(second.first_token_s);
-        // Nothing of the task is saved: what is read back is the prefix.
+        // No part of the task is saved, so the cached tokens are the prefix.
         prefix = second.cached_tokens;
         peak_gib =
             peak_gib.into_iter().chain(first.peak_gib).chain(second.peak_gib).reduce(f64::max);
@@ -108,10 +108,10 @@ pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
     Ok(Outcome::Figures(figures))
 }
 
-/// A home in which the weights are there and nothing else is.
+/// Creates a home that contains only the weights.
 fn home_with(workspace: &Workspace, weights: &Path) -> Result<Home> {
     let home = Home::new(workspace, "first-answer")?;
-    let models = weights.parent().context("the weights lie in no folder")?;
+    let models = weights.parent().context("the weights have no parent folder")?;
     let (cache, link) = (home.cache(), home.cache().join("models"));
     fs::create_dir_all(&cache).with_context(|| format!("making `{}`", cache.display()))?;
     std::os::unix::fs::symlink(models, &link)
@@ -119,7 +119,7 @@ fn home_with(workspace: &Workspace, weights: &Path) -> Result<Home> {
     Ok(home)
 }
 
-/// Runs the command to its end, which must be a good one.
+/// Runs the command to its successful end.
 fn answer(home: &Home, jaato: &Path, variable: Option<(&str, &str)>) -> Result<Answered> {
     let log = home.cache().join("jaato.log");
     let logged_before = read_log(&log)?.len();
@@ -148,13 +148,13 @@ fn answer(home: &Home, jaato: &Path, variable: Option<(&str, &str)>) -> Result<A
     })
 }
 
-/// Takes the events in, and looks at the memory between them.
+/// Reads the events, and samples the memory between them.
 fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
     let lines = child.stdout.take().context("`jaato run` has no standard output")?;
     let (sender, receiver) = channel();
     let reader = std::thread::spawn(move || {
         for line in BufReader::new(lines).lines() {
-            // Whoever listens has given up.
+            // The receiver has given up.
             if sender.send(line).is_err() {
                 return;
             }
@@ -172,13 +172,13 @@ fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
         }
         peaks.look(child.id());
     }
-    // It has sent its last line.
+    // The thread has sent its last line.
     reader.join().ok().context("the reader of events panicked")?;
     Ok((events, peaks.sum_gib()))
 }
 
-/// A fast wrong answer is none: the tool was called, something was said meanwhile, the turn ended
-/// well.
+/// Checks that a fast answer is a right one: a notice came first, then the tool call, and the turn
+/// ended well.
 fn judge(events: &[Value]) -> Result<&str> {
     let position = |kind: &str| events.iter().position(|event| event["event"] == kind);
     let last = events.last().filter(|event| event["event"] == "turn_finished");
@@ -190,7 +190,7 @@ fn judge(events: &[Value]) -> Result<&str> {
         bail!("the model did not call `{TOOL}` first; it answered: {}", last["text"]);
     };
     if position("notice").is_none_or(|notice| notice > call) {
-        bail!("nothing was said while the model was loaded");
+        bail!("no notice was shown while the model was loaded");
     }
     last["text"].as_str().context("the end of the turn has no text")
 }
@@ -203,7 +203,7 @@ fn read_log(path: &PathBuf) -> Result<String> {
     }
 }
 
-/// Seconds since 1970, with which each line of the log begins.
+/// Returns the time of the first token in seconds since 1970, with which each log line starts.
 fn first_token_in(log: &str) -> Option<f64> {
     let line = log.lines().find(|line| line.contains(FIRST_TOKEN))?;
     line.split(' ').next()?.parse().ok()

@@ -1,5 +1,5 @@
-//! A home folder of its own for the `jaato` that is measured: nothing of the person's own plugins,
-//! configuration and caches is seen or changed.
+//! A separate home folder for the measured `jaato`, so that it neither sees nor changes the user's
+//! plugins, configuration and caches.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use anyhow::{Context, Result};
 
 use xtask::workspace::Workspace;
 
-/// An empty home and a working directory in it. Taken away when it is dropped.
+/// An empty home with a working directory. Dropping it removes the folder.
 pub struct Home {
     folder: PathBuf,
 }
 
 impl Home {
-    /// Makes one below the target folder; what an interrupted run left there goes first.
+    /// Creates a home below the target folder, and removes the rest of an interrupted run.
     pub fn new(workspace: &Workspace, name: &str) -> Result<Self> {
         let folder = workspace.target.join("bench").join(name);
         if folder.exists() {
@@ -23,7 +23,7 @@ impl Home {
             removed.with_context(|| format!("removing `{}`", folder.display()))?;
         }
         let home = Self { folder };
-        // The mark of a workspace keeps the search for one from going further up.
+        // The mark of a workspace, so that the search for a workspace ends here.
         let mark = home.work().join(".git");
         fs::create_dir_all(&mark).with_context(|| format!("making `{}`", mark.display()))?;
         fs::create_dir_all(home.user())
@@ -31,22 +31,22 @@ impl Home {
         Ok(home)
     }
 
-    /// A folder beside the home, for what the bench needs.
+    /// Returns a file or folder next to the home, for the benchmark.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Where `jaato` keeps what can be made again.
+    /// Returns the folder for `jaato`'s caches.
     pub fn cache(&self) -> PathBuf {
         let caches = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
         self.user().join(caches).join("jaato")
     }
 
-    /// A command that sees this home and hardly any variable.
+    /// Returns a command that uses this home and has few variables.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.work()).env("HOME", self.user());
-        // Else only root may look at what memory it holds.
+        // Otherwise only root can read its memory statistics.
         command.env("JAATO_DUMPABLE", "1");
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
@@ -54,12 +54,12 @@ impl Home {
         command
     }
 
-    /// The person's home folder.
+    /// Returns the user's home folder.
     pub fn user(&self) -> PathBuf {
         self.folder.join("home")
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     pub fn work(&self) -> PathBuf {
         self.folder.join("work")
     }
@@ -67,7 +67,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // The next run tries again, and says so when it cannot.
+        // The next run tries again, and reports a failure.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

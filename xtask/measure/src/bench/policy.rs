@@ -1,5 +1,5 @@
-//! What it costs to decide about a call, with many rules and a long command line; how many everyday
-//! commands are asked; and how many lines get round rules.
+//! Measures how long decisions about calls take, with many rules and a long command line, how many
+//! everyday commands need a prompt, and how many lines bypass rules.
 
 use anyhow::Result;
 
@@ -9,13 +9,13 @@ use super::yardstick::figure;
 use xtask::child;
 use xtask::workspace::Workspace;
 
-/// A decision over 500 rules and a command line of 4 KiB: nobody waits for that.
+/// The longest decision over 500 rules and a command line of 4 KiB, short enough not to be noticed.
 const DECISION_MS_MAX: f64 = 5.0;
 
-/// The most everyday commands that only read and are asked all the same, in a hundred.
+/// The most everyday read-only commands that need a prompt, in percent.
 const ASKED_PERCENT_MAX: f64 = 5.0;
 
-/// Measures decisions about three command lines of 4 KiB, and decides about both corpora.
+/// Measures decisions about three command lines of 4 KiB, and about both corpora.
 pub fn policy(workspace: &Workspace) -> Result<Outcome> {
     let mut command = child::cargo(&workspace.root);
     command.args(["run", "--quiet", "--release", "-p", "jaato-policy"]);

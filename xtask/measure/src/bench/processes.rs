@@ -1,18 +1,18 @@
-//! What the system tells of a process and its helpers: who they are, what memory they hold (Linux).
+//! Reads a process and its helpers from the system: their ids and their memory (Linux).
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What one memory may change by between two looks at it, one right after the other.
+/// The largest change of the same memory between two consecutive samples.
 const SAME_MEMORY_KIB_MAX: u64 = 256;
 
-/// The most that each process was seen to hold resident, in KiB, by its number.
+/// The peak resident memory of each process in KiB, by process id.
 #[derive(Debug, Default)]
 pub struct Peaks(BTreeMap<u32, u64>);
 
 impl Peaks {
-    /// Looks at a process and all that descend from it. The system itself remembers each one's
-    /// peak, so only what happens right before its end can be missed.
+    /// Samples a process and all its descendants. The system keeps each peak, so this can miss only
+    /// changes right before the end.
     pub fn look(&mut self, root: u32) {
         for process in descendants(root, &parents()) {
             if let Some(peak) = peak_kib(process) {
@@ -21,32 +21,32 @@ impl Peaks {
         }
     }
 
-    /// The sum of all peaks, in GiB: no less than what was held at any one time. None where nothing
-    /// could be seen.
+    /// Returns the sum of all peaks in GiB, an upper bound for the memory at any one time. Returns
+    /// `None` if there are no samples.
     pub fn sum_gib(&self) -> Option<f64> {
         let sum: u64 = self.0.values().sum();
         (sum > 0).then(|| sum as f64 / (1024.0 * 1024.0))
     }
 }
 
-/// All that descend from a process, without itself. Those that end meanwhile may be among them.
+/// Returns the descendants of a process. Some of them may have ended by now.
 pub fn descendants_of(root: u32) -> Vec<u32> {
     let mut found = descendants(root, &parents());
     found.remove(0);
     found
 }
 
-/// What these processes hold in memory together, in KiB; pages that they share with others count as
-/// their part of them. Those that have ended count nothing.
+/// Returns the total memory of these processes in KiB. Shared pages count proportionally, and ended
+/// processes count as zero.
 pub fn pss_kib(processes: &[u32]) -> u64 {
     let rollup = |process| fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok();
     pss_of(processes.iter().filter_map(rollup).filter_map(|text| Held::read(&text)))
 }
 
-/// What one process holds, in KiB.
+/// The memory of one process, in KiB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Held {
-    /// Where its memory lies. Chosen at random when a program starts, and handed on to forks.
+    /// The range of its addresses, which is random at a program's start and inherited by forks.
     range: String,
     pss: u64,
     private: u64,
@@ -60,8 +60,9 @@ impl Held {
         Some(Self { range, pss: kib("Pss:")?, private })
     }
 
-    /// A child that has not yet become its program may live in its parent's memory (`vfork`): each
-    /// of the two shows the whole of it, as if nobody shared it. After a `fork` both show halves.
+    /// Returns true if both share one memory without a copy. A child before its `exec` may use its
+    /// parent's memory (`vfork`), and both then report the whole memory. After a `fork`, each
+    /// reports half.
     fn is_the_same_memory_as(&self, other: &Self) -> bool {
         self.range == other.range
             && self.private > self.pss / 2
@@ -79,7 +80,7 @@ fn pss_of(all: impl Iterator<Item = Held>) -> u64 {
     counted.iter().map(|held| held.pss).sum()
 }
 
-/// Each process and its parent. Those that end meanwhile are left out.
+/// Returns each process with its parent. Omits processes that end during the call.
 fn parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -90,7 +91,8 @@ fn parent_of(process: u32) -> Option<u32> {
     parent_in(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// The second field is the program's name in brackets, which may hold anything.
+/// Parses the parent. The second field is the program's name in brackets, which may contain
+/// anything.
 fn parent_in(stat: &str) -> Option<u32> {
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
@@ -105,7 +107,7 @@ fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     found
 }
 
-/// The most that a process has held resident so far, in KiB. The system remembers it.
+/// Returns the peak resident memory of a process in KiB. The system keeps it.
 pub fn peak_kib(process: u32) -> Option<u64> {
     kib_of("VmHWM:", &fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }
@@ -142,7 +144,7 @@ mod tests {
         let before_exec = held("a-z", 10_004, 9_004);
         let other = held("b-z", 10_000, 9_000);
         assert_eq!(pss_of([parent.clone(), before_exec, other].into_iter()), 20_000);
-        // A fork shares what its parent has, and each shows half of that.
+        // A fork shares its parent's memory, and each reports half of it.
         let (parent, fork) = (held("a-z", 5_100, 100), held("a-z", 5_000, 50));
         assert_eq!(pss_of([parent, fork].into_iter()), 10_100);
     }

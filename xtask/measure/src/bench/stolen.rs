@@ -1,29 +1,29 @@
-//! Tells how much of a virtual machine's processors was given to others while it measured.
+//! Reports how much processor time of a virtual machine went to others during the measurement.
 
-/// From this share on, in percent, times say more about those others.
+/// From this percentage on, the times are unreliable.
 const PERCENT_MIN: u64 = 2;
 
-/// Processor time so far, in ticks, where the system tells (Linux).
+/// The processor time so far in ticks, if the system reports it (Linux).
 pub struct Ticks {
     all: u64,
     stolen: u64,
 }
 
 impl Ticks {
-    /// Reads it.
+    /// Reads the current time.
     pub fn now() -> Option<Self> {
         Self::read(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, and
-    /// two that are parts of the first two (proc(5)).
+    /// Parses the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq,
+    /// steal, and two that are parts of the first two (proc(5)).
     fn read(text: &str) -> Option<Self> {
         let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
         let fields: Vec<u64> = fields.map(str::parse).collect::<Result<_, _>>().ok()?;
         Some(Self { all: fields.iter().sum(), stolen: *fields.get(7)? })
     }
 
-    /// A line where much was stolen since `self`.
+    /// Returns a warning if much time was stolen between `self` and `later`.
     pub fn stolen_until(&self, later: &Self) -> Option<String> {
         let all = later.all.saturating_sub(self.all);
         let percent = (100 * later.stolen.saturating_sub(self.stolen)).checked_div(all)?;

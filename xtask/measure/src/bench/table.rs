@@ -1,22 +1,22 @@
-//! Figures beside their targets.
+//! Figures with their targets.
 
-/// What a figure must be.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
     AtMost(f64),
-    /// For scores and for ratios that must be large.
+    /// For scores and ratios that must be high.
     AtLeast(f64),
-    /// A time without a yardstick: a slow or busy machine may take up to twice as long.
+    /// A time without a yardstick. A slow or busy machine may take up to twice as long.
     AboutAtMost(f64),
-    /// A yardstick: only there to be compared with.
+    /// A yardstick, only for comparison.
     None,
 }
 
-/// How a figure stands to its target.
+/// The result of comparing a figure with its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Met,
-    /// Beyond the target, but not beyond twice of it.
+    /// Beyond the target, but at most twice as much.
     Slow,
     Missed,
     None,
@@ -32,17 +32,17 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Makes a figure.
+    /// Creates a figure.
     pub fn new(what: &str, measured: f64, unit: &'static str, target: Target) -> Self {
         Self { what: what.to_owned(), unit, measured, target }
     }
 
-    /// The same figure, compared with nothing.
+    /// Returns the figure without a target.
     pub fn without_target(self) -> Self {
         Self { target: Target::None, ..self }
     }
 
-    /// Compares with the target. What could not be measured meets none.
+    /// Compares the figure with its target. A figure that could not be measured fails.
     pub fn verdict(&self) -> Verdict {
         let measured = self.measured;
         match self.target {
@@ -76,7 +76,7 @@ impl Verdict {
     }
 }
 
-/// A table for people.
+/// Formats a table for users.
 pub fn render(figures: &[Figure]) -> String {
     let width = figures.iter().map(|figure| figure.what.chars().count()).max().unwrap_or(0).max(4);
     let mut text = String::new();
@@ -94,7 +94,7 @@ pub fn render(figures: &[Figure]) -> String {
     text
 }
 
-/// Three digits that count are enough for what scatters by a tenth.
+/// Formats three significant digits, enough for values that vary by a tenth.
 fn short(value: f64) -> String {
     if value.fract() == 0.0 {
         return format!("{value}");

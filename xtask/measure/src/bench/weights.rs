@@ -1,4 +1,4 @@
-//! The weights of the embedded model in the user's cache. A bench never fetches them.
+//! The weights of the embedded model in the user's cache. A benchmark never downloads them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +7,14 @@ use anyhow::{Context, Result};
 
 use xtask::child;
 
-/// The embedded default, as `jaato model list` names it.
+/// The embedded default model, as `jaato model list` names it.
 const MODEL: &str = "qwen2.5-coder-1.5b";
 
-/// What to do where the weights are missing.
+/// The hint if the weights are missing.
 pub const MISSING: &str = "the weights of the embedded model are not in the cache; `cargo xtask setup --model` fetches them";
 
-/// Asks `jaato` for the file, without a network; it is verified then, so that no run that is
-/// measured has to. None where it is not there.
+/// Asks `jaato` for the file without a network, which also verifies it, so that no measured run has
+/// to. Returns `None` if it is missing.
 pub fn find(jaato: &Path) -> Result<Option<PathBuf>> {
     let mut command = Command::new(jaato);
     command.args(["--offline", "model", "pull", MODEL]);

@@ -1,8 +1,8 @@
-//! Programs that do the same as jaato by other means, to be compared with.
+//! Programs that do the same as jaato by other means, for comparison.
 //!
-//! Each stands in `xtask/yardsticks/` with a lock file of its own, outside the workspace, so that
-//! nobody who builds jaato pays for it. One that measures itself prints one line of JSON with its
-//! figures; others are measured as `jaato` is.
+//! Each is in `xtask/yardsticks/` with its own lock file, outside the workspace, so that builds of
+//! jaato do not compile it. A yardstick that measures itself prints one line of JSON with its
+//! figures. Others are measured like `jaato`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ pub struct Yardstick {
 }
 
 impl Yardstick {
-    /// Builds the yardstick of that name.
+    /// Builds the yardstick with this name.
     pub fn build(workspace: &Workspace, name: &str) -> Result<Self> {
         let folder = workspace.root.join("xtask").join("yardsticks").join(name);
         let target = workspace.target.join("yardsticks");
@@ -30,19 +30,19 @@ impl Yardstick {
         Ok(Self { program: target.join("release").join(file) })
     }
 
-    /// The executable.
+    /// Returns the executable.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Runs it once; gives the median of its calls.
+    /// Runs the yardstick once and returns the median time of its calls.
     pub fn median_us(&self) -> Result<f64> {
         let line = child::output(&mut Command::new(&self.program))?;
         figure(&line, "median_us")
     }
 }
 
-/// Reads one figure out of a measuring program's line.
+/// Parses one figure from a measuring program's output.
 pub fn figure(line: &str, name: &str) -> Result<f64> {
     let value: Value = serde_json::from_str(line).context("reading a program's figures")?;
     value[name].as_f64().with_context(|| format!("a program's figures have no `{name}`: {line}"))

@@ -1,13 +1,14 @@
-//! Makes the manifest of the sdk's workspace: of ours, what its members inherit, and no more.
+//! Generates the manifest of the sdk's workspace from ours, with only the keys that its members
+//! inherit.
 //!
-//! Reads lines, as our manifest has one key a line; cargo checks what came out.
+//! Parses by line, because our manifest has one key per line. Cargo checks the result.
 
 use anyhow::{Result, bail};
 
-/// A table of a manifest: its head without brackets, and its lines.
+/// A table of a manifest: its header without brackets, and its lines.
 type Table<'a> = (&'a str, Vec<&'a str>);
 
-/// Makes it from ours, the members' folders and the text of all their manifests.
+/// Generates the manifest from ours, the members' folders, and the text of all their manifests.
 pub fn made(ours: &str, members: &[&str], manifests: &str) -> Result<String> {
     let mut text = String::from("[workspace]\nresolver = \"3\"\nmembers = [\n");
     for member in members {
@@ -47,14 +48,14 @@ fn tables(manifest: &str) -> Vec<Table<'_>> {
     tables
 }
 
-/// The keys with their lines. A value that goes on in the next line would be torn.
+/// Returns the keys with their lines. Fails for a value that continues in the next line.
 fn keys<'a>(lines: &[&'a str]) -> Result<impl Iterator<Item = (&'a str, &'a str)>> {
     let mut keys = Vec::new();
     for line in lines {
         let (open, closed) = (line.matches(['[', '{']).count(), line.matches([']', '}']).count());
         match line.split_once(" = ") {
             Some((key, _)) if open == closed => keys.push((key, *line)),
-            _ => bail!("`{line}` is no key with a value on one line"),
+            _ => bail!("`{line}` is not a key with a value on one line"),
         }
     }
     Ok(keys.into_iter())

@@ -1,14 +1,14 @@
-//! The blocks of code in a document, and what is done with each.
+//! The code blocks of a document, and the use of each.
 
 /// A block between fences.
 pub struct Block {
-    /// Where it begins in the document.
+    /// Its line in the document.
     pub line: usize,
     pub text: String,
     pub does: Use,
 }
 
-/// What is done with a block.
+/// The use of a block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Use {
     /// Written to this file.
@@ -19,13 +19,13 @@ pub enum Use {
     Console,
     /// Built, and checked or run.
     Snippet,
-    /// Read as JSON: a value a line, or one over all lines.
+    /// Parsed as JSON: a value per line, or one value over all lines.
     Json,
-    /// Compiled against the header, and no more.
+    /// Compiled against the header, but not run.
     C,
 }
 
-/// Reads all blocks. One that would not be tested fails the test.
+/// Reads all blocks. Fails the test for a block that would not be tested.
 #[track_caller]
 pub fn read(document: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
@@ -70,7 +70,7 @@ fn does(before: &str, language: &str, at: usize) -> Use {
     }
 }
 
-/// A path for the shell, in which `~` is the home and `$JAATO` where the archive lies.
+/// Quotes a path for the shell. `~` is the home, and `$JAATO` the folder of the archive.
 pub fn at_home(path: &str) -> String {
     match (path.strip_prefix("~/"), path.starts_with("$JAATO/")) {
         (Some(rest), _) => format!("\"$HOME/{rest}\""),

@@ -1,16 +1,16 @@
-//! What a block of `console` says: commands, and what they print.
+//! The commands of a `console` block, and their output.
 
-/// A command and what the document shows of its output.
+/// A command and its output in the document.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
     pub command: String,
     pub shows: Vec<String>,
 }
 
-/// Stands for anything.
+/// Matches any text.
 const ANYTHING: char = '…';
 
-/// Reads the commands, each with what is shown until the next.
+/// Parses the commands, each with the output up to the next.
 pub fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut goes_on = false;
@@ -30,7 +30,7 @@ pub fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether a text is what the lines show.
+/// Returns true if a text matches the lines.
 pub fn is_shown(shows: &[String], text: &str) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     let shows: Vec<&str> = shows.iter().map(String::as_str).collect();

@@ -1,9 +1,9 @@
-//! A trivial tool behind an MCP server on stdio, as one writes it with `rmcp`, one that takes time,
-//! and a client that measures calls to the first.
+//! A trivial tool in an MCP server on stdio, written as usual with `rmcp`, another tool that takes
+//! time, and a client that measures calls of the first.
 //!
-//! `mcp-echo` starts itself as `mcp-echo serve`, calls the tool again and again and prints the
-//! median as JSON. Both sides have a current-thread runtime, which is the fastest for one call at a
-//! time: the yardstick must not look worse than it is.
+//! `mcp-echo` starts itself as `mcp-echo serve`, calls the tool repeatedly and prints the median as
+//! JSON. Both sides use a current-thread runtime, which is the fastest for one call at a time, so
+//! that the yardstick does not look worse than it is.
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +15,13 @@ use rmcp::{ServiceExt, schemars, tool, tool_router};
 use serde::Deserialize;
 use serde_json::json;
 
-/// Calls before the clock starts: connections, caches and branch predictors settle.
+/// Calls before the measurement, so that connections, caches and branch predictors settle.
 const WARM_UP: usize = 500;
 
-/// Calls that are measured.
+/// The number of measured calls.
 const CALLS: usize = 5_000;
 
-/// Makes arguments of 94 bytes, as those of the call through a plugin that this is compared with.
+/// Results in arguments of 94 bytes, like those of the plugin call for comparison.
 const TEXT: &str =
     "the quick brown fox jumps over the lazy dog and runs away into the deeply dark wood";
 

@@ -1,9 +1,9 @@
-//! An agent with a shell, as one writes it with `rig-core` in an hour: no plugins, no questions, no
-//! record, no guard over what it starts. What `jaato run` may cost is compared with it.
+//! An agent with a shell, as one could write it with `rig-core` in an hour: no plugins, no prompts,
+//! no records, no supervision of its child processes. The cost of `jaato run` is compared with it.
 //!
-//! `rig-agent TASK` asks the model at `OPENAI_BASE_URL` and prints its answer. It has a
-//! current-thread runtime, which is the cheapest for one conversation: the yardstick must not look
-//! worse than it is.
+//! `rig-agent TASK` asks the model at `OPENAI_BASE_URL` and prints its answer. It uses a
+//! current-thread runtime, which is the cheapest for one conversation, so that the yardstick does
+//! not look worse than it is.
 
 use std::process::Stdio;
 
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// More than any script of the bench asks for.
+/// More than any script of the benchmark needs.
 const REQUESTS_MAX: usize = 64;
 
-/// As many as `jaato` runs together.
+/// The same number as in `jaato`.
 const CALLS_TOGETHER: usize = 8;
 
 #[derive(Deserialize)]
@@ -33,8 +33,7 @@ struct Output {
     returncode: Option<i32>,
 }
 
-/// The shell that `jaato` takes by default: what it costs by itself is no difference between the
-/// two.
+/// The shell that `jaato` uses by default, so that the shell's own cost makes no difference.
 const SHELL: &str = "bash";
 
 struct Shell;

@@ -1,8 +1,8 @@
-//! Whether there can be a sandbox here.
+//! Checks whether the sandbox works here.
 
 use std::process::Command;
 
-/// Tells whether `bwrap` is there and may do what it must.
+/// Returns true if `bwrap` is installed and has the necessary permissions.
 pub fn has_sandbox() -> bool {
     let mut bwrap = Command::new("bwrap");
     bwrap.args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid"]);

@@ -1,11 +1,11 @@
-//! What follows when files change, on catalogs without files.
+//! Tests file changes on catalogs without files.
 
 use jaato_types::{Description, Error, Manifest};
 use serde_json::json;
 
 use super::*;
 
-/// A file in a state by its number.
+/// Returns a file stamp for the state with this number.
 fn stamp(state: usize) -> Stamp {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
@@ -13,7 +13,7 @@ fn stamp(state: usize) -> Stamp {
     Stamp::of(&file).unwrap()
 }
 
-/// What a test has in its plugin folders.
+/// The plugin folders of a test.
 struct Folder {
     stamps: Vec<Stamp>,
 }
@@ -27,7 +27,7 @@ impl Folder {
         Some(self.stamps[state].clone())
     }
 
-    /// A plugin `name` in `NAME.so`, whose version is its state, with these tools.
+    /// Returns a plugin `name` in `NAME.so`, whose version is its state, with these tools.
     fn plugin(&self, name: &str, state: usize, trust: Trust, tools: &[&str]) -> SearchedFile {
         let manifest = json!({
             "v": 1, "name": name, "version": format!("{state}"), "api": "1.0.0", "kinds": ["tool"],
@@ -57,7 +57,7 @@ impl Folder {
     }
 }
 
-/// A catalog that is renewed again and again.
+/// A catalog that is renewed repeatedly.
 #[derive(Default)]
 struct Shelf {
     catalog: Catalog,
@@ -65,7 +65,7 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// Renews it and returns the news.
+    /// Renews the catalog and returns the news.
     fn renew(&mut self, files: impl IntoIterator<Item = SearchedFile>) -> Vec<String> {
         self.renew_again(files, &[])
     }
@@ -104,7 +104,7 @@ const NONE: [&str; 0] = [];
 fn what_is_replaced_is_another_edition_and_told_once() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     let news = shelf.renew([folder.shipped("moon", 1, &["tide"])]);
-    assert_eq!(news, ["plugin `moon` 1 can be used from here on"]);
+    assert_eq!(news, ["plugin `moon` 1 can now be used"]);
     assert_eq!(shelf.edition("moon"), (1, 1));
     assert_eq!(shelf.renew([folder.shipped("moon", 1, &["tide"])]), NONE);
     assert_eq!(shelf.edition("moon"), (1, 1));
@@ -119,7 +119,7 @@ fn trust_makes_another_edition_of_the_same_content_and_a_touch_makes_none() {
     let no = || Trust::No("d".into());
     shelf.renew([folder.plugin("moon", 1, no(), &[])]);
     let news = shelf.renew([folder.plugin("moon", 1, Trust::ByHash("d".into()), &[])]);
-    assert_eq!(news, ["plugin `moon` 1 begins anew: it is trusted"]);
+    assert_eq!(news, ["plugin `moon` 1 restarts: it is trusted"]);
     assert_eq!(shelf.edition("moon"), (2, 1));
     let mut touched = folder.plugin("moon", 1, Trust::ByHash("d".into()), &[]);
     touched.stamp = folder.stamp(2);
@@ -136,7 +136,7 @@ fn a_plugin_that_is_meant_begins_anew_and_others_do_not() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     let both = || [folder.shipped("moon", 1, &[]), folder.shipped("sun", 1, &[])];
     shelf.renew(both());
-    assert_eq!(shelf.renew_again(both(), &["sun"]), ["plugin `sun` 1 begins anew"]);
+    assert_eq!(shelf.renew_again(both(), &["sun"]), ["plugin `sun` 1 restarts"]);
     assert_eq!((shelf.edition("moon"), shelf.edition("sun")), ((1, 1), (3, 2)));
 }
 
@@ -145,16 +145,14 @@ fn a_file_that_cannot_be_used_leaves_what_was_there() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     shelf.renew([folder.shipped("moon", 1, &["tide"])]);
     let kept = |why: &str| {
-        format!(
-            "plugin `moon` stays as it was, its file was replaced by one that cannot be used: {why}"
-        )
+        format!("plugin `moon` stays as it was because its new file cannot be used: {why}")
     };
     assert_eq!(shelf.renew([folder.torn("moon", 2)]), [kept("moon.so is torn")]);
     assert_eq!(shelf.renew([folder.torn("moon", 2)]), NONE);
     assert_eq!((shelf.version("moon").as_str(), shelf.edition("moon")), ("1", (1, 1)));
     assert_eq!(shelf.catalog.kept("moon"), Some("moon.so is torn"));
 
-    // One that cannot be described, which is told as another reason.
+    // A file that cannot be described is reported for another reason.
     let mut hangs = folder.shipped("moon", 3, &[]);
     hangs.found.as_mut().unwrap().description = Some(Err(Error::failed("it hangs")));
     assert_eq!(shelf.renew([hangs]), [kept("it hangs")]);
@@ -172,10 +170,10 @@ fn one_that_would_take_the_name_of_another_leaves_what_was_there() {
     let news =
         shelf.renew([folder.shipped("moon", 1, &["tide"]), folder.shipped("sun", 2, &["tide"])]);
     let [news] = news.as_slice() else { panic!("{news:?}") };
-    assert!(news.starts_with("plugin `sun` stays as it was, "), "{news}");
+    assert!(news.starts_with("plugin `sun` stays as it was because "), "{news}");
     assert!(news.contains("`tide`") && news.contains("moon.so"), "{news}");
     assert_eq!(shelf.version("sun"), "1");
-    // A newcomer that is trusted more takes what it names, as at a start.
+    // A new plugin with higher trust takes the names it lists, as at a start.
     let files = [folder.shipped("dawn", 1, &["light"]), folder.shipped("sun", 1, &["light"])];
     let news = shelf.renew(files);
     assert!(
@@ -193,7 +191,7 @@ fn what_goes_and_what_is_no_plugin_is_told() {
     assert_eq!(shelf.renew([folder.torn("sun", 1)]), ["sun.so is torn"]);
     assert_eq!(shelf.renew([folder.torn("sun", 1)]), NONE);
     let news = shelf.renew([folder.shipped("sun", 2, &[])]);
-    assert_eq!(news, ["plugin `sun` 2 can be used from here on"]);
+    assert_eq!(news, ["plugin `sun` 2 can now be used"]);
 }
 
 #[test]
@@ -207,8 +205,8 @@ fn of_a_workspace_that_changed_nothing_new_is_taken_and_what_runs_goes_on() {
     shelf.renew(both([1, 1], [no("m"), no("s")]));
     let news = shelf.renew(both([1, 2], [Trust::WorkspaceNot, Trust::WorkspaceNot]));
     let [news] = news.as_slice() else { panic!("{news:?}") };
-    assert!(news.starts_with("plugin `sun` stays as it was, "), "{news}");
-    assert!(news.ends_with("it is not trusted any more; jaato trust"), "{news}");
+    assert!(news.starts_with("plugin `sun` stays as it was because "), "{news}");
+    assert!(news.ends_with("it is no longer trusted; jaato trust"), "{news}");
     assert_eq!((shelf.edition("moon"), shelf.edition("sun")), ((1, 1), (2, 2)));
 }
 

@@ -1,4 +1,4 @@
-//! An instance of a plugin that keeps resources.
+//! A plugin instance that keeps resources.
 
 use std::sync::{Arc, Weak};
 
@@ -13,18 +13,18 @@ use super::Keeper;
 use crate::environments::Environments;
 use crate::environments::scope::write;
 
-/// An instance that keeps a resource. It stays until the resource is closed, also where another has
-/// followed it.
+/// An instance that keeps a resource. The instance stays until the resource is closed, even after
+/// another instance replaced it.
 pub struct InstanceKeeper {
     host: Weak<Environments>,
     session: SessionId,
     asker: AskingInstance,
-    /// Holds the instance where it was known when the resource was registered.
+    /// Holds the instance if it was known when the resource was registered.
     lease: Option<Lease>,
 }
 
 impl InstanceKeeper {
-    /// Takes the instance that asked.
+    /// Creates a keeper for the instance that made the request.
     pub fn new(host: &Arc<Environments>, session: SessionId, asker: AskingInstance) -> Self {
         let lease = asker.get().and_then(WeakLease::upgrade);
         Self { host: Arc::downgrade(host), session, asker, lease }
@@ -33,7 +33,7 @@ impl InstanceKeeper {
     fn lease(&self) -> Result<Lease, Error> {
         let held = self.lease.clone().or_else(|| self.asker.get().and_then(WeakLease::upgrade));
         let lease = held.ok_or_else(|| {
-            Error::new(ErrorKind::PluginCrashed, "its instance was closed, or never made")
+            Error::new(ErrorKind::PluginCrashed, "its instance was closed or never created")
         })?;
         lease.ended().map_or(Ok(lease), Err)
     }

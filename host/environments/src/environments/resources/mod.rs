@@ -1,8 +1,8 @@
-//! The resources of an environment: what plugins keep open there, closed before the environment in
+//! An environment's resources: what plugins keep open in it, closed before the environment in
 //! reverse order.
 //!
-//! Invariants: a name is one resource's; what is taken out of the list is closed, whoever stops
-//! waiting for that; of those who want one made, one has it made at a time.
+//! Invariants: a name belongs to one resource. A resource removed from the list is always closed,
+//! even if the caller stops waiting. Only one caller at a time creates the resource of a name.
 
 mod keeper;
 mod service;
@@ -26,36 +26,36 @@ use tokio::time::Instant;
 
 pub use service::{Asking, is_operation};
 
-/// How long one resource may take to be closed.
+/// How long closing one resource may take.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
-/// How long all together may take that long: after it each has [`CLOSE_LATE_MAX`], for a person
-/// waits.
+/// How long closing may take in total. After that, each resource gets only [`CLOSE_LATE_MAX`],
+/// because a user is waiting.
 const CLOSE_ALL_MAX: Duration = Duration::from_secs(10);
 
-/// How long one may take to be closed where those before it have used up the time.
+/// How long closing a resource may take after the total time is used up.
 const CLOSE_LATE_MAX: Duration = Duration::from_millis(50);
 
-/// How long one may take to be made: a browser or a server may be fetched on the way. It also ends
-/// factories that wait for each other.
+/// How long creating a resource may take, which may include downloading a browser or a server. Also
+/// breaks deadlocks of factories that wait for each other.
 const CREATE_MAX: Duration = Duration::from_secs(60);
 
-/// Who keeps a resource.
+/// Keeps a resource.
 pub trait Keeper: Send + Sync {
-    /// Asks for something of a resource.
+    /// Sends a request to a resource.
     fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>>;
 
-    /// Returns why nothing that it kept is there any more.
+    /// Returns why its resources no longer exist, if they are gone.
     fn ended(&self) -> Option<Error>;
 }
 
-/// A resource that is registered.
+/// A registered resource.
 #[derive(Clone)]
 pub struct Entry {
     pub facts: ResourceFacts,
-    /// What its plugin calls it.
+    /// The plugin's number for it.
     pub number: u64,
-    /// The session whose instance keeps it, or what stands in for one.
+    /// The session whose instance keeps it, or the id of the environment.
     pub session: SessionId,
     pub keeper: Arc<dyn Keeper>,
 }
@@ -64,26 +64,27 @@ pub struct Entry {
 #[derive(Default)]
 pub struct Resources {
     kept: SyncMutex<Kept>,
-    /// Locked while something of that name is made. Only names of factories get here.
+    /// Locked while a resource with this name is created. Only names of factories get here.
     making: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
 #[derive(Default)]
 struct Kept {
-    /// In the order in which they were registered.
+    /// In the order of registration.
     entries: Vec<Entry>,
-    /// Sessions that end.
+    /// Sessions that are closing.
     closing: HashSet<SessionId>,
-    /// Whether the environment ends.
+    /// Whether the environment is closing.
     is_closing: bool,
 }
 
 impl Resources {
-    /// Registers a resource. What had the name is closed first; the answer tells how that went.
+    /// Registers a resource. First closes any resource with the same name, and returns the result
+    /// of that.
     ///
     /// # Errors
-    /// A name that is none, too many, or an environment or session that ends. Nothing is registered
-    /// then.
+    /// If the name is invalid, there are too many resources, or the environment or session is
+    /// closing. Registers nothing then.
     pub async fn set(&self, entry: Entry) -> Result<ResourceClosed, Error> {
         check_name(&entry.facts.name)?;
         let mut closed = ResourceClosed::default();
@@ -96,7 +97,7 @@ impl Resources {
                     None if kept.entries.len() >= RESOURCES_MAX => {
                         let text = format!("the environment has {RESOURCES_MAX} resources already");
                         return Err(Error::new(ErrorKind::LimitReached, text)
-                            .with_hint("remove those that are not needed any more"));
+                            .with_hint("remove resources that are no longer needed"));
                     }
                     None => {
                         kept.entries.push(entry);
@@ -109,25 +110,25 @@ impl Resources {
         }
     }
 
-    /// Finds one. What went with its worker is not there.
+    /// Finds a resource, unless it was lost with its worker.
     pub fn get(&self, name: &str) -> Option<ResourceFacts> {
         self.find(name).filter(|entry| entry.keeper.ended().is_none()).map(|entry| entry.facts)
     }
 
-    /// Lists those that are there, in the order in which they were registered.
+    /// Lists the living resources in the order of registration.
     pub fn list(&self) -> Vec<ResourceFacts> {
         let entries = self.lock().entries.clone();
         let living = entries.into_iter().filter(|entry| entry.keeper.ended().is_none());
         living.map(|entry| entry.facts).collect()
     }
 
-    /// Asks one for something.
+    /// Sends a request to a resource.
     ///
     /// # Errors
-    /// Where it is not there, or not any more; what it answers.
+    /// If the resource is missing or gone, or its own error.
     pub async fn call(&self, call: ResourceCall) -> Result<Value, Error> {
         let Some(entry) = self.find(&call.name) else {
-            return Err(not_found(&call.name, "`resources.list` tells which there are"));
+            return Err(not_found(&call.name, "`resources.list` shows the existing ones"));
         };
         if let Some(error) = entry.keeper.ended() {
             return Err(entry.gone(&error));
@@ -139,7 +140,7 @@ impl Resources {
         entry.keeper.ask(request).await
     }
 
-    /// Closes and forgets one.
+    /// Closes and removes a resource.
     pub async fn remove(&self, name: &str) -> ResourceClosed {
         let old = {
             let mut kept = self.lock();
@@ -149,11 +150,11 @@ impl Resources {
         ResourceClosed { found: true, problem: old.close(CLOSE_MAX).await.err() }
     }
 
-    /// Finds one, or has it made: once, however many ask. Where that fails nothing is left, and the
-    /// next begins again.
+    /// Finds a resource or creates it, once for any number of concurrent callers. After a failure
+    /// nothing remains, and the next caller tries again.
     ///
     /// # Errors
-    /// What making it came to; else as [`Resources::set`].
+    /// The error from creating it, otherwise as [`Resources::set`].
     pub async fn get_or_create(
         &self,
         name: &str,
@@ -173,34 +174,35 @@ impl Resources {
         let made = tokio::time::timeout(CREATE_MAX, make).await;
         let entry = made.unwrap_or_else(|_| {
             let seconds = CREATE_MAX.as_secs();
-            let text = format!("the resource `{name}` was not made within {seconds} s");
+            let text = format!("the resource `{name}` was not created within {seconds} s");
             Err(Error::new(ErrorKind::Timeout, text))
         })?;
         let facts = entry.facts.clone();
         if let Err(error) = self.set(entry.clone()).await {
-            // It is nobody's: that it does not close either changes nothing for who asked.
+            // No one owns it, so a failure to close it does not concern the caller.
             let _ = entry.close(CLOSE_MAX).await;
             return Err(error);
         }
         Ok(facts)
     }
 
-    /// Closes those of a session, the last first, and takes no more of it. Returns what went wrong.
+    /// Closes a session's resources, the last one first, and refuses further ones. Returns the
+    /// errors.
     pub(super) async fn close_of(&self, session: &SessionId) -> Vec<String> {
         self.lock().closing.insert(session.clone());
         self.close_where(|entry| entry.session == *session).await
     }
 
-    /// Forgets that a session ends: it has.
+    /// Marks a closing session as ended.
     pub(super) fn left(&self, session: &SessionId) {
         self.lock().closing.remove(session);
     }
 
-    /// Closes all, the last first; returns what went wrong.
+    /// Closes all resources, the last one first. Returns the errors.
     pub(super) async fn close(&self) -> Vec<String> {
         self.lock().is_closing = true;
         let failed = self.close_where(|_| true).await;
-        // The environment may be entered again.
+        // Sessions may enter the environment again.
         self.lock().is_closing = false;
         failed
     }
@@ -238,13 +240,14 @@ impl Kept {
         if !self.is_closing && !self.closing.contains(session) {
             return Ok(());
         }
-        let text = "the session ends: it takes no resource any more";
+        let text = "the session is closing and accepts no more resources";
         Err(Error::new(ErrorKind::Unavailable, text))
     }
 }
 
 impl Entry {
-    /// Closes it, whether or not anybody waits for that. It is not in the list any more.
+    /// Closes the resource, even if the caller stops waiting. It must already be removed from the
+    /// list.
     async fn close(&self, bound: Duration) -> Result<(), String> {
         let failed = |error: &Error| format!("{} was not closed: {error}", self.title());
         if let Some(error) = self.keeper.ended() {
@@ -268,7 +271,7 @@ impl Entry {
     }
 
     fn gone(&self, error: &Error) -> Error {
-        let text = format!("{} is gone with what ran it: {}", self.title(), error.message);
+        let text = format!("{} was lost with its instance: {}", self.title(), error.message);
         Error::new(ErrorKind::PluginCrashed, text)
     }
 

@@ -1,4 +1,4 @@
-//! The service `resources`, as one plugin asks it.
+//! The service `resources` for one plugin.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use super::{Entry, Resources, not_found};
 use crate::environments::Environments;
 use crate::environments::scope::{read, write};
 
-/// Tells whether an operation is one of resources.
+/// Returns true if an operation belongs to the service.
 pub fn is_operation(operation: &str) -> bool {
     [SET, GET, LIST, CALL, GET_OR_CREATE, REMOVE].contains(&operation)
 }
 
-/// Who asks.
+/// The plugin that asks.
 pub struct Asking {
     pub host: Arc<Environments>,
     pub resources: Arc<Resources>,
@@ -38,7 +38,7 @@ impl Asking {
     /// Answers an operation.
     ///
     /// # Errors
-    /// `invalid_arguments` for a request that cannot be read; what the operation comes to.
+    /// `invalid_arguments` if the request cannot be parsed, or the operation's error.
     pub async fn answer(self, operation: &str, request: &[u8]) -> Result<Served, Error> {
         match operation {
             SET => served(&self.set(asked(request)?).await?),
@@ -79,7 +79,8 @@ impl Asking {
         self.resources.get_or_create(name, &self.session, self.make(plugin, name)).await
     }
 
-    /// Returns the plugin that makes what has this name: the one that asks, if it does.
+    /// Returns the plugin that creates the resource with this name, preferring the plugin that
+    /// asks.
     fn factory_of(&self, name: &str) -> Result<PluginName, Error> {
         let registry = self.host.plugins.registry();
         let makes = |entry: &&PluginEntry| {
@@ -88,16 +89,16 @@ impl Asking {
         };
         let of = |entry: &PluginEntry| entry.candidate.manifest.name.clone();
         let mut found: Vec<_> = registry.plugins().iter().filter(makes).collect();
-        // Stable: of others the first in the registry's order.
+        // The sort is stable: among other plugins, the registry's order decides.
         found.sort_by_key(|entry| of(entry) != self.plugin);
         match found.first() {
             Some(entry) if is_of_all_sessions(entry) => Err(of_all_sessions(&of(entry))),
             Some(entry) => Ok(of(entry)),
-            None => Err(not_found(name, "and no plugin that is used makes one of that name")),
+            None => Err(not_found(name, "no active plugin creates a resource with this name")),
         }
     }
 
-    /// Asks a plugin to make a resource.
+    /// Asks a plugin to create a resource.
     async fn make(&self, plugin: PluginName, name: &str) -> Result<Entry, Error> {
         let site = self.host.site(&self.session);
         let request = ResourceRequest::new(ResourceAction::Create, name, 0);

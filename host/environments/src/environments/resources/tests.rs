@@ -1,4 +1,4 @@
-//! The registry over keepers that are made up.
+//! Tests the registry with fake keepers.
 
 use std::future::{pending, ready};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What a keeper was asked, in order.
+/// The requests to a keeper, in order.
 type Asked = Arc<Mutex<Vec<String>>>;
 
 /// How a keeper answers.
@@ -102,7 +102,7 @@ async fn all_are_closed_the_last_first_whatever_the_others_come_to() {
     assert!(failed[1].contains("`c`") && failed[1].contains("panic"), "{failed:?}");
     assert!(failed[2].ends_with("it is stuck"), "{failed:?}");
     assert_eq!(rig.names(), [""; 0]);
-    // It may be entered again.
+    // Sessions may enter it again.
     rig.set("a", "one", Manner::Willing).await;
 }
 
@@ -180,7 +180,7 @@ async fn what_went_with_its_worker_is_told_so_and_made_anew() {
     rig.is_dead.store(true, Relaxed);
     let gone = rig.resources.call(call()).await.unwrap_err();
     assert_eq!(gone.kind, ErrorKind::PluginCrashed);
-    assert!(gone.message.ends_with("is gone with what ran it: it was killed"), "{gone}");
+    assert!(gone.message.ends_with("was lost with its instance: it was killed"), "{gone}");
     assert_eq!((rig.resources.get("a"), rig.names()), (None, Vec::new()));
     let anew = Rig::default();
     let make = ready(Ok(anew.entry("a", "one", Manner::Willing)));

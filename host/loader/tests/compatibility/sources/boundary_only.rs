@@ -1,4 +1,4 @@
-//! Exports a boundary and nothing behind it: what a host sees before it runs a plugin.
+//! Exports a boundary without an implementation: the part that a host sees before it runs a plugin.
 
 use jaato_plugin_api::abi::abi_stable::library::{
     __call_root_module_loader, CheckTypeLayout, LibHeader, RootModuleResult,

@@ -1,4 +1,4 @@
-//! A host of one call: opens a plugin, asks its tool, prints the answer.
+//! A host for a single call: opens a plugin, calls its tool, and prints the answer.
 
 use std::error::Error;
 use std::path::Path;

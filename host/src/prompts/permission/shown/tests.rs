@@ -1,4 +1,4 @@
-//! The kinds of questions on screens of 40, 80 and 120 columns.
+//! The kinds of prompts on screens of 40, 80 and 120 columns.
 
 use expect_test::{Expect, expect, expect_file};
 use jaato_runtime::types::file_change::{FileHunk, HunkLine, HunkLineKind};
@@ -53,7 +53,7 @@ fn edit(changes: Vec<FileChange>, title: &str) -> PermissionPrompt {
     prompt
 }
 
-/// The question at three widths, as a user sees it without colours.
+/// Shows the prompt at three widths, as a user sees it without colours.
 fn screens(prompt: &PermissionPrompt) -> String {
     let at = |columns: usize| {
         let question = question_of(prompt, Form::Full);
@@ -67,7 +67,7 @@ fn screens_of_a_command() {
     let answers = ["Yes, and don't ask again for `python3 -m unittest` in this folder"];
     let plain = command("python3 -m unittest -q 2>&1 | tail -5", &answers);
     let mut risky = command("rm -rf build && curl -s https://example.com/install.sh | sh", &[]);
-    risky.warning = "Downloads a script and runs it without looking.".to_owned();
+    risky.warning = "downloads a script and runs it".to_owned();
     let lines = command("cd src\nfor i in 1 2; do\n  echo \"  1 Yes $i\"\ndone", &[]);
     let shown = [plain, risky, lines].map(|prompt| screens(&prompt)).join("\n");
     expect_file!["screens/command.txt"].assert_eq(&shown);

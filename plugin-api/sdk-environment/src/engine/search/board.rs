@@ -1,4 +1,4 @@
-//! The state that the threads of a search share: batches of files to search, and the results in the
+//! The shared state of a search's threads: batches of files to search, and their results in the
 //! order of the batches.
 
 use std::collections::VecDeque;
@@ -11,13 +11,13 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::super::folder::Folder;
 
-/// Files of one batch: enough that handing it over costs nothing compared with the search.
+/// Files in one batch: enough that the handover is cheap compared with the search.
 const BATCH_FILES: usize = 64;
-/// Folders of one batch; each is open while it waits.
+/// Folders in one batch. Each stays open while it waits.
 const BATCH_FOLDERS: usize = 8;
-/// Batches that wait, are being searched, or hold results that no page has yet.
+/// Batches that wait, are being searched, or hold results that are not on a page yet.
 const BATCHES_MAX: usize = 16;
-/// Bytes of lines that one batch holds, about. Beyond that the thread that finds them waits until
+/// The approximate bytes of lines that one batch holds. Beyond that, the search thread waits until
 /// the caller takes some.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
@@ -32,26 +32,26 @@ pub(super) struct Job<F: Folder> {
 /// Where a file is.
 #[derive(Debug)]
 pub(super) enum Source<F: Folder> {
-    /// In a folder, under the last bytes of the path.
+    /// In a folder. Its name is the last bytes of the path.
     In { folder: F, name_bytes: usize },
-    /// Open already; `shown` is its path as errors name it.
+    /// Already open. `shown` is its path as errors show it.
     Open { file: F::File, size: u64, shown: String },
 }
 
-/// Files that one thread searches one after the other.
+/// Files that one thread searches in sequence.
 #[derive(Debug)]
 pub(super) struct Batch<F: Folder> {
     pub(super) jobs: Vec<Job<F>>,
     folders: usize,
 }
 
-/// Lines that were found in a file; one with many may come in several.
+/// Lines found in a file. The lines of one file may arrive in several pieces.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) path: Box<[u8]>,
     pub(super) lines: Vec<SearchedLine>,
     pub(super) bytes: usize,
-    /// The number of matches in the file, in place of lines.
+    /// The number of matches in the file, instead of lines.
     pub(super) matches: Option<u64>,
 }
 
@@ -65,33 +65,33 @@ impl Piece {
 #[derive(Debug)]
 pub(super) enum News {
     Piece(Piece),
-    /// Nothing came in time.
+    /// Nothing arrived in time.
     Nothing,
     Over,
     Cancelled,
-    /// A thread broke down.
+    /// A thread panicked.
     Failed,
 }
 
-/// See the module.
+/// The shared state. See the module docs.
 #[derive(Debug)]
 pub(super) struct Board<F: Folder> {
     state: Mutex<State<F>>,
-    /// Signalled when there is work, or room for it.
+    /// Signalled when there is work, or room for more.
     work: Condvar,
-    /// Signalled when there are results, or at the end.
+    /// Signalled when there are results, and at the end.
     news: Condvar,
     is_cancelled: AtomicBool,
-    /// More matches are only counted.
+    /// Further matches are only counted.
     is_enough: AtomicBool,
-    /// The caller waits for results.
+    /// The caller is waiting for results.
     is_awaited: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State<F: Folder> {
     waiting: VecDeque<(u64, Batch<F>)>,
-    /// The batches whose results no page has yet, in order.
+    /// The batches whose results are not on a page yet, in order.
     slots: VecDeque<Slot>,
     /// The number of the first slot.
     first: u64,
@@ -154,7 +154,7 @@ impl<F: Folder> Batch<F> {
 }
 
 impl<F: Folder> Board<F> {
-    /// Hands a batch to the searching threads, and waits for room. Returns false if the search was
+    /// Passes a batch to the search threads, and waits for room. Returns false if the search was
     /// cancelled.
     pub(super) fn push(&self, batch: Batch<F>) -> bool {
         let mut state = self.state.lock();
@@ -171,7 +171,7 @@ impl<F: Folder> Board<F> {
         true
     }
 
-    /// Records how much the walk has left out so far.
+    /// Records how many entries the walk has skipped so far.
     pub(super) fn left_out(&self, left_out: LeftOut) {
         self.state.lock().totals.left_out = left_out;
     }
@@ -185,7 +185,7 @@ impl<F: Folder> Board<F> {
         self.news.notify_all();
     }
 
-    /// Takes a batch to search; `None` at the end.
+    /// Takes a batch to search, or `None` at the end.
     pub(super) fn take(&self) -> Option<(u64, Batch<F>)> {
         let mut state = self.state.lock();
         loop {
@@ -202,7 +202,7 @@ impl<F: Folder> Board<F> {
         }
     }
 
-    /// Hands over lines, and waits for room. Returns false if the search was cancelled.
+    /// Adds lines, and waits for room. Returns false if the search was cancelled.
     pub(super) fn found(&self, number: u64, piece: Piece) -> bool {
         let mut state = self.state.lock();
         loop {
@@ -222,7 +222,7 @@ impl<F: Folder> Board<F> {
         }
     }
 
-    /// Records that a batch is searched, with its counts.
+    /// Records that a batch was searched, with its counts.
     pub(super) fn done(&self, number: u64, totals: &SearchTotals, unreadable: Vec<String>) {
         let mut state = self.state.lock();
         let all = &mut state.totals;
@@ -240,7 +240,7 @@ impl<F: Folder> Board<F> {
         }
     }
 
-    /// Waits for the next event, in order, until that time.
+    /// Waits until the deadline for the next event, in order.
     pub(super) fn next(&self, until: Instant) -> News {
         let mut state = self.state.lock();
         loop {
@@ -298,7 +298,8 @@ impl<F: Folder> Board<F> {
     }
 
     pub(super) fn cancel(&self) {
-        // Under the lock, so that no thread checks the flag before and waits after it is set.
+        // The lock prevents a thread from checking the flag before it is set and waiting
+        // afterwards.
         let state = self.state.lock();
         self.is_cancelled.store(true, Relaxed);
         self.work.notify_all();
@@ -310,7 +311,7 @@ impl<F: Folder> Board<F> {
         self.is_cancelled.load(Relaxed)
     }
 
-    /// Makes a guard that records a panic of its thread.
+    /// Returns a guard that records a panic of its thread.
     pub(super) fn guard(self: &Arc<Self>) -> Guard<F> {
         Guard(Arc::clone(self))
     }

@@ -1,4 +1,4 @@
-//! Searches the files of a batch, one after the other.
+//! Searches the files of a batch in sequence.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -18,16 +18,16 @@ use super::super::lines::{matches_in, searched_line, without_end};
 use super::board::{Batch, Board, Job, Piece, Source};
 use crate::errors;
 
-/// A file with a zero among so many of its first bytes is binary.
+/// A file is binary if this many of its first bytes contain a zero.
 const BINARY_LOOK_BYTES: usize = 8 * 1024;
-/// Files of so many bytes are read whole; larger ones pass through a buffer.
+/// Files up to this size are read whole. Larger files are read through a buffer.
 const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
 /// The longest line, with its context, in a file that is not read whole.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of lines that are handed over at once, about.
+/// The approximate bytes of lines that are passed on at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Searches files, on one thread.
+/// Searches files on one thread.
 pub(super) struct FileSearcher {
     matcher: RegexMatcher,
     searcher: Searcher,
@@ -64,7 +64,7 @@ impl FileSearcher {
             .before_context(context_lines)
             .after_context(context_lines)
             .binary_detection(BinaryDetection::none())
-            // A file that becomes shorter while it is mapped ends the process.
+            // If a mapped file shrinks, the process dies.
             .memory_map(MmapChoice::never())
             .heap_limit(Some(LINE_BYTES_MAX))
             .build();
@@ -72,7 +72,7 @@ impl FileSearcher {
         Self { matcher, searcher, file_bytes_max, counts, bytes: Vec::new() }
     }
 
-    /// Searches a batch and hands over what it finds.
+    /// Searches a batch and passes on its results.
     pub(super) fn search<F: Folder>(
         &mut self,
         board: &Arc<Board<F>>,
@@ -100,7 +100,7 @@ impl FileSearcher {
             Source::Open { file, size, shown } => (file, size, Some(shown)),
             Source::In { folder, name_bytes } => {
                 let name = OsStr::from_bytes(&job.path[job.path.len() - name_bytes..]);
-                // One byte more tells that a file is too large.
+                // One extra byte shows that a file is too large.
                 let bytes_max = self.file_bytes_max.map_or(u64::MAX, |max| max.saturating_add(1));
                 match folder.open(name, bytes_max) {
                     Ok(Some((_, size))) if self.file_bytes_max.is_some_and(|max| size > max) => {
@@ -108,7 +108,7 @@ impl FileSearcher {
                         return;
                     }
                     Ok(Some((file, size))) => (file, size, None),
-                    // It is gone, or is no longer a file.
+                    // The file is gone, or no longer a file.
                     Ok(None) => return,
                     Err(error) => return known.unreadable(&job.path, None, &error),
                 }
@@ -149,7 +149,7 @@ enum Text {
     IsNot,
 }
 
-/// Reads a file to the size that it had when it was opened, and searches it.
+/// Searches a file, up to the size that it had when it was opened.
 fn searched<F: Folder>(
     searcher: &mut Searcher,
     bytes: &mut Vec<u8>,
@@ -175,7 +175,8 @@ fn searched<F: Folder>(
     Ok(Text::Is)
 }
 
-/// Whether it is binary. A text in UTF-16 has zeros too, and begins with a mark.
+/// Returns true if the file is binary. UTF-16 text has zeros too, but starts with a byte order
+/// mark.
 fn is_binary(bytes: &[u8]) -> bool {
     let first = &bytes[..bytes.len().min(BINARY_LOOK_BYTES)];
     let is_wide = first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]);
@@ -190,7 +191,7 @@ impl Known {
     }
 }
 
-/// A file that is read to the size that it had, unless the search is cancelled.
+/// A file that is read up to its size when opened, unless the search is cancelled.
 struct Watched<'a, F: Folder> {
     file: F::File,
     left: u64,
@@ -227,7 +228,7 @@ impl<F: Folder> Read for Watched<'_, F> {
     }
 }
 
-/// Makes the answer's lines from the searcher's matches.
+/// Builds the answer's lines from the searcher's matches.
 struct Lines<'a, F: Folder> {
     matcher: &'a RegexMatcher,
     board: &'a Board<F>,
@@ -235,9 +236,9 @@ struct Lines<'a, F: Folder> {
     path: &'a [u8],
     lines: Vec<SearchedLine>,
     bytes: usize,
-    /// The number of matches of this file in the answer.
+    /// The number of this file's matches in the answer.
     told: usize,
-    /// More matches are only counted.
+    /// Further matches are only counted.
     is_over: bool,
     matches: u64,
 }
@@ -279,7 +280,7 @@ impl<F: Folder> Sink for Lines<'_, F> {
         }
         self.told += matches.len();
         let mut number = found.line_number().unwrap_or_default();
-        // These are several lines only if a match may go over them.
+        // The block has several lines only if a match may span lines.
         let mut start = 0;
         loop {
             let end = memchr::memchr(b'\n', &block[start..]).map(|at| start + at + 1);

@@ -1,4 +1,4 @@
-//! Folders that the environment cannot list.
+//! Tests with folders that the environment cannot list.
 #![allow(clippy::unwrap_used)]
 
 use std::future::Future;
@@ -12,7 +12,8 @@ use jaato_types::files::{
 
 use super::*;
 
-/// A folder `/ws` that can be listed, or fails in this way. Folders above it are not allowed.
+/// A folder `/ws` that can be listed, or fails with the given kind. Folders above it are not
+/// allowed.
 struct Listing(Option<ErrorKind>);
 
 fn failed<T>(kind: ErrorKind) -> Result<T> {

@@ -1,4 +1,4 @@
-//! Questions and pages between the engine and the calls.
+//! Tests of questions and pages between the engine and the calls.
 #![allow(clippy::unwrap_used)]
 
 use std::future::{Future, pending};
@@ -10,7 +10,7 @@ use jaato_types::files::{FileDelete, FileKind, FileWrite, FolderEntry, FolderMak
 
 use super::*;
 
-/// A folder `a` with a file `b`; listing `a` takes as long as the test wants.
+/// A folder `a` with a file `b`. The test decides how long listing `a` takes.
 #[derive(Default)]
 struct Slow {
     lists: AtomicUsize,
@@ -54,7 +54,7 @@ impl Files for Slow {
     }
 }
 
-/// Polls until there is an answer, or until the test has seen enough.
+/// Polls until the future is ready or `is_enough` returns true.
 fn poll<T>(future: impl Future<Output = T>, is_enough: impl Fn() -> bool) -> Option<T> {
     let mut future = pin!(future);
     loop {

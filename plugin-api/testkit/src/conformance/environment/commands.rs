@@ -1,5 +1,5 @@
-//! Checks of commands: each in both ways that a host has to run one. The environment may prepare a
-//! command that the host runs, and it always runs one itself whose pieces the host asks for.
+//! Checks of commands, each run in both ways. The environment may prepare a command for the host to
+//! run, and it can always run a command itself and stream its output to the host.
 
 use jaato_types::execution::{
     STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT, StreamClose, StreamNext,
@@ -15,25 +15,25 @@ use super::{Ready, ask, ask_with_bytes, frame_of, has_shell};
 use crate::FakeHost;
 use crate::conformance::{Suite, Verdict, ensure, told};
 
-/// Output of one command that is read at most.
+/// The most output of one command that is read.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
-/// An environment's deadline of commands that is waited for.
+/// The longest default deadline of an environment for which a check waits.
 const SHORT_MS: u64 = 1000;
 
-/// A deadline that nothing comes to.
+/// A deadline that is never reached.
 const LONG_MS: u64 = 300_000;
 
-/// Who runs a command.
+/// What runs a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// The environment; its pieces are asked for.
+    /// The environment, which streams the output.
     Environment,
-    /// The host, as the environment prepared it.
+    /// The host, with the command that the environment prepared.
     Host,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Default)]
 struct Ran {
     stdout: Vec<u8>,
@@ -42,7 +42,7 @@ struct Ran {
 }
 
 impl Ran {
-    /// Takes a frame of a command's stream.
+    /// Adds a frame of a command's stream.
     fn take(&mut self, frame: &Frame<'_>) -> Verdict {
         match frame.json().map_err(|error| format!("no event: {error}"))? {
             ProcessEvent::Output { stream: OutputStream::Stdout, .. } => {
@@ -59,14 +59,14 @@ impl Ran {
 }
 
 impl Ready<'_> {
-    /// Lists the ways in which its commands run: none for an environment without commands.
+    /// Returns the ways in which the environment's commands run: none if it has no commands.
     fn ways(&self) -> Vec<Way> {
         let prepares = self.has(PREPARE, json!({ "program": "true" }));
         let ways = [(has_shell(self), Way::Environment), (prepares, Way::Host)];
         ways.into_iter().filter_map(|(is_there, way)| is_there.then_some(way)).collect()
     }
 
-    /// Runs a command to its end: both outputs, and how it ended.
+    /// Runs a command to its end. Returns both outputs and the exit.
     fn run(&self, way: Way, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
         match way {
             Way::Environment => self.run_there(spawn, input),
@@ -134,8 +134,8 @@ impl Ready<'_> {
     }
 }
 
-/// A command reads its input, prints apart, and ends with its code; variables and folder are those
-/// that were given.
+/// A command reads its input, writes to separate outputs, and ends with its exit code, with the
+/// given variables and folder.
 pub fn commands_run(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     for way in ready.ways() {
@@ -157,8 +157,8 @@ pub fn commands_run(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// A command that the host is to run keeps what the host and the tool said of it: its input, its
-/// variables, its deadline, and how a person is told of it.
+/// A prepared command keeps what the host and the tool set: its input, its variables, its deadline,
+/// and its label for the user.
 pub fn what_the_host_runs_is_prepared(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if ready.ways().contains(&Way::Host) {
@@ -176,7 +176,7 @@ pub fn what_the_host_runs_is_prepared(suite: &Suite, host: &FakeHost) -> Verdict
     ready.takes_down(host)
 }
 
-/// A command whose time is up ends, and what it printed by then is there.
+/// A command ends at its deadline, and its output so far is kept.
 pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     for way in ready.ways() {
@@ -188,8 +188,8 @@ pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// A command that has no deadline of its own gets the one that the environment tells, and no
-/// program that outlives its call does. Only one that is short is waited for.
+/// A command without a deadline gets the environment's default deadline, but a background program
+/// does not. The check waits only for a short deadline.
 pub fn its_own_deadline_holds(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let timeout_ms = ready.facts.shell_timeout_ms;
@@ -211,7 +211,7 @@ pub fn its_own_deadline_holds(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// A command that is ended tells so.
+/// A command that was ended reports so.
 pub fn a_command_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
@@ -219,7 +219,9 @@ pub fn a_command_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
             .map_err(told("a command"))?;
         ready.ask::<Value>(END, spawned.clone()).map_err(told("its end"))?;
         let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
-        ensure(ran.stdout.is_empty(), || format!("it goes on: {:?}", shown(&ran.stdout)))?;
+        ensure(ran.stdout.is_empty(), || {
+            format!("it printed after its end: {:?}", shown(&ran.stdout))
+        })?;
         ensure(ran.exit.code != Some(0), || format!("it ended well: {:?}", ran.exit))?;
     }
     ready.takes_down(host)

@@ -1,5 +1,5 @@
-//! Checks of files beyond keeping them. What an author writes and what the sdk does in its place
-//! are held to the same.
+//! Checks of operations on files. The same checks apply to an author's own operations and to the
+//! sdk's defaults.
 
 use jaato_types::execution::{STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT};
 use jaato_types::files::{
@@ -13,14 +13,14 @@ use super::{Ready, ask_with_bytes, frame_of};
 use crate::FakeHost;
 use crate::conformance::{Suite, Verdict, ensure, told};
 
-/// Where the checks work.
+/// The folder of the checks.
 pub(super) const FOLDER: &str = "conformance";
 
-/// Answers of one stream that are taken at most.
+/// The most answers that are read from one stream.
 const ANSWERS_MAX: usize = 1000;
 
 impl Ready<'_> {
-    /// Makes the folder with these files; false where the environment lacks the operation.
+    /// Creates the folder with these files. Returns false if the environment lacks the operation.
     pub(super) fn has_files(
         &self,
         operation: &str,
@@ -76,7 +76,7 @@ impl Ready<'_> {
         Ok((opened, frames))
     }
 
-    /// Takes away what a check has made.
+    /// Removes what a check has created.
     pub(super) fn ends(self, host: &FakeHost, has_files: bool) -> Verdict {
         if has_files {
             let delete = json!({ "path": FOLDER, "recursive": true });
@@ -90,7 +90,7 @@ fn below(path: &str) -> String {
     format!("{FOLDER}/{path}")
 }
 
-/// Text is read in characters and in lines, as far as is asked.
+/// Text can be read by characters and by lines, in the requested range.
 pub fn texts_are_read_in_ranges(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ_TEXT, &[("a.txt", "eins\r\nzwei – 🌓\ndrei")])?;
@@ -110,7 +110,7 @@ pub fn texts_are_read_in_ranges(suite: &Suite, host: &FakeHost) -> Verdict {
             ensure((found.text.as_str(), found.has_more) == (text, has_more), || {
                 format!("{read} is read as {:?}, more: {}", found.text, found.has_more)
             })?;
-            ensure(found.size == 24, || format!("its size is told as {}", found.size))?;
+            ensure(found.size == 24, || format!("its reported size is {}", found.size))?;
         }
         let no_text = json!({ "path": below("bytes") });
         let write: Result<Value> = ask_with_bytes(ready.instance, WRITE, &no_text, b"a\xffb");
@@ -121,7 +121,7 @@ pub fn texts_are_read_in_ranges(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.ends(host, has)
 }
 
-/// Edits replace what is there once, all of them or none.
+/// Edits replace pieces that occur once, and apply all changes or none.
 pub fn edits_are_made_whole_or_not_at_all(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let text = "moon\nsun\nsun\n";
@@ -157,7 +157,7 @@ pub fn edits_are_made_whole_or_not_at_all(suite: &Suite, host: &FakeHost) -> Ver
     ready.ends(host, has)
 }
 
-/// Copies stay beside what they were made of, moves take it along; nothing is overwritten unasked.
+/// A copy keeps the source, a move removes it, and neither overwrites a file unless asked.
 pub fn files_are_copied_and_moved(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let files = [("a.txt", "a"), ("b.txt", "b"), ("f/one", "1"), ("f/g/two", "2")];
@@ -197,7 +197,7 @@ pub fn files_are_copied_and_moved(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.ends(host, has)
 }
 
-/// A tree comes in order, a folder before what it holds.
+/// A tree is walked in order, with a folder before its content.
 pub fn trees_are_gone_through(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let files = [("b/two", ""), ("b/a/one", ""), ("c", ""), ("a", ""), (".git/x", "")];
@@ -221,7 +221,7 @@ pub fn trees_are_gone_through(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.ends(host, has)
 }
 
-/// A file is read and written piece by piece; one that is not finished leaves what was there.
+/// A file can be read and written in pieces. An unfinished write keeps the old file.
 pub fn files_come_and_go_in_pieces(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ_STREAM, &[("a.txt", "0123456789")])?

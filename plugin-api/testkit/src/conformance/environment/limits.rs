@@ -1,5 +1,5 @@
-//! Checks that operations hold to the limits of a call. What an environment does itself, and what
-//! the sdk does in its place, are held to the same.
+//! Checks that operations respect the limits of a call. The same checks apply to an environment's
+//! own operations and to the sdk's defaults.
 
 use jaato_types::ErrorKind;
 use jaato_types::files::{
@@ -27,10 +27,10 @@ const FILES: [(&str, &str); 5] = [
     ("hidden/.key", "moon\n"),
 ];
 
-/// Ways to a file that is denied.
+/// Paths that lead to a denied file.
 const WAYS: [&str; 3] = ["secret/key", "./secret//key", "in/../secret/deep/../key"];
 
-/// Returns the folder of the checks, whole.
+/// Returns the full path of the folder of the checks.
 fn folder(ready: &Ready<'_>) -> Told<String> {
     let facts: FileFacts =
         ready.ask(STAT, json!({ "path": FOLDER })).map_err(told("its folder"))?;
@@ -48,7 +48,7 @@ fn below(path: &str) -> String {
     format!("{FOLDER}/{path}")
 }
 
-/// What a rule denies is neither read nor told nor changed, and what stands above it is not moved,
+/// A denied file cannot be read, listed or changed, and the folders above it cannot be moved,
 /// copied or deleted.
 pub fn what_is_denied_is_kept_off(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
@@ -100,7 +100,7 @@ pub fn what_is_denied_is_kept_off(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.ends(host, has)
 }
 
-/// Lists, walks and searches leave out what is denied, and count it apart.
+/// Lists, walks and searches leave out denied files and count them separately.
 pub fn searches_leave_out_what_is_denied(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(SEARCH, &FILES)?;
@@ -143,7 +143,7 @@ pub fn searches_leave_out_what_is_denied(suite: &Suite, host: &FakeHost) -> Verd
     ready.ends(host, has)
 }
 
-/// What the user must be asked about is read, but not changed, and the error says what to do.
+/// A protected file can be read but not changed, and the error says what to do.
 pub fn what_is_protected_is_not_changed(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(WRITE, &FILES)?;
@@ -175,8 +175,8 @@ pub fn what_is_protected_is_not_changed(suite: &Suite, host: &FakeHost) -> Verdi
     ready.ends(host, has)
 }
 
-/// An environment that resolves paths tells their identity, and operations refuse a file that
-/// another one has replaced since.
+/// If an environment resolves paths, it returns the identities of files, and its operations refuse
+/// a file that was replaced since.
 pub fn what_changed_since_it_was_checked_is_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ, &FILES)?;

@@ -1,5 +1,4 @@
-//! Checks of searches. What an author writes and what the sdk does in its place are held to the
-//! same.
+//! Checks of searches. The same checks apply to an author's own searches and to the sdk's defaults.
 
 use jaato_types::files::{FIND, FoundPage, SEARCH, SearchTotals, SearchedPage};
 use jaato_types::{ErrorKind, Frame};
@@ -29,7 +28,7 @@ fn pages<T: DeserializeOwned>(ready: &Ready<'_>, operation: &str, request: &Valu
     frames.iter().map(read).collect()
 }
 
-/// Files are found with their facts and without folders, and all are counted.
+/// Files are found with their facts, without folders, and all of them are counted.
 pub fn files_are_found_with_their_facts(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(FIND, &FILES)?;

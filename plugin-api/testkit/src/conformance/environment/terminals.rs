@@ -1,4 +1,4 @@
-//! Checks of environments that have terminals.
+//! Checks of environments with terminals.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use super::{Ready, ask, ask_with_bytes, frame_of};
 use crate::FakeHost;
 use crate::conformance::{Suite, Verdict, ensure, told};
 
-/// Longer than a program takes to read what is typed to it.
+/// Longer than a program takes to read its input.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The number of a terminal that nobody has.
+/// A terminal number that does not exist.
 const NOBODYS: u64 = 1 << 40;
 
-/// A program on a terminal, and what it has shown.
+/// A program on a terminal, and its output.
 struct Screen<'a> {
     ready: &'a Ready<'a>,
     terminal: u64,
@@ -32,7 +32,7 @@ struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    /// Runs a line on a terminal of 33 rows and 101 columns.
+    /// Runs a shell command on a terminal of 33 rows and 101 columns.
     fn run(ready: &'a Ready<'a>, line: &str) -> std::result::Result<Self, String> {
         let spawn = TerminalSpawn {
             program: "sh".to_owned(),
@@ -47,7 +47,7 @@ impl<'a> Screen<'a> {
         Ok(Self { ready, terminal, stream, seen: Vec::new(), exit: None })
     }
 
-    /// Reads one piece; false after the last.
+    /// Reads one piece. Returns false after the last one.
     fn more(&mut self) -> std::result::Result<bool, String> {
         let next = StreamNext { stream: self.stream, ..StreamNext::default() };
         let frame =
@@ -61,7 +61,7 @@ impl<'a> Screen<'a> {
             TerminalEvent::Exited(exit) => self.exit = Some(exit),
             TerminalEvent::Unknown => {}
         }
-        ensure(self.seen.len() < OUTPUT_BYTES_MAX, || "it shows things without end".into())?;
+        ensure(self.seen.len() < OUTPUT_BYTES_MAX, || "its output does not end".into())?;
         Ok(true)
     }
 
@@ -69,7 +69,7 @@ impl<'a> Screen<'a> {
         self.seen.windows(text.len()).any(|seen| seen == text.as_bytes())
     }
 
-    /// Reads until a text was shown.
+    /// Reads until a text is shown.
     fn until(&mut self, text: &str) -> Verdict {
         while !self.has(text) {
             let has_more = self.more()? && self.exit.is_none();
@@ -80,7 +80,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Reads to the end, and gives the exit.
+    /// Reads to the end and returns the exit.
     fn rest(mut self) -> std::result::Result<ProcessExit, String> {
         while self.more()? {}
         let closed: Result<Value> = ask(
@@ -89,7 +89,7 @@ impl<'a> Screen<'a> {
             &StreamClose { stream: self.stream, ..StreamClose::default() },
         );
         closed.map_err(told("closing a stream"))?;
-        self.exit.ok_or("it does not tell its exit".into())
+        self.exit.ok_or("it does not report its exit".into())
     }
 
     fn act(&self, operation: &str, mut request: Value) -> Verdict {
@@ -104,8 +104,8 @@ impl<'a> Screen<'a> {
         typed.map(drop).map_err(told("typing"))
     }
 
-    /// Types to who reads, and will not wait for ever for that. An environment that bounds it tells
-    /// how much was taken.
+    /// Writes input to a program that reads, with a limit on the time. An environment that enforces
+    /// the limit returns how many bytes the terminal took.
     fn types_within(&self, text: &str, longest: Duration) -> Verdict {
         let wait_ms = longest.as_millis() as u64;
         let named = json!({ "terminal": self.terminal, "wait_ms": wait_ms });
@@ -117,13 +117,13 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Tells whether the environment has terminals: without them it does not know how to make one.
+/// Returns true if the environment has terminals. Without them, [`SPAWN`] is an unknown operation.
 fn has_terminals(ready: &Ready<'_>) -> bool {
     ready.has(SPAWN, json!({ "program": "no-such-moon" }))
 }
 
-/// A program finds a terminal of the size that was asked for, sees it change, reads what is typed
-/// and ends with its code.
+/// A program runs on a terminal of the requested size, notices a new size, reads input, and ends
+/// with its exit code.
 pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
@@ -132,7 +132,7 @@ pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHo
         let mut screen = Screen::run(&ready, line)?;
         screen.until("33 101\r\n")?;
         ensure(screen.has("on xterm-256color\r\n"), || {
-            format!("it is no terminal, or not named so: {:?}", shown(&screen.seen))
+            format!("its streams are not a terminal, or `TERM` is wrong: {:?}", shown(&screen.seen))
         })?;
         screen.act(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
         let state: TerminalState = ready
@@ -150,7 +150,7 @@ pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHo
     ready.takes_down(host)
 }
 
-/// A signal, and the key for one, reach what is in the foreground.
+/// A signal and the key for it reach the foreground program.
 pub fn terminals_signal_their_foreground(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
@@ -170,28 +170,28 @@ pub fn terminals_signal_their_foreground(suite: &Suite, host: &FakeHost) -> Verd
     ready.takes_down(host)
 }
 
-/// A program on a terminal that is ended tells so, and its number is nobody's when its stream is
-/// closed.
+/// A program that was ended on a terminal reports so, and its number becomes invalid when its
+/// stream is closed.
 pub fn a_terminal_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
-        // Whoever only hangs up does not end this.
+        // A hangup alone does not end this program.
         let mut screen = Screen::run(&ready, "trap '' HUP INT; echo up; sleep 300; echo late")?;
         screen.until("up\r\n")?;
         screen.act(END, json!({}))?;
         let named = json!({ "terminal": screen.terminal });
         while screen.more()? {}
-        ensure(!screen.has("late"), || "it goes on".into())?;
+        ensure(!screen.has("late"), || "it continued after its end".into())?;
         let exit = screen.rest()?;
         ensure(exit.code != Some(0), || format!("it ended well: {exit:?}"))?;
         let gone: Result<Value> = ready.ask(STATE, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
-        ensure(is_gone, || "a terminal that is closed is known".into())?;
+        ensure(is_gone, || "a closed terminal still exists".into())?;
     }
     ready.takes_down(host)
 }
 
-/// What a program that has ended left running is ended too, where the exit tells of it.
+/// Processes that a program left running are ended too, if the exit reports them.
 pub fn what_a_terminal_left_running_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
@@ -206,7 +206,7 @@ pub fn what_a_terminal_left_running_is_ended(suite: &Suite, host: &FakeHost) -> 
         let left = exit.left_running.iter().find(|process| process.name == "sleep");
         if let Some(left) = left {
             screen.act(END, json!({}))?;
-            // It may end a moment later.
+            // The process may end a moment later.
             let line = format!("while kill -0 {}; do sleep 0.01; done; echo gone", left.pid);
             Screen::run(&ready, &line)?.until("gone\r\n")?;
         }
@@ -215,14 +215,14 @@ pub fn what_a_terminal_left_running_is_ended(suite: &Suite, host: &FakeHost) -> 
     ready.takes_down(host)
 }
 
-/// Terminals and programs that are not there, and sizes that are none, are refused.
+/// Unknown terminals, unknown programs and invalid sizes are refused.
 pub fn bad_requests_of_terminals_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let refused = |operation: &str, request: Value, kind: ErrorKind| {
             let asked: Result<Value> = ready.ask(operation, request);
             let is_told = asked.is_err_and(|error| error.kind == kind);
-            ensure(is_told, || format!("`{operation}` is not answered `{}`", kind.name()))
+            ensure(is_told, || format!("`{operation}` does not fail with `{}`", kind.name()))
         };
         let nobodys = json!({ "terminal": NOBODYS, "rows": 5, "columns": 7, "signal": "kill" });
         for operation in [WRITE, RESIZE, SIGNAL, STATE, END] {
@@ -243,7 +243,7 @@ pub fn bad_requests_of_terminals_are_refused(suite: &Suite, host: &FakeHost) -> 
     ready.takes_down(host)
 }
 
-/// Starts a program on a terminal and leaves it.
+/// Starts a program on a terminal and leaves it running.
 pub(super) fn leave_one(ready: &Ready<'_>) -> Verdict {
     if has_terminals(ready) {
         Screen::run(ready, "trap '' HUP; echo up; sleep 300")?.until("up\r\n")?;

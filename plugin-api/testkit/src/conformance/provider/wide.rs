@@ -1,4 +1,4 @@
-//! Checks of what not every request has: histories of every kind of part, and options.
+//! Checks with unusual requests: histories with every kind of part, and options.
 
 use jaato_types::{
     Completion, Data, Delta, Effort, ErrorKind, Message, Opaque, Part, ProviderSpec, Request, Role,
@@ -10,16 +10,16 @@ use super::{check_completion, judge, request, spec};
 use crate::conformance::{Suite, Verdict, clear_error, ensure};
 use crate::{FakeHost, Finished};
 
-/// The tool of which histories here tell.
+/// The tool in the histories.
 const TOOL: &str = "look";
 
-/// A history with signatures, opaque parts of this and of another maker, attachments, data and
-/// parts that nobody knows is answered, or refused clearly.
+/// A history with signatures, opaque parts of this and of another provider, attachments, data and
+/// unknown parts is answered, or clearly refused.
 pub fn a_history_of_every_kind_is_answered_or_refused(_: &Suite, host: &FakeHost) -> Verdict {
     let spec = spec(host)?;
     let request = with_history(spec);
     judge(&request, &host.complete(&request))?;
-    // The same a part at a time: one that is refused must not hide another.
+    // Also without each single part, because one refused part must not hide another.
     for (at, message) in request.messages.iter().enumerate() {
         for part in 0..message.parts.len() {
             let mut less = request.clone();
@@ -44,7 +44,7 @@ pub fn a_history_larger_than_a_frame_is_answered_or_refused(_: &Suite, host: &Fa
     let finished = host.complete(&request);
     let kind = |finished: &Finished<Completion>| finished.result.as_ref().err().map(|it| it.kind);
     if kind(&finished) == Some(ErrorKind::UnknownOperation) {
-        // One that wants a service which is not here says so of a small one too.
+        // A provider that lacks a service reports that for a small request too.
         let small = host.complete(&super::request(spec(host)?));
         ensure(kind(&small) == kind(&finished), || {
             "a history larger than a frame does not reach it: it must answer the operation `large`"
@@ -54,15 +54,14 @@ pub fn a_history_larger_than_a_frame_is_answered_or_refused(_: &Suite, host: &Fa
     judge(&request, &finished)
 }
 
-/// Each option that is listed is one that there is, and is taken with an ordinary value wherever a
-/// simple request is.
+/// Each listed option exists, and is accepted with an ordinary value whenever a simple request is.
 pub fn listed_options_are_taken(_: &Suite, host: &FakeHost) -> Verdict {
     let spec = spec(host)?;
     let plain = with_tool(request(spec));
     let is_answered = host.complete(&plain).result.is_ok();
     for name in &spec.options {
         let Some(request) = with_option(spec, name) else {
-            return Err(format!("it lists the option `{name}`, which there is not"));
+            return Err(format!("it lists the unknown option `{name}`"));
         };
         let finished = host.complete(&request);
         match &finished.result {
@@ -74,7 +73,7 @@ pub fn listed_options_are_taken(_: &Suite, host: &FakeHost) -> Verdict {
             Err(error) => {
                 clear_error(&format!("a request with the option `{name}`"), error)?;
                 ensure(!is_answered, || {
-                    format!("the option `{name}` is listed, and is refused: {error}")
+                    format!("the option `{name}` is listed but refused: {error}")
                 })?;
             }
         }
@@ -82,7 +81,8 @@ pub fn listed_options_are_taken(_: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
-/// Who is asked for the whole answer may show it at its end, or not at all.
+/// Returns the deltas of a completion. Without streaming, a provider may omit them or send them at
+/// the end.
 fn deltas_of(
     request: &Request,
     finished: &Finished<Completion>,
@@ -121,7 +121,7 @@ fn with_option(spec: &ProviderSpec, name: &str) -> Option<Request> {
         "seed" => options.seed = Some(7),
         "session_key" => options.session_key = Some("conformance".to_owned()),
         "service_tier" => options.service_tier = Some("auto".to_owned()),
-        // What a server makes of words of its own is its own.
+        // Servers differ in which fields they accept, so this is empty.
         "extra_body" => options.extra_body = Map::new(),
         "extra_headers" => {
             options.extra_headers.insert("x-conformance".to_owned(), "1".to_owned());
@@ -151,7 +151,7 @@ fn with_tool(mut request: Request) -> Request {
     request
 }
 
-/// A request whose history has everything that a history may have.
+/// Returns a request whose history contains everything that a history may contain.
 fn with_history(spec: &ProviderSpec) -> Request {
     let mut request = with_tool(request(spec));
     let opaque = |provider: &str| {

@@ -1,5 +1,4 @@
-//! Stands between a client and the engine, and can be closed: then the engine is gone, as the
-//! client sees it.
+//! A proxy between a client and the engine. Closing it makes the engine unavailable for the client.
 
 use std::path::PathBuf;
 
@@ -8,7 +7,7 @@ use tempfile::TempDir;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A socket that leads to the engine as long as this lives.
+/// A socket that leads to the engine while this exists.
 pub struct Gate {
     folder: TempDir,
     keeper: JoinHandle<()>,
@@ -29,7 +28,7 @@ impl Gate {
         Self { folder, keeper }
     }
 
-    /// Where clients connect.
+    /// Returns the address for clients.
     pub fn address(&self) -> Address {
         Address::Unix(self.path())
     }
@@ -38,7 +37,7 @@ impl Gate {
         self.folder.path().join("engine.sock")
     }
 
-    /// Breaks all connections and takes the socket away.
+    /// Breaks all connections and removes the socket.
     pub async fn close(&mut self) {
         std::fs::remove_file(self.path()).unwrap();
         self.keeper.abort();
@@ -47,7 +46,7 @@ impl Gate {
 }
 
 async fn pass(mut client: UnixStream, address: Address) {
-    // Either side may go at any time: that is what it is for.
+    // Either side may close the connection at any time.
     match address {
         Address::Unix(path) => {
             let mut engine = UnixStream::connect(path).await.unwrap();

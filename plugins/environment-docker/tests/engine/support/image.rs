@@ -1,4 +1,4 @@
-//! An image out of the machine's own busybox: no registry is asked.
+//! Builds an image from this machine's busybox, without a registry.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use bollard::Docker;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures_util::StreamExt as _;
 
-/// The image of the tests.
+/// The image for tests.
 pub const IMAGE: &str = "jaato-test:busybox";
 
-/// One with programs and without a shell.
+/// An image with programs but without a shell.
 pub const IMAGE_WITHOUT_SHELL: &str = "jaato-test:no-shell";
 
 const RELEASE: &str = "ID=jaatotest\nVERSION_ID=\"1.0\"\nPRETTY_NAME=\"Test Image 1.0\"\n";
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\ntester:x:1234:4321::/nowhere:/bin/sh\n";
 
-/// The same bytes make the same layer: whoever comes second changes nothing.
+/// Imports the images. The same bytes give the same layer, so concurrent imports do no harm.
 pub async fn import(docker: &Docker) -> Result<(), String> {
     for (image, has_shell) in [(IMAGE, true), (IMAGE_WITHOUT_SHELL, false)] {
         if docker.inspect_image(image).await.is_ok() {
@@ -70,7 +70,7 @@ fn add(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, bytes: &[u8]) {
     tar.append_data(&mut header, path, bytes).unwrap();
 }
 
-/// A program that needs a loader names it near its beginning.
+/// Returns true for a static program. Others name their loader near the beginning.
 fn is_static(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(4096)];
     !["/ld-linux", "/ld-musl", "/ld64"]

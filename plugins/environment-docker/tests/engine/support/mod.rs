@@ -1,4 +1,4 @@
-//! The engine of the tests, an image made on the spot, and a workspace.
+//! The engine for tests, an image built on the spot, and a workspace.
 
 mod gate;
 mod image;
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 pub use gate::Gate;
 pub use image::{IMAGE, IMAGE_WITHOUT_SHELL};
 
-/// Generous: a failing test may hang so long, a passing one never does.
+/// A generous limit, which only failing tests reach.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Runs a test against the engine, or says loudly that it is left out.
+/// Runs a test with the engine, or reports that it is skipped.
 pub fn with_engine<F: Future<Output = ()>>(test: impl FnOnce(Lab) -> F) {
     run(async {
         match Lab::find().await {
@@ -29,7 +29,7 @@ pub fn with_engine<F: Future<Output = ()>>(test: impl FnOnce(Lab) -> F) {
     });
 }
 
-/// Runs a test with a container on a workspace of its own, and closes it.
+/// Runs a test with a container on its own workspace, and closes the container.
 pub fn with_container(test: impl AsyncFnOnce(&Container)) {
     with_engine(async move |lab| {
         let folder = workspace();
@@ -39,16 +39,16 @@ pub fn with_container(test: impl AsyncFnOnce(&Container)) {
     });
 }
 
-/// As the thread of the plugin does it.
+/// Runs a future as the plugin's thread does.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let answer = runtime.block_on(future);
-    // What drops started is let go to its end.
+    // Lets tasks that drops started finish.
     runtime.shutdown_timeout(Duration::from_secs(2));
     answer
 }
 
-/// An engine that answers, with the image of the tests.
+/// An engine with the image for tests.
 pub struct Lab {
     pub engine: Engine,
     pub docker: bollard::Docker,
@@ -76,18 +76,18 @@ impl Lab {
         Ok(Self { engine, docker })
     }
 
-    /// A container made from the image of the tests, for that workspace.
+    /// Makes a container from the test image with this workspace.
     pub async fn made(&self, workspace: &Path) -> Container {
         Container::open(self.engine.clone(), &settings(), workspace).await.unwrap()
     }
 
-    /// Whether the engine has a container of that name or id that runs.
+    /// Returns true if a container with this name or ID runs.
     pub async fn is_running(&self, name: &str) -> bool {
         let seen = self.docker.inspect_container(name, None::<InspectContainerOptions>).await;
         seen.ok().and_then(|seen| seen.state?.running) == Some(true)
     }
 
-    /// Whether the engine knows a container of that name or id.
+    /// Returns true if a container with this name or ID exists.
     pub async fn exists(&self, name: &str) -> bool {
         self.docker.inspect_container(name, None::<InspectContainerOptions>).await.is_ok()
     }
@@ -99,13 +99,13 @@ impl Lab {
         }
     }
 
-    /// Removes a container that a test has made by itself.
+    /// Removes a container that a test made itself.
     pub async fn remove(&self, name: &str) {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         self.docker.remove_container(name, Some(options)).await.unwrap();
     }
 
-    /// What runs in a container, without the dead that nobody has looked after.
+    /// Lists the running programs in a container, without zombies.
     pub async fn programs(&self, id: &str) -> Vec<String> {
         use bollard::query_parameters::TopOptionsBuilder;
         let options = TopOptionsBuilder::new().ps_args("-eo pid,stat,args").build();
@@ -114,34 +114,34 @@ impl Lab {
         lines.filter(|line| !line[1].starts_with('Z')).map(|line| line[2].clone()).collect()
     }
 
-    /// Kills a container behind the environment's back.
+    /// Kills a container without the environment's knowledge.
     pub async fn kill(&self, name: &str) {
         use bollard::query_parameters::KillContainerOptions;
         self.docker.kill_container(name, None::<KillContainerOptions>).await.unwrap();
     }
 }
 
-/// The engine that the tests are told of, or the user's own.
+/// Returns the address of the engine set for tests, or of the user's own.
 pub fn address() -> Address {
     Address::find(None, |name| std::env::var_os(name)).unwrap()
 }
 
-/// For a container from the image of the tests.
+/// Returns settings for the test image.
 pub fn settings() -> Settings {
     Settings { image: Some(IMAGE.to_owned()), ..Settings::default() }
 }
 
-/// A folder to work on.
+/// Creates a workspace.
 pub fn workspace() -> TempDir {
     tempfile::Builder::new().prefix("jaato-workspace-").tempdir().unwrap()
 }
 
-/// A shell's line.
+/// Returns a shell command.
 pub fn sh(line: &str) -> Spec {
     Spec { words: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()], ..Spec::default() }
 }
 
-/// All that comes from a command.
+/// The complete output of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Told {
     pub stdout: String,
@@ -162,12 +162,12 @@ pub async fn read(command: &Command) -> Result<Told> {
     Ok(told)
 }
 
-/// Runs a shell's line to its end.
+/// Runs a shell command to its end.
 pub async fn told(container: &Container, line: &str) -> Told {
     read(&container.start(sh(line)).await.unwrap()).await.unwrap()
 }
 
-/// What a shell's line prints; it must go well.
+/// Returns the output of a shell command, which must succeed.
 pub async fn stdout(container: &Container, line: &str) -> String {
     let told = told(container, line).await;
     assert_eq!((told.stderr.as_str(), told.code), ("", Some(0)), "{line}");

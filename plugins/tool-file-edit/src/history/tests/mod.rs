@@ -1,4 +1,4 @@
-//! The history as sessions use it.
+//! Tests of the history as sessions use it.
 
 mod processes;
 mod sessions;

@@ -1,4 +1,4 @@
-//! Several processes at once, processes that are killed, and a full disk.
+//! Concurrent processes, killed processes, and a full disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,15 @@ use super::super::{
 };
 use super::path;
 
-/// What makes a test program one of the processes below: the folder, and what it is to do.
+/// Variables that make a test program one of the processes below: the folder and its job.
 const FOLDER: &str = "JAATO_TEST_FILE_HISTORY";
 const JOB: &str = "JAATO_TEST_FILE_HISTORY_JOB";
 
-/// Points of a change of three files at which a process can be killed; then the change is finished.
+/// The number of points in a change of three files at which a process can be killed. After that,
+/// the change is finished.
 const POINTS: usize = 6;
 
-/// Changes that one process makes of its file.
+/// The number of changes that one process makes to its file.
 const CHANGES: usize = 200;
 
 fn start(folder: &Path, job: &str) -> Command {
@@ -30,7 +31,7 @@ fn of(command: &mut Command, folder: &Path, job: &str) {
     command.env(FOLDER, folder).env(JOB, job);
 }
 
-/// No test unless another starts it.
+/// Does nothing unless another test starts it as a process.
 #[test]
 fn a_process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
@@ -44,7 +45,7 @@ fn a_process() {
     }
 }
 
-/// The bytes at a path, and how they are kept.
+/// Returns the state of the file at a path, and stores its content.
 fn state(history: &History, path: &Path) -> Option<Kept> {
     let bytes = fs::read(path).ok()?;
     let content = history.keep(&bytes).unwrap();
@@ -56,7 +57,7 @@ fn after(text: &str) -> Option<Kept> {
     Some(Kept { content, size: text.len() as u64, mode: 0o644 })
 }
 
-/// Changes a file, makes one and takes one away, and dies at a point.
+/// Changes a file, creates one, deletes one, and aborts at a point.
 fn apply(history: &History, work: &Path, point: usize) {
     let die_at = |here: usize| {
         if here == point {
@@ -90,7 +91,7 @@ fn texts(work: &Path) -> [Option<String>; 3] {
     ["changed", "made", "gone"].map(|name| fs::read_to_string(work.join(name)).ok())
 }
 
-/// What a session does before its first call.
+/// Recovers changes, as a session does before its first call.
 fn recover(history: &History, work: &Path) {
     for pending in history.unfinished().unwrap() {
         let look = |step: &FileStep| match fs::read(work.join(step.path.as_str())) {
@@ -187,7 +188,7 @@ fn two_processes_at_once_lose_nothing() {
 fn fill(history: &History, work: &Path) {
     let large = history.keep(&vec![b'x'; 64 * 1024]).unwrap_err();
     assert!(large.is_disk_full(), "{large}");
-    // The journal reaches the limit of a file's size.
+    // The journal reaches the file size limit.
     for number in 0.. {
         let text = number.to_string();
         let content = history.keep(text.as_bytes()).unwrap();

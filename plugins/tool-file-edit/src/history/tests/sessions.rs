@@ -1,4 +1,4 @@
-//! One session after the other.
+//! Consecutive sessions.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ impl Place {
         Self { folder, history }
     }
 
-    /// Another session.
+    /// Opens the history in another session.
     fn again(&self) -> History {
         History::open(self.folder.path()).unwrap()
     }
@@ -32,7 +32,8 @@ impl Place {
 
 fn new(history: &History, files: Vec<FileStep>, undoes: Option<ChangeId>) -> NewChange {
     for step in files.iter().filter(|step| step.before.is_some()) {
-        // In these tests a file's bytes are found by trying: they are single words.
+        // In these tests, files hold single words, so the word of a content is found by trying all
+        // of them.
         let word = WORDS.iter().find(|word| {
             step.before.as_ref().is_some_and(|kept| kept.content == ContentId::of(word.as_bytes()))
         });
@@ -80,7 +81,7 @@ fn each_file_is_the_users_alone() {
     assert!(names.iter().any(|name| name == "swept"), "{names:?}");
 }
 
-/// Takes back what a session would take back, and returns what is there after it.
+/// Undoes a step as a session does, and returns the content after it.
 fn take_back(history: &History, step: super::super::Step, now: &str) -> String {
     let before = step.files[0].before.clone();
     let word = |kept: &super::super::Kept| {
@@ -186,11 +187,11 @@ fn one_file_is_changed_by_one_at_a_time() {
     };
     let first = begin(&place.history, &["a", "b"]).unwrap();
     let refused = begin(&place.again(), &["c", "b"]).unwrap_err();
-    assert_eq!(refused.to_string(), "`b` is being changed by somebody else at this moment");
+    assert_eq!(refused.to_string(), "`b` is being changed by another call");
     let other = begin(&place.again(), &["c"]).unwrap();
     first.finish(Outcome::Done).unwrap();
     let second = begin(&place.again(), &["b"]).unwrap();
-    // What was given up is no change that is being applied.
+    // An abandoned change does not count as being applied.
     drop(second);
     begin(&place.history, &["b"]).unwrap();
     other.finish(Outcome::Done).unwrap();

@@ -1,4 +1,5 @@
-//! What an answer to a message is: a message, a stream of them, nothing, or an error.
+//! Interprets the HTTP response to a message: a message, a stream of messages, nothing, or an
+//! error.
 
 use std::sync::Arc;
 
@@ -25,30 +26,30 @@ pub const JSON: &str = "application/json";
 pub const EVENTS: &str = "text/event-stream";
 /// The header that names a session.
 pub const SESSION_ID: &str = "mcp-session-id";
-/// Bodies of this size and more are read on another thread.
+/// Bodies of at least this size are parsed on another thread.
 const LARGE_BYTES: usize = 256 * 1024;
-/// Characters of a body that is no message which an error shows.
+/// The maximum number of characters that an error shows of an invalid body.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// What `rmcp` is told of an answer.
+/// The result for `rmcp`.
 pub type Answered = Result<StreamableHttpPostResponse, StreamableHttpError<HttpFailure>>;
 
-/// What is known of the message that was sent.
+/// The message that was sent, and its context.
 pub struct Sent<'a> {
     /// The message.
     pub message: &'a ClientJsonRpcMessage,
-    /// The session that it named.
+    /// The session that the message named.
     pub session: Option<&'a str>,
     /// The sessions of the server.
     pub sessions: &'a Arc<Sessions>,
-    /// How large answers may be.
+    /// The size limits of responses.
     pub limits: StreamableHttpResponseLimits,
-    /// Its place among the requests of the server.
+    /// The message's permit among the server's concurrent requests.
     pub place: Option<OwnedSemaphorePermit>,
 }
 
 impl Sent<'_> {
-    /// The request that an answer belongs to.
+    /// The ID of the request that a response belongs to.
     fn id(&self) -> Option<&RequestId> {
         match self.message {
             ClientJsonRpcMessage::Request(request) => Some(&request.id),
@@ -56,16 +57,16 @@ impl Sent<'_> {
         }
     }
 
-    /// Returns true if another session is to be begun, and the request sent again.
+    /// Returns true if the request should be sent again in a new session.
     fn renews(&self) -> bool {
         self.session.is_some() && self.id().is_some_and(|id| self.sessions.renew_for(id))
     }
 }
 
-/// Takes the answer to a message. A refused login is none of this module's business.
+/// Interprets the response to a message. The caller handles refused logins.
 ///
 /// # Errors
-/// A session that is over, a status or a body that is no answer.
+/// An error if the session has expired, or the status or body is not valid.
 pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     let status = reply.status;
     if status == 202 || status == 204 {
@@ -75,7 +76,7 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     if !(200..300).contains(&status) {
         return failed(reply, &sent, session).await;
     }
-    // Notifications and answers wait for nothing: what comes back is not looked at.
+    // Notifications and responses expect no response, so the body is ignored.
     let Some(id) = sent.id().cloned() else { return Ok(StreamableHttpPostResponse::Accepted) };
     if reply.is_of(EVENTS) {
         let (known, sessions) = (sent.session.map(str::to_owned), Arc::clone(sent.sessions));
@@ -103,7 +104,7 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     }
 }
 
-/// Takes an answer with the status of a failure. It may hold an error of the protocol.
+/// Interprets a response with an error status. Its body may hold a protocol error.
 async fn failed(reply: Reply, sent: &Sent<'_>, session: Option<String>) -> Answered {
     let status = reply.status;
     let wait = reply.header("retry-after").map(|wait| match wait.trim().parse::<u64>() {
@@ -131,7 +132,7 @@ async fn failed(reply: Reply, sent: &Sent<'_>, session: Option<String>) -> Answe
         let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
         let text = format!("the probe was refused with status {status}");
         let unknown = || ErrorData::invalid_request(text, None);
-        // A server that knows no probe may answer with any identifier, or with a page.
+        // A server that does not know the probe may answer with any ID, or with a page.
         if is_probe && sent.session.is_none() {
             let error = error.unwrap_or_else(unknown);
             let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
@@ -165,8 +166,8 @@ async fn read(reply: Reply, bytes_max: usize) -> Result<Vec<u8>, StreamableHttpE
     reply.bytes(bytes_max).await.map_err(|error| StreamableHttpError::Client(error.into()))
 }
 
-/// Reads the answer to a request, whatever identifier the server gives it. A large answer would
-/// make all other servers wait, so another thread reads it.
+/// Parses the response to a request, regardless of its ID. A large response is parsed on another
+/// thread, because it would block all other servers.
 async fn answer_in(body: Vec<u8>, id: &RequestId) -> Result<ServerJsonRpcMessage, String> {
     let (id, is_small) = (id.clone(), body.len() < LARGE_BYTES);
     let read = move || {
@@ -183,7 +184,7 @@ async fn answer_in(body: Vec<u8>, id: &RequestId) -> Result<ServerJsonRpcMessage
     }
 }
 
-/// Makes what a stranger wrote fit to be shown. Of a page its words are.
+/// Makes untrusted text printable. A page is reduced to its text.
 pub fn shown(text: &str) -> String {
     let mut words = text.trim().to_owned();
     if words.starts_with('<') {

@@ -1,32 +1,33 @@
-//! Who has the token of a server's requests, as the client of the protocol knows them.
+//! The interface through which the HTTP client gets tokens.
 
 use futures_util::future::BoxFuture;
 
 use super::challenge::Challenge;
 use super::failure::HttpFailure;
 
-/// Has tokens.
+/// Provides the tokens for a server's requests.
 pub trait Authorize: Send + Sync + 'static {
-    /// Returns the token that a request takes along, if there is one.
+    /// Returns the token for a request, if there is one.
     ///
     /// # Errors
-    /// One that ends and cannot be renewed at this time.
+    /// An error if the token expires and cannot be renewed at this time.
     fn token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>>;
 
-    /// Returns a better token than one that the server has refused.
+    /// Returns a token to replace one that the server has refused.
     ///
     /// # Errors
-    /// Somebody has to log in, or it failed.
+    /// An error if the user has to log in, or the login failed.
     fn refused<'a>(
         &'a self,
         sent: Option<&'a str>,
         challenge: &'a Challenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>>;
 
-    /// Returns a token that reaches further.
+    /// Returns a token with more scopes.
     ///
     /// # Errors
-    /// Somebody has to log in, or it failed, or the server wants what it has.
+    /// An error if the user has to log in, the login failed, or the token already has the scopes
+    /// that the server wants.
     fn wants_more<'a>(
         &'a self,
         challenge: &'a Challenge,

@@ -1,4 +1,4 @@
-//! What sends one request over HTTP: the host, or in tests a client of theirs.
+//! The interface that sends HTTP requests: the host's client, or a test's own client.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,46 +7,47 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-/// The pieces of a body, as they come.
+/// The chunks of a body.
 pub type Body = BoxStream<'static, Result<Vec<u8>>>;
 
-/// Sends requests.
+/// Sends HTTP requests.
 pub trait HttpBackend: Send + Sync + 'static {
-    /// Sends one. Any status is an answer. Dropping the answer's body ends the exchange.
+    /// Sends a request. A response with any status is a success. Dropping the response's body ends
+    /// the exchange.
     ///
-    /// It must never bring a header to another origin than the one that is asked.
+    /// The implementation must never send a header to an origin other than the requested one.
     ///
     /// # Errors
-    /// What keeps an answer from coming.
+    /// The reason why there is no response.
     fn send(&self, exchange: Exchange) -> BoxFuture<'static, Result<Reply>>;
 }
 
-/// A request.
+/// An HTTP request.
 #[derive(Clone, Default)]
 pub struct Exchange {
-    /// In upper case.
+    /// The method, in upper case.
     pub method: String,
-    /// Absolute.
+    /// The absolute URL.
     pub url: String,
-    /// In order. Any value may be a secret.
+    /// The headers, in order. Any value may be a secret.
     pub headers: Vec<(String, String)>,
-    /// Empty for none.
+    /// The body, which may be empty.
     pub body: Vec<u8>,
-    /// Longest wait for the answer's head, and then for each next piece.
+    /// The maximum wait for the head of the response, and then for each chunk.
     pub wait: Duration,
 }
 
-/// What comes back.
+/// An HTTP response.
 pub struct Reply {
     /// The status code.
     pub status: u16,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// What follows.
+    /// The body.
     pub body: Body,
 }
 
-/// Shows no header's value and no query.
+/// Hides the values of headers and the query.
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.split('?').next().unwrap_or_default();
@@ -56,7 +57,7 @@ impl fmt::Debug for Exchange {
 }
 
 impl Exchange {
-    /// Begins one without headers and body.
+    /// Creates a request without headers and body.
     pub fn new(method: &str, url: &str, wait: Duration) -> Self {
         Self { method: method.to_owned(), url: url.to_owned(), wait, ..Self::default() }
     }
@@ -70,12 +71,12 @@ impl Exchange {
 }
 
 impl Reply {
-    /// Returns the first header of this name, which is in lower case.
+    /// Returns the first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns true if the body is of this media type.
+    /// Returns true if the body has this media type.
     pub fn is_of(&self, media_type: &str) -> bool {
         let essence = self.header("content-type").and_then(|it| it.split(';').next());
         essence.is_some_and(|it| it.trim().eq_ignore_ascii_case(media_type))
@@ -84,7 +85,7 @@ impl Reply {
     /// Reads the whole body.
     ///
     /// # Errors
-    /// `limit_reached` where it has more bytes; what broke the exchange.
+    /// `limit_reached` if the body is larger, or the reason why the exchange broke off.
     pub async fn bytes(mut self, bytes_max: usize) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(piece) = self.body.next().await {
@@ -99,7 +100,7 @@ impl Reply {
         Ok(body)
     }
 
-    /// Reads the beginning of the body, for a person to see. What breaks it ends it.
+    /// Reads the beginning of the body to show it to the user. An error ends the text.
     pub async fn beginning(mut self, bytes_max: usize) -> String {
         let mut body = Vec::new();
         while body.len() < bytes_max {

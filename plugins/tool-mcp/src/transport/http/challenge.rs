@@ -1,23 +1,24 @@
-//! What a server says when it refuses a request: `WWW-Authenticate`.
+//! The challenge with which a server refuses a request: `WWW-Authenticate`.
 
 use rmcp::transport::WWWAuthenticateParams;
 use url::Url;
 
 use super::backend::Reply;
 
-/// Challenges of one answer that are looked at.
+/// The maximum number of challenges read from one response.
 const CHALLENGES_MAX: usize = 8;
-/// Longest challenge that is read.
+/// The maximum length of a challenge.
 const CHALLENGE_BYTES_MAX: usize = 8 * 1024;
 
-/// What the server wants.
+/// The challenge of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Challenge {
     header: Option<String>,
 }
 
 impl Challenge {
-    /// Finds the challenge for a bearer token; of several the one that says where more is said.
+    /// Finds the bearer challenge of a response. If there are several, the one that names the
+    /// metadata wins.
     pub fn of(reply: &Reply) -> Self {
         if reply.status != 401 && reply.status != 403 {
             return Self::default();
@@ -32,24 +33,24 @@ impl Challenge {
         Self { header: telling.or(values.first()).map(|it| (*it).clone()) }
     }
 
-    /// Returns the header as it came.
+    /// Returns the header as received.
     pub fn header(&self) -> Option<&str> {
         self.header.as_deref()
     }
 
-    /// Returns true if the token is good and does not reach far enough.
+    /// Returns true if the token is valid but lacks scopes.
     pub fn wants_scope(&self) -> bool {
         self.parsed().is_some_and(|it| it.is_insufficient_scope())
     }
 
-    /// Lists the rights that the server wants.
+    /// Lists the scopes that the server requires.
     pub fn scopes(&self) -> Vec<String> {
         let scope = self.parsed().and_then(|it| it.scope).unwrap_or_default();
         scope.split_whitespace().map(str::to_owned).collect()
     }
 
     fn parsed(&self) -> Option<WWWAuthenticateParams> {
-        // The address is of no account: what is read here is none.
+        // The base URL does not matter, because no URL is read here.
         let base = Url::parse("http://127.0.0.1/").ok()?;
         Some(WWWAuthenticateParams::parse(self.header.as_deref()?, &base))
     }

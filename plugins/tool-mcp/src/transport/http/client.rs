@@ -1,7 +1,7 @@
-//! How `rmcp` sends its messages: by a [`HttpBackend`], with the token of whoever logged in.
+//! Sends `rmcp`'s messages through an [`HttpBackend`], with the token of the login.
 //!
-//! Invariants: the token goes to the server's own address alone. A server has so many requests
-//! going on and no more, so that it leaves room for the others.
+//! Invariants: the token goes only to the server's own URL. The number of a server's concurrent
+//! requests is limited, so that other servers get their share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,39 +31,39 @@ use super::events;
 use super::failure::HttpFailure;
 use super::sessions::Sessions;
 
-/// Requests of one server whose answers are awaited or read: the host lets a plugin have 64.
+/// The maximum number of a server's concurrent requests. The host allows a plugin 64.
 pub const REQUESTS_MAX: usize = 12;
-/// Longest silence of a stream: a server that has nothing to say may say nothing. The host's bound.
+/// The maximum silence of a stream, which is the host's limit. A server may have nothing to send.
 const SILENCE_MAX: Duration = Duration::from_secs(60 * 60);
-/// How long a server may take to say which era it speaks.
+/// The maximum time for the probe of a server's era.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// Shortest time from one stream to the next.
+/// The minimum time between two streams.
 const STREAM_PAUSE: Duration = Duration::from_millis(100);
-/// How often a request is sent with another token.
+/// The maximum number of attempts to send a request with another token.
 const ATTEMPTS_MAX: usize = 3;
-/// How long a server may take to show that it speaks the transport before this one.
+/// The maximum time for a server to show that it uses the older transport.
 const OLDER_TIME: Duration = Duration::from_secs(3);
-/// Bytes of its stream that are looked at.
+/// The maximum number of bytes read from the older transport's stream.
 const OLDER_BYTES_MAX: usize = 4 * 1024;
-/// Largest event where `rmcp` names no bound.
+/// The maximum size of an event if `rmcp` sets no limit.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 type Failed = StreamableHttpError<HttpFailure>;
 
-/// The client of one server.
+/// The HTTP client of one server.
 #[derive(Clone)]
 pub struct HttpClient {
     backend: Arc<dyn HttpBackend>,
-    /// Nothing where the entry names its own `Authorization`.
+    /// `None` if the entry sets its own `Authorization`.
     login: Option<Arc<dyn Authorize>>,
     places: Arc<Semaphore>,
-    /// When the last stream was asked for.
+    /// The time of the last request for a stream.
     streamed: Arc<Mutex<Option<Instant>>>,
     sessions: Arc<Sessions>,
 }
 
 impl HttpClient {
-    /// Makes one.
+    /// Creates a client.
     pub fn new(backend: Arc<dyn HttpBackend>, login: Option<Arc<dyn Authorize>>) -> Self {
         Self {
             backend,
@@ -74,8 +74,8 @@ impl HttpClient {
         }
     }
 
-    /// Sends a request with the token that there is, and again with a better one where the server
-    /// wants that and it can be had.
+    /// Sends a request with the current token. If the server refuses the token, sends the request
+    /// again with a better one, if available.
     async fn send(&self, exchange: Exchange) -> Result<Reply, Failed> {
         let client = |failure: HttpFailure| StreamableHttpError::Client(failure);
         let mut token = match &self.login {
@@ -94,7 +94,7 @@ impl HttpClient {
             if !is_refused && !wants_more {
                 return Ok(reply);
             }
-            // Nobody reads the rest of it.
+            // The rest of the body is not needed.
             drop(reply);
             let Some(login) = self.login.as_ref().filter(|_| attempt < ATTEMPTS_MAX) else {
                 return Err(client(refused(self.login.is_some(), wants_more)));
@@ -108,8 +108,8 @@ impl HttpClient {
         Err(client(refused(true, false)))
     }
 
-    /// Waits where a stream was asked for a moment ago: a server that closes each at once, and says
-    /// that it is to be taken up again without a wait, is not asked as often as it likes.
+    /// Waits if a stream was requested a moment ago. A server that closes each stream immediately,
+    /// and asks to resume it without a wait, must not set the pace.
     async fn pace(&self) {
         let wait = {
             let mut streamed = self.streamed.lock();
@@ -121,7 +121,7 @@ impl HttpClient {
         tokio::time::sleep_until(wait).await;
     }
 
-    /// Sends a message, and takes what comes back for an answer.
+    /// Sends a message and interprets the response.
     async fn post(&self, exchange: Exchange, sent: Sent<'_>) -> Answered {
         let is_probe = matches!(
             sent.message,
@@ -142,7 +142,8 @@ impl HttpClient {
         match (tokio::time::timeout(PROBE_TIME, answered).await, message) {
             (Ok(answered), _) => answered,
             (Err(_), ClientJsonRpcMessage::Request(request)) => {
-                // It knows nothing of the modern era, or does not work: `initialize` tells.
+                // The server does not know the modern era or does not work. `initialize` shows
+                // which.
                 let text = "no answer to the probe";
                 let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None);
                 let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
@@ -152,8 +153,8 @@ impl HttpClient {
         }
     }
 
-    /// Looks whether a server that takes no message at its address speaks the transport before this
-    /// one: its stream begins with the address for messages.
+    /// Checks whether a server that refuses messages at its URL uses the older transport, whose
+    /// stream begins with the URL for messages.
     async fn refuse_older(&self, refused: Exchange) -> Result<(), Failed> {
         let mut exchange = Exchange::new("GET", &refused.url, OLDER_TIME);
         let is_own = |name: &str| ["accept", "content-type"].contains(&name);
@@ -182,12 +183,12 @@ impl HttpClient {
         }
     }
 
-    /// Takes a place among the requests of the server. Answers and notifications need none: a call
-    /// that waits for one has its place already.
+    /// Takes a permit for a request. Answers and notifications need no permit, because they may
+    /// belong to a call that already has one.
     async fn place(&self, message: &ClientJsonRpcMessage) -> Option<OwnedSemaphorePermit> {
         match message {
             ClientJsonRpcMessage::Request(_) => {
-                // It is never closed.
+                // The semaphore is never closed.
                 Arc::clone(&self.places).acquire_owned().await.ok()
             }
             _ => None,
@@ -203,17 +204,17 @@ fn is_initialize(message: &ClientJsonRpcMessage) -> bool {
     )
 }
 
-/// The error after the last attempt.
+/// Returns the error after the last attempt.
 fn refused(has_login: bool, wants_more: bool) -> HttpFailure {
     let text = match (has_login, wants_more) {
         (false, _) => "the server refuses the `Authorization` header of its entry",
-        (true, true) => "the server wants rights that it has given already",
-        (true, false) => "the server refuses a token that is a moment old",
+        (true, true) => "the server requires rights that it has already granted",
+        (true, false) => "the server refuses a token that it has just issued",
     };
     HttpFailure { error: Error::new(ErrorKind::PermissionDenied, text), wants_login: true }
 }
 
-/// Adds what `rmcp` names.
+/// Adds the session and the headers from `rmcp`.
 fn with(
     mut exchange: Exchange,
     session: Option<&str>,
@@ -288,7 +289,7 @@ impl StreamableHttpClient for HttpClient {
         let exchange = Exchange::new("DELETE", &uri, SILENCE_MAX);
         let reply = self.send(with(exchange, Some(&session_id), custom_headers)).await?;
         match reply.status {
-            // One that keeps no sessions, or has forgotten this one.
+            // 404 and 405: the server does not keep sessions, or has forgotten this one.
             200..300 | 404 | 405 => Ok(()),
             status => {
                 let text = format!("status {status} at the end of the session");

@@ -1,4 +1,4 @@
-//! A body as events, none larger than a bound, and none that is no message.
+//! Reads a body as events. Limits their size and drops those that are not messages.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,12 +17,12 @@ use super::backend::Body;
 use super::sessions::{self, Sessions};
 use crate::transport::repair;
 
-/// A broken body.
+/// The reason why a body is broken.
 #[derive(Debug)]
 enum Broken {
-    /// It breaks off, for this reason.
+    /// The body breaks off.
     Off(String),
-    /// An event has too many bytes.
+    /// An event is too large.
     Large,
 }
 
@@ -30,22 +30,23 @@ impl fmt::Display for Broken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Off(why) => why,
-            Self::Large => "the server sent an event that is larger than a message may be",
+            Self::Large => "the server sent an event that exceeds the message limit",
         })
     }
 }
 
 impl std::error::Error for Broken {}
 
-/// Counts the bytes of the event that is being read. Comments are kept by nobody and count while
-/// their line lasts.
+/// Counts the bytes of the current event. Comments are not stored, so they count only until their
+/// line ends.
 #[derive(Debug)]
 pub struct EventSize {
-    /// Bytes of the event's lines that have ended.
+    /// Bytes of the event's completed lines.
     kept: usize,
     line: usize,
     is_comment: bool,
-    /// Whether the last byte was a carriage return: a line feed after it ends the same line.
+    /// Whether the last byte was a carriage return. A line feed after it belongs to the same line
+    /// end.
     after_return: bool,
     bytes_max: usize,
 }
@@ -55,12 +56,12 @@ pub struct EventSize {
 pub struct TooLarge;
 
 impl EventSize {
-    /// Begins with nothing.
+    /// Creates an empty counter.
     pub fn new(bytes_max: usize) -> Self {
         Self { kept: 0, line: 0, is_comment: false, after_return: false, bytes_max }
     }
 
-    /// Takes a piece of the body.
+    /// Counts a chunk of the body.
     ///
     /// # Errors
     /// [`TooLarge`].
@@ -100,15 +101,15 @@ impl EventSize {
 
 /// The request that a stream answers.
 pub struct Answering {
-    /// Its identifier.
+    /// The request's ID.
     pub id: RequestId,
-    /// The session that it named.
+    /// The session that the request named.
     pub session: Option<String>,
     /// The sessions of the server.
     pub sessions: Arc<Sessions>,
 }
 
-/// Reads a body as events. The place is given back with the stream.
+/// Reads a body as events. The permit is released with the stream.
 pub fn of(
     body: Body,
     bytes_max: usize,
@@ -117,7 +118,7 @@ pub fn of(
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let begin = (body, EventSize::new(bytes_max), place, Vec::new());
     let bounded = stream::try_unfold(begin, |(mut body, mut size, place, mut begun)| async move {
-        // A server that never stops talking must not keep the thread from all others.
+        // A server that never stops sending must not block the thread for the others.
         tokio::task::consume_budget().await;
         let Some(piece) = body.next().await else { return Ok(None) };
         let piece = piece.map_err(|error| Broken::Off(error.message))?;
@@ -137,7 +138,8 @@ pub fn of(
     events.flat_map(messages).boxed()
 }
 
-/// Makes an answer of an event that is too large: no other stream would bring it either.
+/// Converts an event that is too large to an error response, because another stream would fail the
+/// same way.
 fn too_large(error: &SseError, answering: Option<&Answering>) -> Option<Sse> {
     let SseError::Body(broken) = error else { return None };
     let broken = broken.downcast_ref::<Broken>().filter(|it| matches!(it, Broken::Large))?;
@@ -146,7 +148,7 @@ fn too_large(error: &SseError, answering: Option<&Answering>) -> Option<Sse> {
     Some(Sse { data: serde_json::to_string(&answer).ok(), ..Sse::default() })
 }
 
-/// How a message begins, read without what it holds.
+/// The head of a message, parsed without its content.
 #[derive(Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Head {
@@ -157,13 +159,13 @@ struct Head {
     result: Option<IgnoredAny>,
 }
 
-/// Makes events with one message each of an event. One of another kind, or that holds no message,
-/// counts for its identifier alone.
+/// Splits an event into events with one message each. An event of another kind or without a message
+/// keeps only its ID.
 fn messages(mut event: Sse, answering: Option<&Answering>) -> Vec<Sse> {
     let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
     event.event = None;
     let Some(data) = event.data.take().filter(|_| is_message) else { return vec![event] };
-    // Halves of surrogate pairs are looked at where the whole is read.
+    // Halves of surrogate pairs are handled when the whole message is parsed.
     let is_readable = !data.contains("\\ud") && !data.contains("\\uD");
     let head = serde_json::from_str::<Head>(&data).ok().filter(|_| is_readable);
     let is_answer = |head: &Head| head.id.is_some() && head.result.is_some();
@@ -176,7 +178,7 @@ fn messages(mut event: Sse, answering: Option<&Answering>) -> Vec<Sse> {
     let mut events = vec![event];
     let heard = repair::read(data.as_bytes(), &open);
     if heard.messages.is_empty() && head.as_ref().is_some_and(is_answer) {
-        // The answer to another request ends the stream.
+        // The response to another request ends the stream.
         events[0].data = Some(data);
     }
     for mut message in heard.messages {
@@ -189,7 +191,7 @@ fn messages(mut event: Sse, answering: Option<&Answering>) -> Vec<Sse> {
             sessions.lose(session);
             sessions::mark(&mut error.error);
         }
-        // What was read can be written.
+        // A parsed message can always be serialized.
         let data = serde_json::to_string(&message).ok();
         events.push(Sse { data, ..Sse::default() });
     }

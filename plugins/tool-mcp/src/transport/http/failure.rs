@@ -1,4 +1,4 @@
-//! Why a request over HTTP came to nothing, as `rmcp` carries it, and as it comes out again.
+//! The error of a failed HTTP request, as it passes through `rmcp`.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use jaato_plugin_sdk::Error;
 use rmcp::transport::auth::AuthError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-/// An error of ours inside one of `rmcp`.
+/// An error of this crate inside an `rmcp` error.
 #[derive(Debug)]
 pub struct HttpFailure {
-    /// What a person or a model is told.
+    /// The error for the user or the model.
     pub error: Error,
-    /// Whether the server wants somebody to log in: then no other way to begin helps.
+    /// Whether the server requires a login. If so, no other handshake helps.
     pub wants_login: bool,
 }
 
-/// What `rmcp` looks for before it tries the older era.
+/// The source that keeps `rmcp` from trying the older era.
 static LOGIN: AuthError = AuthError::AuthorizationRequired;
 
 impl fmt::Display for HttpFailure {
@@ -36,7 +36,7 @@ impl From<Error> for HttpFailure {
     }
 }
 
-/// Returns our error that lies in one of `rmcp`.
+/// Returns this crate's error from inside an `rmcp` error.
 pub fn inside(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     let mut next = Some(error);
     while let Some(error) = next {

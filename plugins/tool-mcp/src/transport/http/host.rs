@@ -1,6 +1,7 @@
-//! Requests by the host's client: its pool, its proxies, its certificates.
+//! Sends requests through the host's client, with its pool, proxies and certificates.
 //!
-//! The host takes no header but a few harmless ones to another origin, and sends only reads on.
+//! On a redirect to another origin, the host forwards only a few harmless headers, and it redirects
+//! only reads.
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream;
@@ -8,7 +9,7 @@ use jaato_plugin_sdk::{Home, HttpResponse, Result};
 
 use super::backend::{Exchange, HttpBackend, Reply};
 
-/// The host's client, as the instance has it.
+/// The host's client, through the instance's home.
 pub struct HostHttp(pub Home);
 
 impl HttpBackend for HostHttp {

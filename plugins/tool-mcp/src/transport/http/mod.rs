@@ -1,9 +1,9 @@
-//! Streamable HTTP. `rmcp` has the protocol: sessions, streams that are taken up again, headers.
+//! Streamable HTTP. `rmcp` implements the protocol: sessions, resumed streams, headers.
 //!
-//! [`backend`] is what sends a request, [`host`] the host's client behind it. [`client`] is how
-//! `rmcp` uses it: [`answer`] reads a body, [`events`] a stream, and [`sessions`] knows which
-//! sessions are over. [`authorize`] is where it has its token from, when [`challenge`] is what the
-//! server answers.
+//! [`backend`] is the interface that sends a request, and [`host`] implements it with the host's
+//! client. [`client`] connects it to `rmcp`: [`answer`] reads a body, [`events`] reads a stream,
+//! and [`sessions`] tracks expired sessions. [`authorize`] provides the tokens, and [`challenge`]
+//! reads a server's refusal.
 
 pub mod answer;
 pub mod authorize;

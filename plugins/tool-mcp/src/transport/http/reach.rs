@@ -1,4 +1,4 @@
-//! The transport of one server: its address, its headers, its bounds.
+//! Creates the HTTP transport of one server from its URL, headers and limits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use super::backend::HttpBackend;
 use super::client::{HttpClient, REQUESTS_MAX};
 use crate::config::HttpReach;
 
-/// What `rmcp` connects over.
+/// The transport for `rmcp`.
 pub type HttpTransport = StreamableHttpClientTransport<HttpClient>;
 
-/// Largest message, as over lines.
+/// The maximum size of a message, as over lines.
 const MESSAGE_BYTES_MAX: usize = super::super::lines::LINE_BYTES_MAX;
-/// Bytes of a page of an error that are read.
+/// The maximum number of bytes read from an error page.
 const ERROR_BYTES_MAX: usize = 4 * 1024;
-/// The first wait before a stream that broke is taken up again, where the server names none.
+/// The first wait before a broken stream is resumed, if the server names none.
 const STREAM_AGAIN: Duration = Duration::from_secs(1);
-/// How often that is tried in a row: then the call fails, or the stream is gone.
+/// The maximum number of consecutive attempts. After that, the call fails or the stream is lost.
 const STREAM_ATTEMPTS_MAX: usize = 6;
 
-/// Headers that an entry may not set: they are the protocol's or the connection's.
+/// Headers that an entry may not set, because they belong to the protocol or the connection.
 const OWN_HEADERS: [&str; 12] = [
     "accept",
     "connection",
@@ -43,10 +43,10 @@ const OWN_HEADERS: [&str; 12] = [
     "transfer-encoding",
 ];
 
-/// Makes the transport of a server.
+/// Creates the transport of a server.
 ///
 /// # Errors
-/// `configuration` for a header that no entry may set, or that none can be.
+/// `configuration` for a header that is invalid or that entries may not set.
 pub fn transport(
     reach: &HttpReach,
     backend: Arc<dyn HttpBackend>,
@@ -67,7 +67,7 @@ pub fn transport(
     Ok(StreamableHttpClientTransport::with_client(HttpClient::new(backend, login), config))
 }
 
-/// Returns true if the entry says itself by which key it is let in.
+/// Returns true if the entry sets its own key.
 pub fn has_authorization(reach: &HttpReach) -> bool {
     reach.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
 }
@@ -80,12 +80,12 @@ fn headers(reach: &HttpReach) -> Result<HashMap<HeaderName, HeaderValue>> {
     let mut headers = HashMap::new();
     for (name, value) in &reach.headers {
         let known = HeaderName::from_bytes(name.as_bytes());
-        let known = known.map_err(|_| wrong(name, "has no usable name"))?;
+        let known = known.map_err(|_| wrong(name, "has an invalid name"))?;
         if OWN_HEADERS.contains(&known.as_str()) || known.as_str().starts_with("mcp-param-") {
-            return Err(wrong(name, "is set by jaato alone"));
+            return Err(wrong(name, "can only be set by jaato"));
         }
         let value = HeaderValue::from_str(value);
-        let mut value = value.map_err(|_| wrong(name, "has no usable value"))?;
+        let mut value = value.map_err(|_| wrong(name, "has an invalid value"))?;
         value.set_sensitive(true);
         headers.insert(known, value);
     }
@@ -109,12 +109,12 @@ mod tests {
         assert_eq!(check("X-Api-Key", "moonlight"), None);
         assert_eq!(
             check("Mcp-Session-Id", "1").as_deref(),
-            Some("the header `Mcp-Session-Id` of its entry is set by jaato alone")
+            Some("the header `Mcp-Session-Id` of its entry can only be set by jaato")
         );
         assert!(check("Host", "x").is_some() && check("mcp-param-a", "x").is_some());
         assert_eq!(
             check("X-Api-Key", "moon\nlight").as_deref(),
-            Some("the header `X-Api-Key` of its entry has no usable value")
+            Some("the header `X-Api-Key` of its entry has an invalid value")
         );
     }
 }

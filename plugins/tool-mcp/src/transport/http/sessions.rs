@@ -1,6 +1,6 @@
-//! Sessions that a server no longer knows. If `rmcp` gets the error that a session has expired, it
-//! begins a new session and sends the request again. This module gives that error once for each
-//! request, whatever the server says then.
+//! Tracks sessions that a server no longer knows. If `rmcp` gets the error that a session has
+//! expired, it begins a new session and sends the request again. This module returns that error
+//! once for each request, regardless of the server's later responses.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use parking_lot::Mutex;
 use rmcp::model::{ErrorData, RequestId};
 
-/// Requests that are remembered.
+/// The maximum number of remembered requests.
 const REMEMBERED_MAX: usize = 64;
-/// Codes of errors that are about the request: its method, its arguments, its headers.
+/// Error codes about the request: its method, its arguments, its headers.
 const ABOUT_THE_REQUEST: [i32; 3] = [-32601, -32602, -32020];
-/// Codes by which servers say anything.
+/// Error codes that servers use for any error.
 const ABOUT_ANYTHING: [i32; 3] = [-32000, -32001, -32600];
-/// Marks an error of ours by which a request is to be sent again.
+/// Marks an error after which the request should be sent again.
 const MARK: &str = "jaato.session_lost";
 
-/// What is known of a server's sessions.
+/// The known sessions of a server.
 #[derive(Debug, Default)]
 pub struct Sessions(Mutex<Known>);
 
@@ -28,7 +28,8 @@ struct Known {
 }
 
 impl Sessions {
-    /// Returns true if a new session is to be begun for a request: once each.
+    /// Returns true if a request should be sent again in a new session. This is the case once for
+    /// each request.
     pub fn renew_for(&self, id: &RequestId) -> bool {
         let mut known = self.0.lock();
         if known.renewed_for.contains(id) {
@@ -39,18 +40,18 @@ impl Sessions {
         true
     }
 
-    /// Notes that the server does not know a session, where only a stream says so.
+    /// Records that the server does not know a session, as reported by a stream.
     pub fn lose(&self, session: &str) {
         self.0.lock().lost = Some(session.to_owned());
     }
 
-    /// Returns true for a session of which a stream has said that the server does not know it.
+    /// Returns true if a stream reported that the server does not know this session.
     pub fn is_lost(&self, session: &str) -> bool {
         self.0.lock().lost.as_deref() == Some(session)
     }
 }
 
-/// Returns true if an answer with this status may say that the session is over.
+/// Returns true if a response with this status may mean that the session has expired.
 pub fn may_be_over(status: u16, text: &str, error: Option<&ErrorData>, has_wait: bool) -> bool {
     match status {
         404 | 410 => true,
@@ -58,13 +59,13 @@ pub fn may_be_over(status: u16, text: &str, error: Option<&ErrorData>, has_wait:
             let is_about_request = |error: &ErrorData| ABOUT_THE_REQUEST.contains(&error.code.0);
             names_session(text) || !error.is_some_and(is_about_request)
         }
-        // An overloaded server says when it can be asked again.
+        // An overloaded server says when to try again.
         503 => names_session(text) || !has_wait,
         _ => false,
     }
 }
 
-/// Returns true for an error in an answer of success that says that the session is over.
+/// Returns true for an error in a successful response that means that the session has expired.
 pub fn is_over(error: &ErrorData) -> bool {
     const WORDS: [&str; 9] = [
         "expired",

@@ -1,4 +1,4 @@
-//! The two agents that are compared, `jaato run` and the yardstick, before the same scripted model.
+//! The two agents to compare, `jaato run` and the yardstick, both with the same scripted model.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -17,23 +17,23 @@ use crate::bench::yardstick::Yardstick;
 use xtask::run;
 use xtask::workspace::Workspace;
 
-/// What they are told to do; the script does not care.
+/// The task for both. The script ignores it.
 const TASK: &str = "Do what there is to do.";
 
-/// A run that takes longer hangs.
+/// A run that takes longer counts as hanging.
 const RUN_S_MAX: Duration = Duration::from_secs(60);
 
-/// Of an agent that failed, so many of its last bytes are shown.
+/// The most bytes to show of a failed agent's output.
 const COMPLAINT_BYTES_MAX: usize = 2_000;
 
-/// Which of the two.
+/// One of the two agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     Jaato,
     Yardstick,
 }
 
-/// Both, built and warmed up, and the model.
+/// Both agents, built and warmed up, and the model.
 pub struct Agents {
     home: Home,
     jaato: PathBuf,
@@ -41,16 +41,16 @@ pub struct Agents {
     pub server: Server,
 }
 
-/// A run that went all the way.
+/// A complete run.
 pub struct Run {
-    /// When it began.
+    /// When it started.
     pub started: Instant,
     pub ended: Ended,
     pub asked: Vec<Asked>,
 }
 
 impl Agents {
-    /// Builds both and lets each run once: descriptions are cached and files are in memory then.
+    /// Builds both and runs each once, so that descriptions are cached and files are in memory.
     pub fn new(workspace: &Workspace, name: &str) -> Result<Self> {
         let jaato = run::build_release(workspace)?;
         let yardstick = Yardstick::build(workspace, "rig-agent")?.program().to_owned();
@@ -63,31 +63,31 @@ impl Agents {
         Ok(agents)
     }
 
-    /// Where a command may write what the bench reads.
+    /// Returns a file to which a command can write for the benchmark.
     pub fn file(&self, name: &str) -> PathBuf {
         self.home.beside(name)
     }
 
-    /// Runs the conversation to its end, which must be the script's.
+    /// Runs the conversation to its end, which must match the script.
     pub fn run(&self, who: Who, script: &Script) -> Result<Run> {
         let started = Instant::now();
         let tree = self.start(who, script)?;
         self.finish(tree, started)
     }
 
-    /// The home that both see.
+    /// Returns the home that both use.
     pub fn home(&self) -> &Home {
         &self.home
     }
 
-    /// `jaato` with some words, in the home.
+    /// Returns a `jaato` command in the home.
     pub fn jaato(&self, words: &[&str]) -> Command {
         let mut command = self.home.command(&self.jaato);
         command.args(words);
         command
     }
 
-    /// The same with an eye on the memory.
+    /// Runs the conversation and observes the memory.
     pub fn run_looked_at(&self, who: Who, script: &Script) -> Result<(Run, Seen)> {
         let started = Instant::now();
         let tree = self.start(who, script)?;
@@ -131,12 +131,12 @@ impl Agents {
         let said = read(self.said())?;
         let well = matches!(ended.status, WaitStatus::Exited(_, 0));
         if !well || ended.killed > 0 || said.trim_end() != LAST_WORDS {
-            bail!("an agent did not go all the way: {}", self.describe(&ended)?);
+            bail!("an agent did not finish: {}", self.describe(&ended)?);
         }
         Ok(Run { started, ended, asked: self.server.take_asked() })
     }
 
-    /// What is to say of a run that went wrong.
+    /// Describes a failed run.
     pub fn describe(&self, ended: &Ended) -> Result<String> {
         let (said, complained) = (read(self.said())?, read(self.complained())?);
         let from = complained.len().saturating_sub(COMPLAINT_BYTES_MAX);

@@ -1,5 +1,5 @@
-//! What one tool call and an answer cost: wall time, processor time and memory, of the agent and
-//! all that it starts, against the yardstick's.
+//! Measures the cost of one tool call and an answer: wall time, processor time and memory of the
+//! agent and all its child processes, compared with the yardstick's.
 
 use std::time::Duration;
 
@@ -11,24 +11,25 @@ use crate::bench::table::{Figure, Target};
 use crate::bench::{Outcome, ROUNDS};
 use xtask::workspace::Workspace;
 
-/// Of each, against the yardstick's.
+/// The target for each cost, relative to the yardstick's.
 const TIMES_MAX: f64 = 3.0;
 
-/// A yardstick that takes more processor time on an idle machine has become a bad one: nothing can
-/// be said by it.
+/// If the yardstick takes more processor time on an idle machine, it is no longer a useful
+/// reference.
 const YARDSTICK_CPU_MS_MAX: f64 = 12.0;
 
-/// The same of its memory.
+/// The same limit for its memory.
 const YARDSTICK_MIB_MAX: f64 = 10.0;
 
-/// Pairs of a round.
+/// The pairs of runs in a round.
 const PAIRS: usize = 7;
 
-/// How long each answer is kept back when the memory is looked at: some dozens of looks.
+/// The delay of each answer while the memory is observed: enough for dozens of samples.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Of one agent: its least times, as noise only slows down, and its highest memory, as a look can
-/// miss a peak and never makes one. Each by itself: a bad moment of one is no merit of the other.
+/// The costs of one agent: its lowest times, because noise only slows down, and its highest memory,
+/// because a sample can miss a peak but never invent one. Each value is independent of the other
+/// agent's.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     wall_ms: f64,
@@ -36,7 +37,7 @@ struct Cost {
     mib: f64,
 }
 
-/// Runs both in turns.
+/// Runs both agents alternately.
 pub fn cost(workspace: &Workspace) -> Result<Outcome> {
     let agents = Agents::new(workspace, "run")?;
     let script = Script::one_by_one(&["echo hello"]);

@@ -1,5 +1,5 @@
-//! A command that prints much: the host's memory stays as it is, the model sees little, a file
-//! holds it all.
+//! Measures a command with much output: the host's memory must not grow, the model gets little of
+//! it, and a file contains everything.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use crate::bench::Outcome;
 use crate::bench::table::{Figure, Target};
 use xtask::workspace::Workspace;
 
-/// What the command prints.
+/// The size of the output.
 const FLOOD_BYTES: u64 = 22_000_000;
 
-/// In lines, as a build's log is.
+/// The command, which prints lines like a build log.
 const FLOOD: &str = "yes 'the quick brown fox jumps over the lazy dog' | head -c 22000000";
 
-/// By how much the host may grow beyond what it takes for one short call.
+/// The most growth of the host, compared with one short call.
 const GROWTH_MIB_MAX: f64 = 8.0;
 
-/// What of it may be in the next request.
+/// The most output in the next request.
 const MODEL_KIB_MAX: f64 = 16.0;
 
-/// Runs of each kind; the worst counts, as nothing makes memory look better than chance.
+/// The runs of each kind. The worst counts, because chance never makes memory look better.
 const RUNS: usize = 3;
 
-/// The answer after the call waits, so that the host is surely looked at after the flood.
+/// The delay of the answer after the call, so that the host is observed after the flood.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Runs one short call and the flood in turns.
+/// Runs one short call and the flood alternately.
 pub fn flood(workspace: &Workspace) -> Result<Outcome> {
     let agents = Agents::new(workspace, "flood")?;
     let (mut base, mut flooded) = (0, 0);

@@ -1,4 +1,5 @@
-//! Ctrl-C and `kill -9`: how long until nothing is left of `jaato`, whatever it was doing.
+//! Measures how long after Ctrl-C and `kill -9` all processes of `jaato` are gone, whatever it was
+//! doing.
 
 use std::fs;
 use std::path::Path;
@@ -15,33 +16,34 @@ use crate::bench::table::{Figure, Target};
 use crate::bench::{Outcome, ROUNDS};
 use xtask::workspace::Workspace;
 
-/// From Ctrl-C until nothing is left.
+/// The longest time after Ctrl-C until all processes are gone.
 const INTERRUPTED_MS_MAX: f64 = 100.0;
 
-/// From `kill -9` of the host until nothing is left.
+/// The longest time after `kill -9` of the host until all processes are gone.
 const KILLED_MS_MAX: f64 = 100.0;
 
 /// The exit code after Ctrl-C.
 const CANCELLED: i32 = 130;
 
-/// How long `jaato` may take to get to what is interrupted.
+/// How long `jaato` may take to reach the interrupted state.
 const READY_S_MAX: Duration = Duration::from_secs(20);
 
-/// Between what is seen from outside, a request or a file, and the state that it leads to.
+/// The time between an observable event, such as a request or a file, and the state to interrupt.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// What has not ended by then never will.
+/// Processes that are still alive after this time will never end.
 const GONE_S_MAX: Duration = Duration::from_secs(5);
 
-/// How often a file is looked for.
+/// How often to check for a file.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// What goes on when the signal comes.
+/// The activity at the time of the signal.
 struct Case {
     name: &'static str,
-    /// The command of a call; `FILE` is where it writes the process id that must be gone.
+    /// The command of a call. `FILE` is the file to which it writes the process id that must be
+    /// gone.
     command: Option<&'static str>,
-    /// The stream hangs, after the call if there is one. Else the call goes on.
+    /// Whether the stream hangs, after the call if there is one. Otherwise the call is running.
     hangs: bool,
 }
 
@@ -60,20 +62,20 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// How it ends.
+/// The signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     Interrupt,
     Kill,
 }
 
-/// One ending.
+/// The measurement of one end.
 struct Ending {
     gone: Duration,
     left: usize,
 }
 
-/// Interrupts each case, and kills it.
+/// Interrupts and kills each case.
 pub fn interrupt(workspace: &Workspace) -> Result<Outcome> {
     let agents = Agents::new(workspace, "interrupt")?;
     let (mut figures, mut left) = (Vec::new(), 0);
@@ -113,7 +115,7 @@ fn end(agents: &Agents, case: &Case, signal: Signal) -> Result<Ending> {
     finish(agents, tree, signal, ready, &seen, sent)
 }
 
-/// Whatever went wrong before, the processes are waited for.
+/// Waits for the processes, even after an error.
 fn finish(
     agents: &Agents,
     tree: Tree,
@@ -146,7 +148,7 @@ fn script(case: &Case, file: &Path) -> Script {
     Script { answers, pause: Duration::ZERO }
 }
 
-/// The process id that the command told, if there is one.
+/// Returns the process id that the command wrote, if there is one.
 fn wait_until_ready(agents: &Agents, case: &Case, file: &Path) -> Result<Option<u32>> {
     let start = Instant::now();
     while case.hangs && !agents.server.next_asked(READY_S_MAX)?.hangs {}
@@ -155,7 +157,7 @@ fn wait_until_ready(agents: &Agents, case: &Case, file: &Path) -> Result<Option<
         if start.elapsed() > READY_S_MAX {
             bail!("the command wrote no process id within {READY_S_MAX:?}");
         }
-        // Not there yet, or not yet written.
+        // The file does not exist yet, or is still empty.
         told = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
         std::thread::sleep(LOOK_EVERY);
     }

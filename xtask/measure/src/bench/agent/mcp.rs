@@ -1,5 +1,5 @@
-//! What servers of the Model Context Protocol cost a run: each call, calls side by side, and the
-//! start with ten servers of which one hangs.
+//! Measures the cost of MCP servers in a run: each call, parallel calls, and the start with ten
+//! servers of which one hangs.
 
 use std::fs;
 use std::time::Duration;
@@ -15,30 +15,31 @@ use crate::bench::{Outcome, ROUNDS};
 use xtask::child;
 use xtask::workspace::Workspace;
 
-/// Calls one after the other.
+/// The number of sequential calls.
 const CALLS: usize = 20;
 
-/// What a call may take from the model's answer to the next request, beyond the server's own time.
+/// The most time of a call between the model's answer and the next request, besides the server's
+/// own time.
 const MORE_MS_MAX: f64 = 1.5;
 
-/// Steps in which a model makes calls side by side, how many in each, and what each takes.
+/// The steps with parallel calls, the calls in each step, and the duration of each call.
 const STEPS: usize = 4;
 const BESIDE: usize = 4;
 const NAP_MS: u64 = 2000;
 
-/// What these may take in all.
+/// The longest total time of these steps.
 const BESIDE_S_MAX: f64 = 8.5;
 
-/// Servers that are configured.
+/// The number of configured servers.
 const SERVERS: usize = 10;
 
-/// How much later the first request may come with them.
+/// The most delay of the first request with these servers.
 const LATER_MS_MAX: f64 = 50.0;
 
-/// Runs of a round with each.
+/// The runs of each kind in a round.
 const PAIRS: usize = 3;
 
-/// Runs with and without servers in turns, then calls of a server's tool.
+/// Runs with and without servers alternately, and then calls a server's tool.
 pub fn mcp(workspace: &Workspace) -> Result<Outcome> {
     let agents = Agents::new(workspace, "mcp")?;
     let yardstick = Yardstick::build(workspace, "mcp-echo")?;
@@ -84,14 +85,14 @@ pub fn mcp(workspace: &Workspace) -> Result<Outcome> {
     ]))
 }
 
-/// The list of servers in the home.
+/// The configuration of the servers in the home.
 struct Servers {
     file: std::path::PathBuf,
     list: String,
 }
 
 impl Servers {
-    /// Lets each be described once; the last hangs from then on.
+    /// Gets the description of each server once. The last server hangs afterwards.
     fn new(agents: &Agents, yardstick: &Yardstick) -> Result<Self> {
         let hangs = agents.file("hangs");
         let program = yardstick.program();
@@ -129,7 +130,7 @@ fn first_request(run: &Run) -> Result<Duration> {
     Ok(first.at.duration_since(run.started))
 }
 
-/// From the start to the request with the last results.
+/// Returns the time from the start to the request with the last results.
 fn whole_run(run: &Run) -> Result<Duration> {
     let last = run.asked.last().context("the model was never asked")?;
     if last.results != STEPS * BESIDE || !last.last_result.contains("rested") {
@@ -138,10 +139,10 @@ fn whole_run(run: &Run) -> Result<Duration> {
     Ok(last.at.duration_since(run.started))
 }
 
-/// From the model's answer with a call to the request with its result.
+/// Returns the median time from the model's answer with a call to the request with its result.
 fn median_call(run: &Run) -> Result<Duration> {
     let last = run.asked.last().context("the model was never asked")?;
-    // A run that leaves calls out, or is told of errors, would be a fast one.
+    // A run with missing calls or errors would look fast.
     if last.results != CALLS || !last.last_result.contains("43") {
         bail!("of {CALLS} calls not every result came back: {last:?}");
     }

@@ -1,6 +1,6 @@
-//! The memory of a running command and its helpers, looked at again and again from a thread.
+//! Observes the memory of a running command and its helpers, repeatedly from a thread.
 //!
-//! It costs time, so a run that is looked at is not one whose time is measured.
+//! This takes time, so observed runs are not used for time measurements.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,28 +11,28 @@ use anyhow::{Context, Result};
 
 use crate::bench::processes::{descendants_of, peak_kib, pss_kib};
 
-/// Between two looks, which take about a millisecond each: the processor is the command's, too.
+/// The pause between two samples. Each sample takes about a millisecond of the shared processor.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
-/// What was seen, in KiB.
+/// The observed memory, in KiB.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen {
-    /// The most that the command and all its descendants held together at one look. What they share
-    /// with other programs counts in part.
+    /// The highest total of the command and all its descendants in one sample. Memory shared
+    /// with other programs counts proportionally.
     pub together: u64,
-    /// The most that the command alone ever held resident, as the system remembers it.
+    /// The peak resident memory of the command alone, as the system reports it.
     pub command_alone: u64,
 }
 
-/// Looks on until it is told to stop.
+/// Observes until it is stopped.
 pub struct Looker {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Seen>,
 }
 
 impl Looker {
-    /// Starts to look at the command of that process id, a child of this process, as all its
-    /// descendants are that lose their parents.
+    /// Starts to observe the command with this process id, a child of this process. Orphaned
+    /// descendants also become children of this process.
     pub fn start(root: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -49,7 +49,7 @@ impl Looker {
         Self { stop, thread }
     }
 
-    /// What was seen.
+    /// Stops and returns the observed memory.
     pub fn stop(self) -> Result<Seen> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().ok().context("the thread that looks at the memory panicked")

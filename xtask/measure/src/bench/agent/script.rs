@@ -1,46 +1,46 @@
-//! What the scripted model answers, and its words on the wire: chat completions as OpenAI has them,
-//! whole or as a stream, with the same content.
+//! The answers of the scripted model, in the format of OpenAI's chat completions, whole or as a
+//! stream with the same content.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The tool that the calls are for. The yardstick gives its shell the same name.
+/// The tool to call. The yardstick's shell has the same name.
 pub const TOOL: &str = "cli_based_tool";
 
-/// What the model says at the end. Whoever prints it has gone all the way.
+/// The model's last message. An agent that prints it has finished the conversation.
 pub const LAST_WORDS: &str = "all of it is done";
 
-/// What it says before it hangs.
+/// The text before the model hangs.
 pub const BEFORE_HANGING: &str = "let me think";
 
 /// The answers of a conversation, in order.
 #[derive(Debug, Clone)]
 pub struct Script {
     pub answers: Vec<Answer>,
-    /// How long each answer is kept back, so that what lives between requests can be looked at.
+    /// The delay of each answer, so that the memory between requests can be observed.
     pub pause: Duration,
 }
 
 /// One answer of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// So many calls of the shell at once.
+    /// Parallel calls of the shell.
     Calls(Vec<String>),
-    /// So many calls of another tool at once.
+    /// This many parallel calls of another tool.
     Tool {
         name: String,
         arguments: Value,
         count: usize,
     },
     LastWords,
-    /// The stream begins and never goes on.
+    /// A stream that starts but never continues.
     Hang,
 }
 
 impl Script {
-    /// One call of a shell command after the other, then the last words.
+    /// Returns a script with one shell command per step, then the last message.
     pub fn one_by_one(commands: &[&str]) -> Self {
         let mut answers: Vec<Answer> =
             commands.iter().map(|&command| Answer::Calls(vec![command.to_owned()])).collect();
@@ -48,8 +48,8 @@ impl Script {
         Self { answers, pause: Duration::ZERO }
     }
 
-    /// The same call of another tool, so many at once in each of so many steps, then the last
-    /// words.
+    /// Returns a script with the same call of another tool, `count` times in parallel in each step,
+    /// then the last message.
     pub fn of_tool(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
         let call = Answer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
         let mut answers = vec![call; steps];
@@ -57,19 +57,19 @@ impl Script {
         Self { answers, pause: Duration::ZERO }
     }
 
-    /// All calls in one answer, then the last words.
+    /// Returns a script with all calls in one answer, then the last message.
     pub fn together(commands: &[&str]) -> Self {
         let calls = commands.iter().map(|&command| command.to_owned()).collect();
         Self { answers: vec![Answer::Calls(calls), Answer::LastWords], pause: Duration::ZERO }
     }
 
-    /// Each answer comes so much later.
+    /// Delays each answer.
     pub fn with_pause(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 
-    /// The answer to a request that holds so many tool results. The conversation's place follows
-    /// from them alone, so that the server keeps no state.
+    /// Returns the answer to a request with this many tool results. They determine the position in
+    /// the conversation, so the server keeps no state.
     pub fn after(&self, results: usize) -> Option<&Answer> {
         let mut seen = 0;
         for answer in &self.answers {
@@ -86,7 +86,7 @@ impl Script {
     }
 }
 
-/// The whole answer in one object; none for one that hangs.
+/// Returns the whole answer as one object, or `None` for an answer that hangs.
 pub fn whole(answer: &Answer, results: usize) -> Option<String> {
     let (message, reason) = match answer {
         Answer::Calls(_) | Answer::Tool { .. } => {
@@ -100,12 +100,12 @@ pub fn whole(answer: &Answer, results: usize) -> Option<String> {
     Some(head("chat.completion", &json!([choice]), &usage()).to_string())
 }
 
-/// The answer as server-sent events. Of one that hangs, the beginning.
+/// Returns the answer as server-sent events, or the start of an answer that hangs.
 pub fn streamed(answer: &Answer, results: usize) -> String {
     let mut text = String::new();
     let mut event = |choices: Value, usage: Value| {
         let chunk = head("chat.completion.chunk", &choices, &usage);
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "data: {chunk}\n\n");
     };
     let choice = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]);

@@ -1,5 +1,5 @@
-//! A model server on loopback that answers from a script: OpenAI's chat completions, no more than a
-//! bench needs. A thread a connection, which is kept alive; nothing of it is counted as the
+//! A model server on loopback with scripted answers: the part of OpenAI's chat completions that the
+//! benchmarks need. Each kept-alive connection has its own thread. Its cost does not count as the
 //! agent's.
 
 use std::io::{BufRead, BufReader, Write};
@@ -16,31 +16,31 @@ use serde_json::Value;
 
 use super::script::{Answer, Script, streamed, whole};
 
-/// More than any request of a bench; a longer one is a bug of the agent.
+/// More than any request of a benchmark. A longer request is a bug of the agent.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Where the completions are, below the base URL.
+/// The path of the completions, below the base URL.
 const COMPLETIONS: &str = "/v1/chat/completions";
 
-/// What one request showed.
+/// The data of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// When all of it had come.
+    /// When the whole request had arrived.
     pub at: Instant,
-    /// How long before the last answer had been sent; nothing for the first request of a script.
+    /// The time since the last answer was sent, or `None` for the first request of a script.
     pub since_answer: Option<Duration>,
-    /// How many tool results it holds.
+    /// The number of its tool results.
     pub results: usize,
-    /// What the last of them says, as text.
+    /// The text of the last result.
     pub last_result: String,
-    /// How long the longest file is that it names, when the request comes: it may not outlive the
-    /// agent.
+    /// The size of the largest file that it names, measured when the request arrives, because the
+    /// file may not outlive the agent.
     pub kept_bytes: u64,
-    /// It is answered by a stream that hangs.
+    /// Whether the answer is a stream that hangs.
     pub hangs: bool,
 }
 
-/// The server. It ends when it is dropped.
+/// The server. Dropping it stops it.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -52,12 +52,12 @@ struct Shared {
     script: Mutex<Script>,
     asked: Mutex<Sender<Asked>>,
     closing: AtomicBool,
-    /// When the last answer of the script had been sent.
+    /// When the last answer of the script was sent.
     answered: Mutex<Option<Instant>>,
 }
 
 impl Server {
-    /// Starts one at a free port.
+    /// Starts a server on a free port.
     pub fn start(script: Script) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listening")?;
         let address = listener.local_addr().context("listening")?;
@@ -73,18 +73,18 @@ impl Server {
         Ok(Self { address, shared, asked, accepting: Some(accepting) })
     }
 
-    /// What `OPENAI_BASE_URL` must be.
+    /// Returns the value for `OPENAI_BASE_URL`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Answers from another script from here on.
+    /// Answers from another script.
     pub fn play(&self, script: Script) {
         *self.shared.script.lock() = script;
         *self.shared.answered.lock() = None;
     }
 
-    /// Takes what was asked since it was last taken.
+    /// Takes the requests since the last time.
     pub fn take_asked(&self) -> Vec<Asked> {
         self.asked.try_iter().collect()
     }
@@ -102,10 +102,10 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts; where that fails, it has ended already.
+        // Wakes the accepting thread. If this fails, the thread has already ended.
         let _ = TcpStream::connect(self.address);
         if let Some(accepting) = self.accepting.take() {
-            // It has nothing to tell; a connection's thread ends with its client.
+            // The thread has no result, and the threads of connections end with their clients.
             let _ = accepting.join();
         }
     }
@@ -120,7 +120,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let shared = Arc::clone(shared);
         std::thread::spawn(move || {
             if let Err(error) = serve(&stream, &shared) {
-                // A client that goes away in the middle is what half of the benches are about.
+                // Half of the benchmarks disconnect the client in the middle.
                 let gone = error.downcast_ref::<std::io::Error>().is_some();
                 if !gone {
                     eprintln!("the scripted server: {error:#}");
@@ -130,7 +130,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-/// Answers one request after the other until the client closes.
+/// Answers requests until the client closes the connection.
 fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
@@ -143,15 +143,15 @@ fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
         if let Some(mut asked) = asked {
             let answered = *shared.answered.lock();
             asked.since_answer = answered.map(|answered| at.duration_since(answered));
-            // Before the answer, which may be the last that the agent waits for. A server that is
-            // gone has nobody who wants to know.
+            // Sent before the answer, which may be the last one that the agent waits for. If the
+            // server has ended, no one needs it.
             let _ = shared.asked.lock().send(asked);
         }
         let mut stream = stream;
         stream.write_all(&reply)?;
         *shared.answered.lock() = Some(Instant::now());
         if hangs {
-            // Until the client has had enough.
+            // Wait until the client gives up.
             std::io::copy(&mut reader, &mut std::io::sink())?;
             return Ok(());
         }
@@ -159,13 +159,13 @@ fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// A request as it came.
+/// An HTTP request.
 pub struct Request {
     pub target: String,
     pub body: Vec<u8>,
 }
 
-/// Reads a request; none when the client has closed.
+/// Reads a request. Returns `None` if the client has closed the connection.
 pub fn read_request(reader: &mut impl BufRead) -> Result<Option<Request>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -198,7 +198,7 @@ pub fn read_request(reader: &mut impl BufRead) -> Result<Option<Request>> {
     Ok(Some(Request { target, body }))
 }
 
-/// The bytes of the response, and what there is to tell of the request.
+/// Returns the bytes of the response, and the data of the request.
 fn reply(script: &Script, request: &Request, at: Instant) -> Result<(Vec<u8>, Option<Asked>)> {
     if request.target != COMPLETIONS {
         let text = format!(r#"{{"error":{{"message":"nothing is at `{}`"}}}}"#, request.target);
@@ -233,7 +233,7 @@ fn asked(body: &Value, at: Instant) -> Result<Asked> {
     Ok(Asked { at, since_answer, results, last_result, kept_bytes, hangs: false })
 }
 
-/// Under which keys a result names a file that holds more than it shows, however deep they stand.
+/// The keys with which a result names a file that holds its full output, at any depth.
 const FILE_KEYS: [&str; 2] = ["file", "output_file"];
 
 fn longest_file(result: &Value) -> u64 {
@@ -249,7 +249,7 @@ fn longest_file(result: &Value) -> u64 {
     within.unwrap_or(0)
 }
 
-/// A content is a text, or a list of parts with texts.
+/// Returns the text of a content, which is a text or a list of parts.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -266,7 +266,7 @@ fn response(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// One chunk, and the end of them unless the answer hangs.
+/// Encodes one chunk, and the end mark unless the answer hangs.
 fn in_chunks(text: &str, answer: &Answer) -> Vec<u8> {
     let end = if *answer == Answer::Hang { "" } else { "0\r\n\r\n" };
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked";
@@ -280,7 +280,7 @@ mod tests {
     use serde_json::json;
     use std::io::Read;
 
-    /// Sends the bodies over one connection, closes it, and gives all that came back.
+    /// Sends the bodies over one connection, closes it, and returns everything that was received.
     fn talk(server: &Server, bodies: &[Value]) -> String {
         let mut stream = TcpStream::connect(server.address).unwrap();
         for body in bodies {

@@ -1,4 +1,4 @@
-//! Shell calls, one after the other and side by side, against the yardstick's.
+//! Measures sequential and parallel shell calls, compared with the yardstick's.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::bench::table::{Figure, Target};
 use crate::bench::{Outcome, ROUNDS};
 use xtask::workspace::Workspace;
 
-/// Calls one after the other.
+/// The number of sequential calls.
 const CALLS: usize = 20;
 
-/// What a call may take beyond one of the yardstick's.
+/// The most time of a call beyond the yardstick's.
 const MORE_MS_MAX: f64 = 2.0;
 
-/// Calls side by side, each of a second.
+/// The number of parallel calls, each of a second.
 const TOGETHER: usize = 8;
 
-/// What they may take together.
+/// The longest time of all parallel calls together.
 const TOGETHER_S_MAX: f64 = 1.15;
 
-/// Pairs of a round with short calls.
+/// The pairs of runs with short calls in a round.
 const PAIRS: usize = 5;
 
-/// Runs both in turns.
+/// Runs both agents alternately.
 pub fn shell_calls(workspace: &Workspace) -> Result<Outcome> {
     let agents = Agents::new(workspace, "shell-calls")?;
     let (mut jaato, mut yardstick) = (Walls::UNKNOWN, Walls::UNKNOWN);
@@ -54,8 +54,8 @@ fn figures(jaato: Walls, yardstick: Walls) -> Vec<Figure> {
     ]
 }
 
-/// The least that whole runs of one agent took, as noise only slows down. What the start and the
-/// end of an agent take is in all of them and falls out.
+/// The shortest times of whole runs of one agent, because noise only slows down. The start and the
+/// end of the agent are in all of them and cancel out.
 #[derive(Debug, Clone, Copy)]
 struct Walls {
     one_call: Duration,
@@ -81,13 +81,13 @@ impl Walls {
         Ok(())
     }
 
-    /// What each further call takes.
+    /// Returns the time of each further call.
     fn call_ms(self) -> f64 {
         let further = self.many_calls.as_secs_f64() - self.one_call.as_secs_f64();
         further * 1e3 / (CALLS - 1) as f64
     }
 
-    /// What the calls side by side take beyond a run with one call that does nothing.
+    /// Returns the time of the parallel calls beyond a run with one empty call.
     fn together_s(self) -> f64 {
         self.together.as_secs_f64() - self.one_call.as_secs_f64()
     }
@@ -95,7 +95,7 @@ impl Walls {
 
 fn wall(agents: &Agents, who: Who, script: &Script, calls: usize) -> Result<Duration> {
     let run = agents.run(who, script)?;
-    // An agent that leaves calls out would be a fast one.
+    // An agent that leaves out calls would look fast.
     if run.asked.last().map(|asked| asked.results) != Some(calls) {
         bail!("of {calls} calls not every result came back: {:?}", run.asked);
     }

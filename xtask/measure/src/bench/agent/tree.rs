@@ -1,9 +1,9 @@
-//! A command and all that descends from it: started, signalled, and seen to its very end.
+//! A command with all its descendants, which are started, signalled, and observed to their end.
 //!
-//! This process makes itself a subreaper, so that whatever loses its parent becomes its child and
-//! is waited for here. That makes two things exact without a look at `/proc`: when the last process
-//! has ended (there is no child left to wait for), and the processor time of all of them together,
-//! which the system adds up as they are waited for, in nanoseconds, not in ticks.
+//! This process makes itself a subreaper, so that orphaned processes become its children and are
+//! waited for here. This gives two exact values without looking at `/proc`: the time at which the
+//! last process has ended (no child is left to wait for), and the processor time of all of them,
+//! which the system adds up in nanoseconds instead of ticks.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -23,34 +23,34 @@ use nix::unistd::Pid;
 use crate::bench::processes::descendants_of;
 use xtask::child;
 
-/// How often what should have ended long ago is killed again, until nothing is left.
+/// How often to kill processes that should have ended, until none is left.
 const KILL_EVERY: Duration = Duration::from_millis(10);
 
-/// A running command. It leads a process group, as one that a shell starts.
+/// A running command. It leads a process group, like a command that a shell starts.
 pub struct Tree {
     root: Pid,
     started: Instant,
     cpu_before: Duration,
 }
 
-/// How all of it has ended.
+/// The end of the whole tree.
 #[derive(Debug)]
 pub struct Ended {
-    /// Of the command itself: its exit code, or the signal that ended it.
+    /// The exit code or signal of the command itself.
     pub status: WaitStatus,
-    /// Until the command itself has ended.
+    /// The time until the command itself ended.
     pub wall: Duration,
-    /// When nothing of it was left.
+    /// When all processes were gone.
     pub gone: Instant,
-    /// User and system time of the command and all its descendants.
+    /// The user and system time of the command and all its descendants.
     pub cpu: Duration,
-    /// How many had to be killed here, because they had not ended in time.
+    /// The number of processes that were killed here because they did not end in time.
     pub killed: usize,
 }
 
 impl Tree {
-    /// Starts the command. No other child of this process may live: it would be taken for one of
-    /// the command's.
+    /// Starts the command. This process must have no other child, because it would count as a
+    /// descendant of the command.
     pub fn start(command: &mut Command) -> Result<Self> {
         set_child_subreaper(true).context("becoming a subreaper")?;
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -60,7 +60,7 @@ impl Tree {
         let cpu_before = cpu_of_children()?;
         command.process_group(0);
         let started = Instant::now();
-        // Not waited for by this handle: `end` waits for every child, whoever started it.
+        // This handle does not wait for the child: `end` waits for all children.
         let child =
             command.spawn().with_context(|| format!("starting {}", child::shown(command)))?;
         let root = Pid::from_raw(i32::try_from(child.id()).context("a process id is too big")?);
@@ -72,21 +72,21 @@ impl Tree {
         self.root.as_raw().unsigned_abs()
     }
 
-    /// Interrupts it as a terminal does: the whole process group gets the signal.
+    /// Interrupts the command like a terminal does: sends the signal to the whole process group.
     pub fn interrupt(&self) -> Result<Instant> {
         let at = Instant::now();
         killpg(self.root, Signal::SIGINT).context("interrupting")?;
         Ok(at)
     }
 
-    /// Kills the command alone, with no time to clean up.
+    /// Kills only the command, without time to clean up.
     pub fn kill(&self) -> Result<Instant> {
         let at = Instant::now();
         kill(self.root, Signal::SIGKILL).context("killing")?;
         Ok(at)
     }
 
-    /// Waits until nothing is left of it. What lives after `within` is killed and counted.
+    /// Waits until all processes are gone. Kills and counts those that are alive after `within`.
     pub fn end(self, within: Duration) -> Result<Ended> {
         let killer = Killer::start(within);
         let mut ended = None;
@@ -107,7 +107,7 @@ impl Tree {
     }
 }
 
-/// What all children that were waited for, and theirs, have taken.
+/// Returns the processor time of all children that were waited for, and of their descendants.
 fn cpu_of_children() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("asking for the processor time")?;
     Ok(duration(usage.user_time()) + duration(usage.system_time()))
@@ -132,7 +132,7 @@ impl Killer {
             let mut killed = Vec::new();
             while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 for process in descendants_of(std::process::id()) {
-                    // It may have ended since it was seen.
+                    // It may have ended since it was listed.
                     let _ = kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL);
                     if !killed.contains(&process) {
                         killed.push(process);
@@ -155,10 +155,10 @@ impl Killer {
 mod tests {
     use super::*;
 
-    /// Set in the process that a test starts for itself: other tests' children are not there.
+    /// Set in the process that a test starts for itself, where other tests have no children.
     const ALONE: &str = "JAATO_XTASK_TEST_ALONE";
 
-    /// Runs the test in a process of its own; true inside it.
+    /// Runs the test in its own process. Returns true inside that process.
     #[track_caller]
     fn alone(name: &str) -> bool {
         if std::env::var_os(ALONE).is_some() {
@@ -189,7 +189,7 @@ mod tests {
         assert!(matches!(ended.status, WaitStatus::Exited(_, 7)), "{ended:?}");
         assert!(ended.cpu > Duration::from_millis(5), "{ended:?}");
         assert_eq!(ended.killed, 0);
-        // The time of one run is not that of the next.
+        // The time of one run does not count for the next.
         let next = shell(":").end(Duration::from_secs(60)).unwrap();
         assert!(next.cpu < ended.cpu, "{next:?} {ended:?}");
     }
@@ -213,7 +213,8 @@ mod tests {
         }
         let tree = shell("sleep 600; exit 3");
         let (at, root) = (tree.interrupt().unwrap(), tree.root);
-        // A shell that is about to start its child may swallow one: a person presses again.
+        // A shell that is about to start its child may swallow the signal, so send it again like a
+        // user would.
         let pressing = std::thread::spawn(move || {
             while killpg(root, Signal::SIGINT).is_ok() {
                 std::thread::sleep(KILL_EVERY);
