@@ -164,7 +164,7 @@ async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, Failure> {
     Ok(failed)
 }
 
-/// Writes a check's name in words: `tool::examples_work` is `examples work (tool)`.
+/// Turns a check's name into a phrase: `tool::examples_work` becomes `examples work (tool)`.
 fn in_words(check: &str) -> String {
     let (group, name) = check.split_once("::").unwrap_or_default();
     format!("{} ({group})", name.replace('_', " "))

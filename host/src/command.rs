@@ -121,7 +121,7 @@ async fn complete(global: Global, name: &str, words: &[String]) -> Outcome {
 pub enum AnswerForm {
     /// As JSON, for programs.
     Json,
-    /// Its text, for users. JSON if there is no text.
+    /// Its text, for users. JSON if it has no text.
     Text,
 }
 

@@ -172,7 +172,7 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         return Err(Failure::new(Exit::Usage, text));
     }
     let registry = runtime.registry();
-    // A plugin that sets its tools while it runs has none of them yet.
+    // A plugin that sets its tools while it runs has not set them yet.
     let setter = |name: &str| {
         let plugins = registry.plugins().iter();
         plugins

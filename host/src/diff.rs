@@ -176,7 +176,7 @@ impl Drawing {
         }
     }
 
-    /// Returns the line as one line, whatever a plugin has put into it.
+    /// Returns the text as a single line, even if a plugin put line breaks into it.
     fn text(&self, line: &HunkLine) -> String {
         let text = match self.without_carriage_returns {
             true => line.text.strip_suffix('\r').unwrap_or(&line.text),

@@ -29,7 +29,7 @@ struct Offered {
 }
 
 /// Asks which model answers, and remembers the answer of a user who has configured none. Asks
-/// nothing without a terminal, or if the model can answer and there is no other to offer.
+/// nothing without a terminal, or if the model can answer and is the only one to offer.
 ///
 /// # Errors
 /// If the terminal is gone, or if the user chooses none.

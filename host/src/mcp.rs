@@ -33,7 +33,7 @@ pub async fn mcp(global: Global, words: &[String]) -> Outcome {
     command::run(global, COMMAND, &[arguments.to_string()], AnswerForm::Text).await
 }
 
-/// Returns the state of each server for `doctor`, one line each. Empty if there are no servers.
+/// Returns the state of each server for `doctor`, one line each. Empty without servers.
 /// Servers that are down are started first, with a short wait.
 pub async fn states(runtime: &Runtime) -> Result<Vec<String>, Failure> {
     if runtime.registry().command(COMMAND).is_none() {

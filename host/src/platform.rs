@@ -89,8 +89,8 @@ impl Handlers {
         signals.iter().map(remember).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Restores the handlers, whatever has changed them. Also stops ignoring `SIGCHLD`, because
-    /// ended children would otherwise be lost.
+    /// Restores the handlers, even if other code changed them. Also stops ignoring `SIGCHLD`,
+    /// because ended children would otherwise be lost.
     pub fn restore(&self) {
         for (signal, found) in &self.0 {
             // SAFETY: it is a handler of this program, which exists as long as the program, or

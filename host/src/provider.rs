@@ -210,7 +210,7 @@ fn tell(provider: &ProviderInfo) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Chooses a model of a provider: its own choice, else the first that it lists.
+/// Chooses a model of a provider: its own choice, or otherwise the first one in its list.
 async fn of(runtime: &Runtime, provider: &ProviderInfo) -> Result<ModelId, Error> {
     if let Some(problem) = &provider.problem {
         return Err(problem.clone());

@@ -181,7 +181,7 @@ async fn task(args: &RunArgs) -> Result<(String, Option<String>), Failure> {
 }
 
 /// Returns true if standard input should be read: if it is piped or a file. One that is merely
-/// open, as a service or an editor leaves it, is read only if there is no other task.
+/// open, as a service or an editor leaves it, is read only if it is needed.
 fn should_read_input(is_needed: bool) -> bool {
     if terminal::input_is_terminal() {
         return false;

@@ -32,7 +32,7 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
     }
 }
 
-/// The tasks that the user was told about.
+/// The tasks that were reported to the user.
 #[derive(Debug, Default)]
 pub struct Told(Vec<String>);
 

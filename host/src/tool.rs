@@ -51,7 +51,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
     let own = OwnTools::new();
     let mut tools: Vec<_> = offered.offer.entries().collect();
     tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
-    // If there are no tools, there is nothing to find.
+    // Without tools, there is nothing to find.
     if !tools.is_empty() {
         tools.extend(own.entries());
     }

@@ -65,7 +65,7 @@ impl Words {
                 let own = COMMANDS.iter().filter(|own| own.name.starts_with(begun));
                 let own = own.map(|own| WordChoice::new(own.name, own.help));
                 let mut choices: Vec<_> = own.chain(self.completer.names(begun)).collect();
-                // jaato's own words come first, whatever names plugins use.
+                // jaato's own words come first, even if plugins use the same names.
                 choices.sort_by(|a, b| a.text.cmp(&b.text));
                 choices.dedup_by(|later, first| later.text == first.text);
                 choices

@@ -106,7 +106,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "dist",
         arguments: "[--profile PROFILE] [--from HOUSE] [--dest DIR]",
-        about: "build the archive that is unpacked on other machines",
+        about: "build an archive, a Python wheel and an npm package for other machines",
         start: dist::start,
         help: Help::Table,
     },

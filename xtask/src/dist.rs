@@ -1,13 +1,17 @@
-//! `dist`: builds the archive for machines without a toolchain.
+//! `dist`: builds the packages for machines without a toolchain: an archive, a Python wheel and an
+//! npm package.
 //!
-//! The archive contains the binary, the plugins, the documents, the header for plugins in C, the
-//! sources against which authors build, and their documentation. The same inputs produce the same
-//! bytes.
+//! Each contains the binary and the plugins. The archive also contains the header for plugins in C,
+//! the sources against which authors build, and their documentation. The same inputs produce the
+//! same bytes.
 
 mod archive;
 mod doc;
 mod needs;
+mod npm;
+mod release;
 pub mod sdk;
+mod wheel;
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,6 +20,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
+use self::needs::Glibc;
+use self::release::Release;
 use crate::artifacts::{self, CargoShows, Selection};
 use crate::build_plugins::{HOST, check_all};
 use crate::child;
@@ -54,7 +60,8 @@ struct Programs {
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let options = parse(words)?;
     let workspace = Workspace::load()?;
-    let name = format!("{HOST}-{}-{}", version(&workspace)?, own_target(&workspace.root)?);
+    let version = version(&workspace)?;
+    let name = format!("{HOST}-{version}-{}", own_target(&workspace.root)?);
     let programs = match &options.from {
         Some(house) => built_before(house)?,
         None => build(&workspace, &options.profile)?,
@@ -63,12 +70,31 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
     let workshop = Workshop::new(&folder, &name)?;
     let tree = workshop.0.join(&name);
-    lay_out(&workspace, &programs, &tree)?;
-    let archive = archive::pack(&workshop.0, &name, stamp(&workspace.root)?)?;
-    let place = folder.join(format!("{name}.tar.gz"));
-    fs::rename(&archive, &place).with_context(|| format!("writing `{}`", place.display()))?;
-    println!("{}", place.display());
+    let glibc = lay_out(&workspace, &programs, &tree)?;
+    let stamp = stamp(&workspace.root)?;
+    let mut files = vec![workshop.0.join(format!("{name}.tar.gz"))];
+    archive::pack(&workshop.0, &name, stamp, &files[0])?;
+    if let Some(glibc) = glibc {
+        let release = Release { tree: &tree, version, glibc };
+        files.push(wheel::pack(&release, &workshop.0)?);
+        files.push(npm::pack(release, &workshop.0, stamp)?);
+    } else {
+        eprintln!("no packages for pip and npm: those are for Linux with glibc");
+    }
+    for file in &files {
+        publish(file, &folder)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Moves a finished file to its place, and prints its size and path.
+fn publish(file: &Path, folder: &Path) -> Result<()> {
+    let place = folder.join(file.file_name().context("a package has no name")?);
+    let describe = || format!("writing `{}`", place.display());
+    fs::rename(file, &place).with_context(describe)?;
+    let bytes = fs::metadata(&place).with_context(describe)?.len();
+    println!("{:>6}.{} MB  {}", bytes / 1_000_000, bytes / 100_000 % 10, place.display());
+    Ok(())
 }
 
 fn parse(words: Vec<OsString>) -> Result<Options, lexopt::Error> {
@@ -115,8 +141,9 @@ fn built_before(house: &Path) -> Result<Programs> {
     Ok(Programs { jaato, plugins })
 }
 
-/// Creates the content of the archive, and checks that it works.
-fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<()> {
+/// Creates the content of the archive, and checks that it works. Returns the oldest glibc that it
+/// needs.
+fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<Option<Glibc>> {
     if programs.plugins.is_empty() {
         bail!("there is no plugin to ship, and jaato needs at least one");
     }
@@ -124,14 +151,15 @@ fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<()
     for plugin in &programs.plugins {
         placed.push(place(plugin, &tree.join(PLUGINS))?);
     }
-    needs::check(&placed)?;
+    let glibc = needs::check(&placed)?;
     for paper in PAPERS {
         place(&workspace.root.join(paper), tree)?;
     }
     place(&workspace.root.join(HEADER), &tree.join("include"))?;
     sdk::lay_out(workspace, &tree.join(SDK))?;
     doc::lay_out(workspace, &tree.join(DOC))?;
-    check_all(&placed[0], &placed[1..])
+    check_all(&placed[0], &placed[1..])?;
+    Ok(glibc)
 }
 
 /// Copies a file into a folder, which it creates if necessary.
@@ -151,7 +179,7 @@ fn version(workspace: &Workspace) -> Result<&str> {
     Ok(&host.with_context(|| format!("there is no package `{HOST}`"))?.version)
 }
 
-/// Returns the target triple of this machine. There are no builds for other targets.
+/// Returns the target triple of this machine. Other targets are not built.
 fn own_target(root: &Path) -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);

@@ -81,6 +81,13 @@ const NEEDS: &[Need] = &[
         package: Some("python3-pip"),
     },
     Need {
+        name: "npm",
+        probes: &[&["npm", "--version"]],
+        without: "tests with packages of npm are left out",
+        // A distribution's own package has npm in hundreds of parts.
+        package: None,
+    },
+    Need {
         name: "tmux",
         probes: &[&["tmux", "-V"]],
         without: "tests on a real terminal are left out",
@@ -336,6 +343,6 @@ mod tests {
     fn weights_that_cannot_be_fetched_cost_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let line = pull_model(&folder.path().join("jaato")).unwrap();
-        assert_eq!(line, "the weights of the embedded model: `jaato model pull` does not start");
+        assert_eq!(line, "the weights of the embedded model: `jaato model pull` did not start");
     }
 }

@@ -6,6 +6,7 @@
 mod dependencies;
 mod folders;
 mod layout;
+mod phrases;
 mod printing;
 mod references;
 mod rust_source;
@@ -106,6 +107,7 @@ fn find(workspace: &Workspace, files: &[TextFile]) -> Vec<Finding> {
     findings.extend(dependencies::check(&workspace.packages));
     findings.extend(dependencies::unused(&workspace.packages));
     findings.extend(layout::check(files));
+    findings.extend(phrases::check(files));
     findings.extend(wording::check(files));
     findings.extend(printing::check(&sources));
     findings.extend(folders::check(&sources));

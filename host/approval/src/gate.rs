@@ -43,7 +43,7 @@ pub trait Gate: Send + Sync {
     }
 
     /// Asks the execution environment for the targets of paths, one result for each. Returns `None`
-    /// if there is no environment. Rules then see paths as they are written.
+    /// without an environment. Rules then see paths as they are written.
     fn resolve<'a>(
         &'a self,
         paths: &'a [PathBuf],

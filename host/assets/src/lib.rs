@@ -8,7 +8,7 @@
 //! - A returned path holds the pinned bytes. Each file is hashed once, then recognized by size,
 //!   time and inode, and hashed again if it changed.
 //! - A file under its own name is complete: bytes arrive in `….part`, which is renamed at the end.
-//! - Received data is kept, whatever fails, and used next time.
+//! - Received data is kept after any failure, and used next time.
 //! - Each file has one writer across processes, because of a lock next to it.
 
 mod blocking;

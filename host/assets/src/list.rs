@@ -120,7 +120,7 @@ fn is_note(name: &str) -> bool {
     endings.iter().any(|ending| name.ends_with(ending)) || name.contains(".verified-")
 }
 
-/// Returns the regular files of a folder by name. A missing folder has none.
+/// Returns the regular files of a folder by name. A missing folder has no files.
 fn files(folder: &Path) -> Result<Vec<(String, Metadata)>, AssetError> {
     let fail = |error| AssetError::io("read", folder, error);
     let entries = match fs::read_dir(folder) {

@@ -109,7 +109,7 @@ impl Store {
     }
 
     /// Looks for a model that the user imported under a name. A changed file is an error, because
-    /// there is no pinned digest to compare it with.
+    /// it cannot be compared with a pinned digest.
     pub fn find_custom(&self, name: &str) -> Result<Option<Found>, AssetError> {
         check_model_name(name)?;
         let path = self.custom_paths(name).file;

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - From an untrusted workspace only manifests are read.
-//! - An unusable file only changes what the user is told.
+//! - An unusable file only changes the messages to the user.
 
 mod describe;
 mod discover;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jaato_registry::{PluginEntry, Status, Trust};
 use sha2::{Digest as _, Sha256};
 
-/// Why there is no private copy.
+/// Why the private copy could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// Reading or writing failed.

@@ -35,7 +35,7 @@ pub fn list_disabled_plugin(
     Ok(true)
 }
 
-/// Sets the model in a file that has none. A missing file counts as empty.
+/// Sets the model in a file that does not set it. A missing file counts as empty.
 ///
 /// # Errors
 /// When the file cannot be read or written.

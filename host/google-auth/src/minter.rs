@@ -57,7 +57,7 @@ impl Minter {
     /// refused, so that a new one is minted.
     ///
     /// # Errors
-    /// `not_found` if there are no credentials. `configuration` if they cannot be used. `provider`
+    /// `not_found` if no credentials exist. `configuration` if they cannot be used. `provider`
     /// if a server does not answer.
     pub async fn token(&self, client: &Client, refused: Option<&str>) -> Result<Token, Error> {
         let mut kept = self.kept.lock().await;

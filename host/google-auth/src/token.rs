@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// while.
 const SPARE: Duration = Duration::from_secs(240);
 
-/// The longest believable lifetime of a token, whatever a server says.
+/// The longest believable lifetime of a token, regardless of the server's answer.
 const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A token and its project.

@@ -241,7 +241,7 @@ async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_wha
     };
     check(folder.0.path().join("none.json"), "cannot be read").await;
     check(folder.0.path().to_owned(), "is not a credentials file").await;
-    check(folder.file(&json!("hidden")), "lacks what").await;
+    check(folder.file(&json!("hidden")), "lacks a field").await;
     check(
         folder.file(&json!({ "type": "authorized_user", "client_id": 5, "x": "hidden" })),
         "lacks",

@@ -31,7 +31,7 @@ pub enum HttpError {
         /// The problem.
         reason: String,
     },
-    /// The client could not be set up, usually because there are no root certificates.
+    /// The client could not be set up, usually because the root certificates are missing.
     SetUp {
         /// The reason.
         reason: String,

@@ -20,7 +20,7 @@ pub enum InstallError {
     /// The file cannot be used as a plugin.
     #[error("{0}")]
     File(FileError),
-    /// There is no library where one should be.
+    /// The expected library is missing.
     #[error("`{}` holds no dynamic library of this system", .0.display())]
     NoLibrary(PathBuf),
     /// A crate that must be built first.

@@ -41,8 +41,8 @@ pub struct Installed {
     pub before: Option<String>,
 }
 
-/// Returns the path for a plugin of this name. If there is one of that name, this is its path, and
-/// that plugin is also returned.
+/// Returns the path for a plugin with this name. If such a plugin is installed, returns its path
+/// and the plugin.
 pub fn place_of(name: &PluginName, folder: &Path) -> (PathBuf, Option<PlacedPlugin>) {
     let own = Place::new(PlaceKind::User, folder);
     let mut placed = placed_plugins(&[own]).into_iter();

@@ -237,7 +237,7 @@ impl PluginCaller {
     /// Describes plugins again, as [`Plugins::again`].
     ///
     /// # Errors
-    /// If there is no plugin with this name, or plugins are not watched.
+    /// If no plugin has this name, or plugins are not watched.
     pub async fn look_again(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
         self.plugins.again(self.scan_inputs(&self.following()), plugin).await
     }

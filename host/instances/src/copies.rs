@@ -41,7 +41,7 @@ pub struct Opening {
     pub copy: Arc<Copy>,
 }
 
-/// Why there is no copy.
+/// Why the copy could not be made.
 #[derive(Debug)]
 pub enum CopyProblem {
     /// The file has changed since it was found.

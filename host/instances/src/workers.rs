@@ -70,7 +70,7 @@ impl Workers {
     /// Starts a worker.
     ///
     /// # Errors
-    /// If there is no socket, or the process cannot be started.
+    /// If the socket cannot be created, or the process cannot be started.
     pub async fn start(&self, asked: WorkerOf<'_>) -> Result<StartedWorker, Error> {
         let WorkerOf { file, manifest, .. } = asked;
         let failed = |what: String| Error::new(ErrorKind::Io, what);

@@ -51,7 +51,7 @@ pub struct Entry {
 pub enum Described {
     /// The description.
     Ok(Box<Description>),
-    /// Why there is no description.
+    /// The reason why describing failed.
     Failed(Error),
 }
 

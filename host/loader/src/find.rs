@@ -132,7 +132,7 @@ pub fn shipped_places(executable: &Path) -> Vec<Place> {
     else {
         return Vec::new();
     };
-    let owners = Owners::own().and_owner_of(executable);
+    let owners = Owners::own().and_writers_of(executable);
     [root.join("plugins"), root.join("lib/jaato/plugins")]
         .into_iter()
         .map(|folder| Place { kind: PlaceKind::Shipped, folder, owners: owners.clone() })

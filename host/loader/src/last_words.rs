@@ -113,7 +113,7 @@ extern "C" fn at_exit() {
     let is_own = OWN_THREAD.get().is_some_and(|own| *own == unsafe { libc::pthread_self() });
     if OUTCOME.load(SeqCst) < 0 && !is_own {
         say(c"a call of `exit`", b" in");
-        // SAFETY: it does not return; whatever else would be done at the exit is the plugin's.
+        // SAFETY: it does not return. The exit handlers that it skips belong to the plugin.
         unsafe { libc::_exit(EXIT_CODE) };
     }
 }
@@ -195,7 +195,7 @@ impl Line {
     }
 
     fn write_to(&self, descriptor: c_int) {
-        // SAFETY: so many bytes are there. What cannot be written has nobody to be told to.
+        // SAFETY: `bytes` holds at least `length` bytes. A failed write cannot be reported.
         let _ = unsafe { libc::write(descriptor, self.bytes.as_ptr().cast(), self.length) };
     }
 }

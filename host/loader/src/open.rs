@@ -111,13 +111,13 @@ enum Exported {
 /// Loads the file and finds its export. The library stays loaded even if it is rejected: its code
 /// may already run, and destructors of thread locals make unloading unsafe.
 fn load(path: &Path) -> Result<Exported, LoadProblem> {
-    // SAFETY: runs the file's constructors. Whoever calls `Library::open` trusts the file, or is a
-    // child that may die of it.
+    // SAFETY: runs the file's constructors. The caller of `Library::open` trusts the file, or is a
+    // child that may die from it.
     let library =
         unsafe { open_library(path) }.map_err(|error| LoadProblem::Linker(cause(&error)))?;
     let library = std::mem::ManuallyDrop::new(library);
-    // SAFETY: a static of that name in a plugin is a `LibHeader`, which begins with an `AbiHeader`;
-    // the upgrade compares its magic before anything else is read.
+    // SAFETY: a plugin's static with this name is a `LibHeader`, which begins with an `AbiHeader`.
+    // The upgrade compares its magic before anything else is read.
     let header = unsafe { library.get::<AbiHeaderRef>(EXPORT_NAME) };
     let Ok(header) = header else { return c_table(&library).map(Exported::C) };
     let upgraded = header.upgrade();
@@ -131,7 +131,7 @@ fn c_table(library: &libloading::Library) -> Result<Entry, LoadProblem> {
     // SAFETY: the symbol is taken for an address alone.
     let table = unsafe { library.get::<*const c1::Plugin>(EXPORT_NAME_C1) };
     let table = *table.map_err(|_| LoadProblem::NoSymbol)?;
-    // SAFETY: a static of that name in a plugin is a table that begins with its size; the library
+    // SAFETY: a plugin's static with this name is a table that begins with its size. The library
     // stays loaded.
     unsafe { Entry::read(table) }.map_err(LoadProblem::CTable)
 }

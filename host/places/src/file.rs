@@ -87,5 +87,5 @@ fn check_found(path: &Path, metadata: &Metadata, owners: &Owners) -> Result<(), 
         return Err(PlaceError::new(path, Why::NotAFile));
     }
     check_owner(path, metadata, owners)?;
-    check_mode(path, metadata)
+    check_mode(path, metadata, owners)
 }

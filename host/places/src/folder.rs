@@ -22,7 +22,8 @@ pub(crate) const OTHERS: u32 = 0o077;
 /// The problem that prevents using it.
 pub fn make(folder: &Path) -> Result<(), PlaceError> {
     make_missing(folder)?;
-    let end = walk(folder, &Owners::own())?;
+    let owners = Owners::own();
+    let end = walk(folder, &owners)?;
     if !end.metadata.is_dir() {
         return Err(PlaceError::new(folder, Why::NotAFolder));
     }
@@ -34,7 +35,7 @@ pub fn make(folder: &Path) -> Result<(), PlaceError> {
             return Ok(());
         }
     }
-    check_mode(&end.path, &end.metadata)
+    check_mode(&end.path, &end.metadata, &owners)
 }
 
 /// Creates a folder and the missing ones above it, each private to this user whatever the umask,
@@ -83,5 +84,5 @@ pub fn check_folder(folder: &Path, owners: &Owners) -> Result<(), PlaceError> {
     if !end.metadata.is_dir() {
         return Err(PlaceError::new(folder, Why::NotAFolder));
     }
-    check_mode(&end.path, &end.metadata)
+    check_mode(&end.path, &end.metadata, owners)
 }

@@ -9,28 +9,44 @@ use nix::unistd::{Group, Uid, User};
 /// The user id that the system shows for a user of another user namespace.
 const UNMAPPED: u32 = 65_534;
 
-/// Users who may own believed files.
+/// The mode bit that lets a group write.
+pub(crate) const GROUP_WRITES: u32 = 0o020;
+
+/// The users and the group that may write to trusted files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owners(Vec<u32>);
+pub struct Owners {
+    users: Vec<u32>,
+    /// The group that may write to them too.
+    group: Option<u32>,
+}
 
 impl Owners {
     /// Returns this user and root, who can act as this user anyway.
     pub fn own() -> Self {
-        Self(vec![this_user(), 0])
+        Self { users: vec![this_user(), 0], group: None }
     }
 
-    /// Adds the owner of a file, if that can be determined. The owner of the running program could
-    /// have written anything into it.
+    /// Adds the owner of a program, and its group if that may write to the program. Anyone who can
+    /// change the running program can already act as this user. With a umask of 002, which many
+    /// systems have, installers let the user's group write to everything that they install.
     #[must_use]
-    pub fn and_owner_of(mut self, file: &Path) -> Self {
+    pub fn and_writers_of(mut self, program: &Path) -> Self {
         use std::os::unix::fs::MetadataExt as _;
-        self.0.extend(fs::metadata(file).map(|metadata| metadata.uid()));
+        if let Ok(metadata) = fs::metadata(program) {
+            self.users.push(metadata.uid());
+            self.group = (metadata.mode() & GROUP_WRITES != 0).then(|| metadata.gid());
+        }
         self
     }
 
     /// Returns true if a user is one of them.
     pub fn include(&self, user: u32) -> bool {
-        self.0.contains(&user)
+        self.users.contains(&user)
+    }
+
+    /// Returns true if a group may write to trusted files.
+    pub(crate) fn include_group(&self, group: u32) -> bool {
+        self.group == Some(group)
     }
 }
 
@@ -96,8 +112,22 @@ mod tests {
         use std::os::unix::fs::MetadataExt as _;
         let file = tempfile::NamedTempFile::new().unwrap();
         let owner = file.as_file().metadata().unwrap().uid();
-        let owners = Owners::own().and_owner_of(file.path());
+        let owners = Owners::own().and_writers_of(file.path());
         assert!(owners.include(0) && owners.include(this_user()) && owners.include(owner));
         assert!(!owners.include(4711));
+    }
+
+    #[test]
+    fn group_of_the_program_counts_only_if_it_can_write_to_the_program() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let group = file.as_file().metadata().unwrap().gid();
+        for (mode, counts) in [(0o755, false), (0o757, false), (0o775, true)] {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let owners = Owners::own().and_writers_of(file.path());
+            assert_eq!(owners.include_group(group), counts, "{mode:o}");
+            assert!(!owners.include_group(group + 1), "{mode:o}");
+        }
+        assert!(!Owners::own().include_group(group));
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{PlaceError, Why};
-use crate::owners::{Owners, is_own_group, is_unmapped};
+use crate::owners::{GROUP_WRITES, Owners, is_own_group, is_unmapped};
 
 /// How many links are followed on one path, as in the system.
 const LINKS_MAX: usize = 40;
@@ -68,9 +68,14 @@ pub(crate) fn walk(path: &Path, owners: &Owners) -> Result<End, PlaceError> {
 }
 
 /// Refuses a file that others can write to.
-pub(crate) fn check_mode(path: &Path, metadata: &Metadata) -> Result<(), PlaceError> {
+pub(crate) fn check_mode(
+    path: &Path,
+    metadata: &Metadata,
+    owners: &Owners,
+) -> Result<(), PlaceError> {
     match metadata.mode() & OTHERS_WRITE {
         0 => Ok(()),
+        GROUP_WRITES if owners.include_group(metadata.gid()) => Ok(()),
         _ => Err(PlaceError::new(path, Why::Writable(metadata.mode() & 0o7777))),
     }
 }
@@ -115,7 +120,7 @@ impl Way {
         if !self.is_open || self.metadata.mode() & STICKY != 0 {
             return Ok(());
         }
-        check_mode(&self.path, &self.metadata).or_else(|error| {
+        check_mode(&self.path, &self.metadata, owners).or_else(|error| {
             let is_closed = self.metadata.mode() & EVERYBODY_WRITES == 0;
             (is_closed && is_own_group(self.metadata.gid())).then_some(()).ok_or(error)
         })

@@ -194,7 +194,29 @@ fn what_the_owner_of_the_program_owns_counts_where_that_is_asked_for() {
     chown(&program, Some(STRANGER), None).unwrap();
     chown(&plugin, Some(STRANGER), None).unwrap();
     check_folder(&plugin, &Owners::own()).unwrap_err();
-    check_folder(&plugin, &Owners::own().and_owner_of(&program)).unwrap();
+    check_folder(&plugin, &Owners::own().and_writers_of(&program)).unwrap();
+}
+
+#[test]
+fn group_that_can_write_to_the_program_may_write_to_its_plugins() {
+    let root = root();
+    let (program, folder) = (root.path().join("jaato"), root.path().join("plugins"));
+    make(&folder).unwrap();
+    let plugin = folder.join("libtool.so");
+    for file in [&program, &plugin] {
+        fs::write(file, "").unwrap();
+    }
+    let check = |program_mode: u32, mode: u32| {
+        set_mode(&program, program_mode);
+        set_mode(&folder, mode);
+        set_mode(&plugin, mode);
+        let owners = Owners::own().and_writers_of(&program);
+        check_folder(&folder, &owners).is_ok() && check_file(&plugin, &owners).is_ok()
+    };
+    assert!(check(0o775, 0o775));
+    assert!(!check(0o755, 0o775));
+    assert!(!check(0o775, 0o777));
+    assert!(!check(0o777, 0o777));
 }
 
 #[test]

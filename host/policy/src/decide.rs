@@ -82,8 +82,8 @@ fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
         .filter(|rule| rule.layer == Layer::Enterprise)
 }
 
-/// Asks before the plan starts, whatever allows the call, because only the user ends the mode
-/// `plan`.
+/// Asks before the plan starts, even if the call is otherwise allowed, because only the user ends
+/// the mode `plan`.
 fn starts_plan(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let ends_mode = rules.mode == Mode::Plan && facts.call.starts_plan();
     ends_mode.then(|| RuleRef::unwritten(RuleId::ModeStartPlan))

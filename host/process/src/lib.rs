@@ -9,10 +9,10 @@
 //! A [`Supervisor`] creates a socket pair and the pipes of a child and sends one end of each to the
 //! guardian, which forks a **keeper** and passes them on. The keeper reads from its socket what to
 //! start, starts it, and reports what happens to it. Guardian and keepers are *subreapers*: the
-//! kernel gives them the orphans among their descendants. So whatever a command starts, by
-//! `setsid`, double fork or with an empty environment, stays below its keeper until it ends. "No
-//! child is left" then means that no descendant is left, without reading a list that may be out of
-//! date.
+//! kernel gives them the orphans among their descendants. So every process that a command starts,
+//! even by `setsid`, double fork or with an empty environment, stays below its keeper until it
+//! ends. "No child is left" then means that no descendant is left, without reading a list that may
+//! be out of date.
 //!
 //! Invariants:
 //! - Nothing is started before the first child. A session without children has no cost.

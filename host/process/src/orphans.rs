@@ -28,8 +28,8 @@ const KEEPERS_ALONE: Duration = Duration::from_millis(500);
 /// How long to search for orphans and end them.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Pause between two searches. Meanwhile living keepers end their own processes, and the host
-/// inherits what remains.
+/// Pause between two searches. During this time, living keepers end their own processes, and the
+/// host inherits the rest.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Number of consecutive searches that must find nothing.

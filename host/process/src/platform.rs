@@ -202,7 +202,7 @@ pub(crate) fn prepare_child(
         limit(Resource::RLIMIT_NOFILE, limits.open_files)?;
         limit(Resource::RLIMIT_CPU, limits.cpu_seconds)?;
         if let Some(descriptor) = &descriptor3 {
-            // SAFETY: the socket of the keeper stands there, which ends in the child by exec
+            // SAFETY: this descriptor is the keeper's socket, which exec closes in the child
             // anyway.
             let third = unsafe { dup2_raw(descriptor, SOCKET_DESCRIPTOR) }?;
             std::mem::forget(third);
@@ -226,7 +226,7 @@ fn take_terminal() -> Result<(), Errno> {
 /// started in the background ignores some, which a shell could not even trap.
 fn default_signals() -> Result<(), Errno> {
     for number in Signal::iterator().filter(|s| !matches!(s, Signal::SIGKILL | Signal::SIGSTOP)) {
-        // SAFETY: the default action is no handler that could run here.
+        // SAFETY: the default action is not a handler, so it runs no code here.
         unsafe { signal(number, SigHandler::SigDfl) }?;
     }
     SigSet::empty().thread_set_mask()
@@ -249,7 +249,7 @@ fn mark_of_session() -> Result<(), Errno> {
 /// Resets SIGCHLD, so that children can be waited for. If a parent made this process ignore it, the
 /// system forgets children before anyone asks for their status.
 pub(crate) fn default_child_signal() -> io::Result<()> {
-    // SAFETY: the default action is no handler that could run here.
+    // SAFETY: the default action is not a handler, so it runs no code here.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
     Ok(())
 }
@@ -267,7 +267,7 @@ pub(crate) fn default_signals_of_terminals() -> io::Result<()> {
         Signal::SIGTTIN,
         Signal::SIGTTOU,
     ] {
-        // SAFETY: the default action is no handler that could run here.
+        // SAFETY: the default action is not a handler, so it runs no code here.
         unsafe { signal(number, SigHandler::SigDfl) }?;
     }
     Ok(())

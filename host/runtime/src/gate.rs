@@ -82,7 +82,7 @@ pub fn call_place(setup: &Setup) -> CallPlace {
     let is_local = setup.config.environment == LOCAL;
     let workspace = match &setup.workspace_state {
         WorkspaceState::Trusted(_) => WorkspaceTrust::Trusted,
-        // With nothing to trust there is no trust: anyone may have written the code there.
+        // A workspace with nothing to trust is untrusted: anyone may have written its code.
         WorkspaceState::Nothing
         | WorkspaceState::Untrusted { .. }
         | WorkspaceState::Changed { .. } => WorkspaceTrust::Untrusted,

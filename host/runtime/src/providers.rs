@@ -44,7 +44,7 @@ impl Runtime {
     /// Returns one provider.
     ///
     /// # Errors
-    /// If there is no provider with this name.
+    /// If no provider has this name.
     pub fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
         self.host().provider(name)
     }
@@ -68,7 +68,7 @@ impl Runtime {
     /// Asks a provider for its models.
     ///
     /// # Errors
-    /// If there is no provider with this name, it answers with an error, or it takes longer than
+    /// If no provider has this name, or the provider answers with an error or takes longer than
     /// `wait`.
     pub async fn models_of_provider(
         &self,
@@ -102,7 +102,7 @@ impl Host {
     /// Returns one provider.
     ///
     /// # Errors
-    /// If there is no provider with this name.
+    /// If no provider has this name.
     pub(crate) fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
         let registry = self.registry();
         let (entry, configured) = self.plugin_of(&registry, name, None)?;

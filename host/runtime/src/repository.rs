@@ -2,7 +2,7 @@
 //!
 //! A repository's own configuration can set filters, text converters, pagers, monitors, signature
 //! programs and transports, and its author wrote that configuration. A plain repository, as
-//! `git clone` and `git init` create it, has none of them. Unknown settings make a repository not
+//! `git clone` and `git init` create it, sets none of them. Unknown settings make a repository not
 //! plain. The user's own configuration is trusted.
 
 use std::fs;
@@ -35,7 +35,7 @@ const HARMLESS: &[(&str, &str)] = &[
 const NOT_PLAIN: [&str; 5] =
     ["modules", "commondir", "config.worktree", "hooks/post-index-change", "index.lock"];
 
-/// Returns true if a folder's repository is plain, or if it has none.
+/// Returns true if a folder's repository is plain, or if the folder is not in a repository.
 pub(crate) fn is_plain(folder: &Path) -> bool {
     for folder in folder.ancestors() {
         let git = folder.join(".git");

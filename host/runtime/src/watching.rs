@@ -32,7 +32,7 @@ impl Runtime {
     /// disabled plugin. Returns the changes, one line each.
     ///
     /// # Errors
-    /// If there is no plugin with this name, or plugins are not watched.
+    /// If no plugin has this name, or plugins are not watched.
     pub async fn reload_plugins(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
         self.host().plugins.look_again(plugin).await
     }

@@ -31,7 +31,7 @@ impl Assets {
     /// Creates the assets of a setup. Opens nothing.
     ///
     /// # Errors
-    /// If the system reports no home directory, so that there is no cache.
+    /// If the system reports no home directory, so that the cache has no location.
     pub fn new(setup: &Setup, supervisor: &Supervisor, client: Client) -> Result<Self, NoHome> {
         let store = Store::new(setup.folders.models()?);
         let download = if setup.config.local_download { Download::On } else { Download::Off };

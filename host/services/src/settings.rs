@@ -185,7 +185,7 @@ fn checked(
     values.extend(given.iter().map(|given| (given.key.clone(), given.value.clone())));
     let is_given = !values.is_empty();
     values.retain(|name, _| !is_of_host(section, description, name));
-    // Either there are no settings, or all of them belong to the host.
+    // The plugin has no settings, or all of them belong to the host.
     if values.is_empty() && (is_given || settings.is_none()) {
         return Ok(Value::Object(values));
     }

@@ -138,7 +138,7 @@ pub enum SecretAnswer {
     Typed(Secret),
     /// The user declined.
     Declined,
-    /// There is no user to ask.
+    /// No user can be asked.
     Nobody {
         /// The reason.
         reason: String,

@@ -36,8 +36,8 @@ impl CallFiles {
         FileLimits { denied, asked, protected: limits.protected.clone(), expected }
     }
 
-    /// Records a change that the call itself has made. From here on, its paths must still lead to
-    /// the same place, but a different file may be there.
+    /// Records a change that the call itself has made. After that, its paths must still lead to the
+    /// same place, but a different file may be there.
     pub fn changed(&self, operation: &str, named: &NamedPaths) {
         let mut limits = self.0.lock();
         match operation {

@@ -136,7 +136,7 @@ impl Session {
             let runner = self.shared.runner(Initiative::Tool, cancel);
             let CallsDone { results, without_user, .. } =
                 runner.run(std::slice::from_ref(&call)).await;
-            // Changes that the tool made itself are no reason to run it again.
+            // Changes that the tool made itself do not make it run again.
             self.conditions.ran.insert(name, self.revision());
             ran.without_user = ran.without_user.or(without_user);
             ran.parts.extend(results.into_iter().map(|result| {

@@ -8,7 +8,7 @@ use crate::pace::Pace;
 use crate::provider::{Patience, Seen, Silence};
 use crate::{Cancel, DeltaSink, Limits, Ports, Provider, completion, retry};
 
-/// The shortest wait for capacity at the provider that the user is told about.
+/// The shortest wait for the provider's capacity that the session reports to the user.
 const ROOM_TOLD_MS: u64 = 2_000;
 
 /// The longest finish word of a server that the user sees, in characters.

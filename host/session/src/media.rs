@@ -5,8 +5,8 @@ use jaato_types::MediaLimit;
 
 /// Inspects the size and dimensions of blobs in a session's store.
 pub trait Media: Send + Sync {
-    /// Returns the facts about a blob. Returns `None` if there is no blob with this id, or it
-    /// cannot be read.
+    /// Returns the facts about a blob. Returns `None` if no blob has this id, or the blob cannot be
+    /// read.
     fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>>;
 }
 

@@ -8,7 +8,7 @@ pub struct Prompt {
     /// The text; not blank.
     pub text: String,
     /// The files that precede the text: blobs of the session's store, and text files. For a blob
-    /// that the model cannot look at, the model gets a description in words.
+    /// that the model cannot look at, the model gets a text description.
     pub files: Vec<Part>,
 }
 

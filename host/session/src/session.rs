@@ -169,11 +169,11 @@ pub struct Session {
     pub(crate) left_out: LeftOut,
     /// Entries of the record that were sent since the last cut. They stay as they are.
     pub(crate) sent_entries: usize,
-    /// The tools that the model knows of, from the list and from parts of the history.
+    /// The tools that the model knows about, from the list and from parts of the history.
     pub(crate) told_tools: Vec<ToolSpec>,
     pub(crate) price: Option<Price>,
     pub(crate) is_price_configured: bool,
-    /// Whether the user was told about impossible token counts.
+    /// Whether the session has told the user about impossible token counts.
     pub(crate) has_told_counts: bool,
     /// The parts of a paused answer. The next request ends with them.
     pub(crate) paused: Vec<Part>,
@@ -402,7 +402,7 @@ impl Session {
         self.shared.hooks.before_prompt(prompt, cancel).await
     }
 
-    /// Runs a call that the user typed. It is the user's own act, so there is no permission prompt
+    /// Runs a call that the user typed. It is the user's own act, so it causes no permission prompt
     /// and no entry in the history. Returns the whole output.
     pub async fn call(
         &self,

@@ -29,7 +29,7 @@ pub struct Toolbox {
     pub(crate) checks: ArgumentChecks,
     /// Tools whose condition does not hold. They join no request.
     pub(crate) withheld: BTreeMap<ToolName, Withheld>,
-    /// Tools that existed before. A model may still know of them.
+    /// Tools that existed before. A model may still know about them.
     pub(crate) gone: BTreeSet<ToolName>,
     /// Sources of tools that had failed at the last wait for tools.
     pub(crate) missing: Vec<ToolSource>,

@@ -189,7 +189,7 @@ pub struct CallScope {
     pub cancel: Cancel,
     /// Receives live output.
     pub output: OutputSink,
-    /// Receives streamed output that may be long. Commands and questions have none.
+    /// Receives streamed output that may be long. `None` for commands and questions.
     pub streamed: Option<StreamedOutput>,
     /// Model and tokens.
     pub facts: SharedFacts,

@@ -96,7 +96,7 @@ impl Session {
 
     /// Sends the last request again: a prompt that was kept unsent, tool results without an answer,
     /// or the request of the last answer, complete or not. That answer is no longer sent, and the
-    /// record keeps it. Fails if there is no message yet.
+    /// record keeps it. Fails before the first message.
     pub async fn turn_again(&mut self, cancel: &Cancel) -> TurnReport {
         let taken = self.take_again();
         let prompt = self.history.last_prompt().unwrap_or_default();
@@ -633,7 +633,7 @@ impl Session {
         Ok(text)
     }
 
-    /// Adds a result to each open call that says that it has none.
+    /// Adds an error to each open call, because its result is unknown.
     fn answer_open_calls(&mut self) -> std::result::Result<(), HistoryError> {
         if self.history.next() == Next::Results {
             let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();

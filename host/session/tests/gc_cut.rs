@@ -29,7 +29,7 @@ async fn a_prompt_that_is_too_large_is_sent_as_head_and_tail_for_ever_the_same()
         line.starts_with("Threshold host: 0/0 removed, 1 cut. a text of 1050022 bytes"),
         "{line}"
     );
-    // Earlier messages stay, and so does the truncated one from here on.
+    // Earlier messages stay, and so does the truncated one in later requests.
     assert_eq!(last_request(&stage).messages.len(), 5);
     turn(&mut session, "and?").await;
     assert_eq!(last_request(&stage).messages[4].text(), sent);
@@ -187,7 +187,7 @@ async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_olde
             assert_eq!(id, format!("c{last}"), "the newest is always there");
             assert!(results.len() >= 4.min(step), "{} at {step}", results.len());
         }
-        // The calls in the request and those that the note counts add up to all that ran.
+        // The calls in the request and those that the note counts add up to all executed calls.
         let said = match notes(request).as_slice() {
             [] => 0,
             [note] => {

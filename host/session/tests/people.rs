@@ -63,7 +63,7 @@ async fn few_forms_wait_and_all_are_taken_back_at_the_end() {
     tokio::task::yield_now().await;
     assert_eq!(ask().await.unwrap().unwrap_err().kind, ErrorKind::LimitReached);
     session.end_forms().await;
-    // There is no event for forms that were never shown.
+    // Forms that were never shown cause no event.
     assert_eq!(ends_of_forms(&stage), [("form_1".to_owned(), FormOutcome::Cancelled)]);
     for form in waiting {
         assert_eq!(form.await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);

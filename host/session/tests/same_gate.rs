@@ -1,4 +1,5 @@
-//! A single permission check: a rule that forbids a call stops it, whoever makes it and however.
+//! A single permission check: a rule that forbids a call stops it, regardless of who makes it and
+//! how.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

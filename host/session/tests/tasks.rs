@@ -236,7 +236,7 @@ async fn an_outcome_whose_request_failed_is_sent_with_the_next_prompt() {
     let stage = stage();
     stage.provider.then([work(60 * S)]).then([Beat::text("started")]);
     let mut session = stage.start(Stage::setup()).unwrap();
-    // There is no third answer, so the request with the outcome fails.
+    // The provider has no third answer, so the request with the outcome fails.
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Failed);
     stage.provider.then([Beat::text("done")]);
     session.turn("and?", &Cancel::new()).await;

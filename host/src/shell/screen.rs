@@ -80,7 +80,7 @@ pub struct Screen {
 }
 
 impl Look {
-    /// Writes the sequence that sets this look, whatever was set before.
+    /// Writes the sequence that sets this look, regardless of the previous look.
     pub fn write(self, to: &mut String) {
         to.push_str("\x1b[0");
         for flag in 1..=9 {

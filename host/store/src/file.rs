@@ -72,7 +72,7 @@ impl LedgerFile {
         Ok(opened)
     }
 
-    /// Appends lines, each with its newline, in one `write` each. Stops at the first that fails.
+    /// Appends lines, each with its newline, in one `write` each. Stops at the first failure.
     pub fn append(&mut self, lines: &[Vec<u8>]) -> Appended {
         let has_lock = self.is_regular && self.lock();
         let mut appended = Appended { lines: 0, cut_bytes: 0, error: None };

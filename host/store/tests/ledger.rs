@@ -121,7 +121,7 @@ fn a_record_that_a_full_disk_cuts_short_is_taken_back() {
     let written = records_of(&path).len();
     let left = 8192 - fs::metadata(&path).unwrap().len();
     assert!(written > 0 && left < line(1000).len() as u64, "the limit was reached: {left}");
-    // With space again the file continues, without a line in between.
+    // With space again, the file continues after the last complete line.
     let appended = LedgerFile::open(&path).unwrap().append(&[line(1)]);
     assert_eq!((appended.lines, appended.cut_bytes), (1, 0));
     assert_eq!(records_of(&path).len(), written + 1);

@@ -146,7 +146,7 @@ impl Shell for FolderShell {
 }
 
 /// What the host is to run. Words before the command (`ssh HOST`, `bwrap …`) go here; then
-/// look for the program first, so that a missing one is told as `not_found`.
+/// look for the program first, so that a missing one is reported as `not_found`.
 fn prepared(spawn: Spawn, folder: &Path) -> Spawn {
     let directory = Some(folder.to_string_lossy().into_owned());
     Spawn { directory, ..spawn }

@@ -230,7 +230,7 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     assert!(shown.has_typers());
     drop(second);
     assert!(!shown.has_typers());
-    // There is no queue, only the newest value or the sum of each.
+    // News is not queued. Only the newest value or the sum of each is kept.
     for bytes in [b"ab".as_slice(), b"c"] {
         bench.board.type_into(&shown, bytes.to_vec(), TYPE_MAX).await.unwrap();
     }

@@ -78,7 +78,7 @@ fn has_manifest(example: &str) -> bool {
     examples().join(example).join("Cargo.toml").is_file()
 }
 
-/// Returns the built plugin, or `None` after printing the reason if there is no C compiler for it.
+/// Returns the built plugin, or `None` after printing the reason if its C compiler is missing.
 #[track_caller]
 fn library(example: &str) -> Option<PathBuf> {
     let name = example.replace('-', "_");

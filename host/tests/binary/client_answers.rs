@@ -197,7 +197,7 @@ fn a_flood_of_lines_is_read_on_and_told_of_within_a_bound() {
     event(&running, "form_asked");
     write(&mut running, &json!({ "form_id": "form_1", "outcome": "declined" }));
     let output = running.finish().code(5);
-    assert_eq!(output.stderr.matches("is no answer").count(), 100, "{}", output.stderr.len());
+    assert_eq!(output.stderr.matches("is not an answer:").count(), 100, "{}", output.stderr.len());
     assert!(output.stderr.contains("jaato reports no more lines that are not answers"), "{output}");
 }
 

@@ -98,7 +98,7 @@ fn a_repository_is_mended_in_a_container_that_dies_in_mid_turn_and_the_truth_is_
         },
         { "expect": { "tool_result": "container" }, "steps": [shell("cat greet.sh")] },
         {
-            "expect": { "tool_result": "made again for the next command" },
+            "expect": { "tool_result": "the next command makes a new one" },
             "steps": [shell("cat greet.sh")],
         },
         {

@@ -140,7 +140,7 @@ fn a_replaced_file_has_nothing_until_it_is_granted_or_trusted() {
     "#]]
     .assert_eq(&trusted.to_string());
     set_secret(&house).silent();
-    // Revoked for every file of that name, including the first one.
+    // Revoked for every file with this name, including the first one.
     house.run(&["plugin", "revoke", "fixture-wants"]).silent();
     fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
     set_secret(&house).code(6);

@@ -528,7 +528,7 @@ fn a_call_waits_for_the_server_that_it_needs_and_starts_no_other() {
     for (name, why) in [
         ("slow__fly", "there is no tool `mcp__slow__fly`"),
         ("sun__echo", "MCP server `sun` is not configured"),
-        ("bad__echo", "MCP server `bad` cannot be used: server `bad` is left out"),
+        ("bad__echo", "MCP server `bad` cannot be used: server `bad` is ignored"),
     ] {
         let output = house.run(&["call", &format!("mcp__{name}"), "{}"]).code(2);
         assert!(output.stderr.contains(why), "{output}");

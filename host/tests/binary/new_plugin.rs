@@ -93,9 +93,9 @@ fn check_refused(house: &House, words: &[&str], expected: &str) {
 fn what_is_there_and_what_is_no_name_is_refused() {
     let house = house!(give_sdk);
     fs::create_dir(house.workspace().join("moon")).unwrap();
-    check_refused(&house, &["moon"], "`moon` exists already\nhint: take it away");
+    check_refused(&house, &["moon"], "`moon` exists already\nhint: remove it");
     check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");
-    check_refused(&house, &["Moon Phase"], "cannot be a plugin's name\nhint: small letters");
+    check_refused(&house, &["Moon Phase"], "cannot be a plugin's name\nhint: lower-case letters");
     check_refused(&house, &["tool-fn"], "it has another meaning in Rust or the sdk");
     check_refused(&house, &["a", "--kind", "modul"], "possible values: tool, gc, provider");
 }

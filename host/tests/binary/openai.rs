@@ -100,5 +100,8 @@ fn a_model_that_takes_no_tools_is_told_and_works_without() {
     assert!(asked[2..].iter().all(|asked| asked.json().get("tools").is_none()));
     let words = ["run", "--model", "openai/test", "--tools", "none,get_environment", "hello"];
     let output = at(&house, &server, &words).run().code(2);
-    assert!(output.stderr.contains("`--tools none` stands alone"), "{output}");
+    assert!(
+        output.stderr.contains("`--tools none` cannot be combined with other tools"),
+        "{output}"
+    );
 }

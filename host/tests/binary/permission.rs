@@ -122,7 +122,7 @@ fn permission_rules_of_a_workspace_count_with_its_trust_and_keep_it() {
         "[[rules]]\ndecision = \"deny\"\ntool = \"x\"\n",
     );
     let listed = house.run(&["permission", "list"]).code(0).stdout;
-    assert!(listed.contains("does not count"), "{listed}");
+    assert!(listed.contains("is not used"), "{listed}");
     house.run(&["trust"]).code(0);
     house.run(&["permission", "deny", "y", "--workspace"]).code(0);
     let listed = house.run(&["permission", "list"]).code(0).stdout;

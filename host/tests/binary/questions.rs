@@ -190,7 +190,7 @@ fn while_a_question_is_open_nothing_else_is_shown() {
     house.write("workspace/go", "");
     wait_for_file(&house.workspace().join("printed"));
     // The input is not understood, so jaato asks again below. Output printed in the meantime would
-    // be in between.
+    // appear between the questions.
     for _ in 0..3 {
         running.write(b"\n");
         running.wait_for_question();

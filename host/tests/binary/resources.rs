@@ -189,7 +189,7 @@ fn one_that_went_with_its_worker_is_told_so_and_made_anew() {
     assert_eq!(lines[1]["error"]["kind"], "plugin_crashed");
     assert_eq!(lines[2]["error"]["kind"], "plugin_crashed");
     let text = lines[2]["error"]["message"].as_str().unwrap();
-    assert!(text.contains("the resource `made` of plugin `fixture-keeps` is gone"), "{text}");
+    assert!(text.contains("the resource `made` of plugin `fixture-keeps` was lost"), "{text}");
     assert_eq!(answer(&lines[3]), &Value::Null);
     assert_eq!(answer(&lines[5]), 1, "a new one counts from the beginning");
     house.nothing_lives();

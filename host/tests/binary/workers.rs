@@ -1,5 +1,4 @@
-//! Tests plugins in workers: whatever kills a worker fails only the call, and the session
-//! continues.
+//! Tests plugins in workers: if a worker is killed, only the call fails, and the session continues.
 
 use std::time::{Duration, Instant};
 

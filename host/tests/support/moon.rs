@@ -6,7 +6,7 @@ use std::process::Command;
 use jaato_plugin_testkit::skip;
 
 /// Compiles the plugin, in the variant that one of its macros selects (or none). Returns `None` if
-/// there is no compiler, after printing that the test is skipped. `host` is the folder `host` of
+/// the compiler is missing, after printing that the test is skipped. `host` is the folder `host` of
 /// the checkout.
 pub fn moon(host: &str, variant: Option<&str>) -> Option<PathBuf> {
     let source = Path::new(host).join("../plugin-api/testkit/tests/moon.c");

@@ -30,7 +30,7 @@ pub const DESCRIBE_ARGUMENTS: [&str; 2] = ["plugin-worker", "--describe"];
 pub enum Answer<T> {
     /// The description, or a check's violation.
     Ok(T),
-    /// Why there is no answer.
+    /// The reason why answering failed.
     Error(Error),
 }
 

@@ -9,7 +9,7 @@
 //!  "hidden_environment": {KEY: JSON},
 //!  "hidden_bytes": {KEY: LENGTH},          in that order in the bytes beside the JSON
 //!  "last_references": {TOOL: NUMBER},
-//!  "changes": NUMBER}                      how many there were: what is saved next goes on there
+//!  "changes": NUMBER}                      how many there were; the next save continues the count
 //! ```
 //!
 //! Version 0.2 has another level below the tool, with the result's name. It may have an entry

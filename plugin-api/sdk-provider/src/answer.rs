@@ -102,7 +102,7 @@ impl Answer {
     }
 
     /// Signs the last part if it is a text, a thought or a call, open or not. The pieces of a
-    /// signature are concatenated. Returns false if there is no part to sign.
+    /// signature are concatenated. Returns false if no part can be signed.
     pub fn sign(&mut self, piece: &str) -> bool {
         let place = self.parts.last_mut().and_then(Part::signature_mut);
         place.map(|place| place.get_or_insert_default().push_str(piece)).is_some()

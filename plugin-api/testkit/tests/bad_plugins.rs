@@ -391,8 +391,8 @@ mod braggarts {
 #[test]
 fn options_that_are_listed_and_not_there_are_found() {
     let check = provider::listed_options_are_taken;
-    fails(braggarts::unknown::module(), check, "the option `humour`, which there is not");
-    fails(braggarts::refused::module(), check, "the option `seed` is listed, and is refused");
+    fails(braggarts::unknown::module(), check, "the unknown option `humour`");
+    fails(braggarts::refused::module(), check, "the option `seed` is listed but refused");
     let suite = Suite::of(braggarts::clumsy::module(), &[Kind::Provider]);
     assert_eq!(suite.run(check), Ok(()), "who lists nothing is asked for nothing");
 }

@@ -64,7 +64,7 @@ pub struct Counted {
     pub tokens: u64,
     /// Whether it is an estimate.
     pub is_estimate: bool,
-    /// The model whose tokens were counted, as `provider/model`. Absent if there is no model.
+    /// The model whose tokens were counted, as `provider/model`. Absent without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Why the count is an estimate although there is a model.

@@ -677,7 +677,7 @@ pub struct FileLimits {
 }
 
 impl FileLimits {
-    /// Returns true if there are no restrictions.
+    /// Returns true if nothing is restricted.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,8 +1,8 @@
 //! The frame: the format of each payload at the boundary.
 //!
 //! Layout: the length of the JSON (u32, little-endian), the JSON in UTF-8, then raw bytes (usually
-//! none). A length of 0 means that there is no JSON. Bytes are never encoded as base64. Each side
-//! validates a frame before it reads it. This module never panics on input from the other side.
+//! none). A length of 0 means no JSON. Bytes are never encoded as base64. Each side validates a
+//! frame before it reads it. This module never panics on input from the other side.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ const HEAD_BYTES: usize = 4;
 /// A validated view of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The JSON text. Empty if the frame has none.
+    /// The JSON text. Empty if the frame has no JSON.
     pub json: &'a [u8],
     /// The raw bytes after the JSON.
     pub bytes: &'a [u8],

@@ -112,8 +112,8 @@ impl PluginName {
 }
 
 impl ModelId {
-    /// Splits `provider/model` at the first slash. Returns `None` if there is no slash or a side is
-    /// empty.
+    /// Splits `provider/model` at the first slash. Returns `None` if the slash is missing or a side
+    /// is empty.
     pub fn split(&self) -> Option<(&str, &str)> {
         self.0.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
     }

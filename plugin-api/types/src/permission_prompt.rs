@@ -162,7 +162,7 @@ pub enum PermissionDecision {
     AllowInTurn,
     /// Run it, and calls like it until the session ends.
     AllowInSession,
-    /// Run it, and calls like it in this workspace from now on.
+    /// Run it, and all later calls like it in this workspace.
     AllowAlways,
     /// Do not run it.
     Deny,
@@ -170,7 +170,7 @@ pub enum PermissionDecision {
     DenyInTurn,
     /// Do not run it, nor calls like it until the session ends.
     DenyInSession,
-    /// Do not run it, nor calls like it in this workspace from now on.
+    /// Do not run it, nor any later calls like it in this workspace.
     DenyAlways,
     /// Change the arguments. The changed call is checked again.
     Edit,

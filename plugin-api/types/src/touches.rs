@@ -28,7 +28,7 @@ pub enum Kind {
     /// A folder that the tool reads recursively: `"search_root"`.
     SearchRoot,
     /// A pattern of file names, relative to the search roots of the call, or to the working
-    /// directory if the call has none: `"pattern"`.
+    /// directory if the call has no search roots: `"pattern"`.
     Pattern,
     /// A host or a URL: `"host"`.
     Host,
@@ -50,8 +50,8 @@ pub struct Touched {
     pub writes: Vec<String>,
     /// Folders that the call reads recursively.
     pub search_roots: Vec<String>,
-    /// Patterns of file names, relative to each search root, or to the working directory if there
-    /// is no search root.
+    /// Patterns of file names, relative to each search root, or to the working directory if the
+    /// call has no search roots.
     pub patterns: Vec<String>,
     /// Hosts and URLs.
     pub hosts: Vec<String>,

@@ -205,7 +205,7 @@ impl Command {
     /// Writes to the standard input. Waits until the command reads the bytes or has ended.
     ///
     /// # Errors
-    /// `io` if there is no input, it was closed, or the command does not read it.
+    /// `io` if the command has no input, it was closed, or the command does not read it.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let mut input = self.input.lock().await;
         let Some(writer) = input.as_mut() else {

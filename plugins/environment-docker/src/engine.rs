@@ -32,7 +32,7 @@ impl Engine {
     /// [`crate::Runtime`], like all communication with the engine.
     ///
     /// # Errors
-    /// `unavailable` if there is no engine or it does not listen, `permission_denied` for its
+    /// `unavailable` if the engine is missing or does not listen, `permission_denied` for its
     /// socket, or `timeout`.
     pub async fn connect(address: Address, deadline: Duration) -> Result<Self> {
         let told = |error| errors::explain(&error, &address, Doing::Connecting);

@@ -1,7 +1,7 @@
 //! A raw stream of a terminal's bytes.
 //!
-//! Bollard expects frames even in a terminal's output, which has none, and would drop a chunk that
-//! begins with byte 0, 1 or 2. This module therefore writes this one request itself.
+//! Bollard expects frames even in a terminal's output, which has no frames, and would drop a chunk
+//! that begins with byte 0, 1 or 2. This module therefore writes this one request itself.
 
 use std::io;
 use std::pin::Pin;

@@ -14,7 +14,7 @@ use crate::errors;
 use crate::paths::{Paths, Shared, Volume, Workspace};
 use crate::tmp::{self, Tmp};
 
-/// The home of a user who has none in the container, inside the temporary folder.
+/// The home of a user without a home in the container, inside the temporary folder.
 const HOME: &str = "home";
 
 /// A link to a temporary folder in the workspace, because the folder's real name is known too late.

@@ -21,7 +21,7 @@ echo "
 jaato-wrapper $$" >&2
 exec "$@""#;
 
-/// The same on a terminal. Also waits for a line, because the terminal's size is set in between.
+/// The same on a terminal. Also waits for a line, so that the terminal's size is set first.
 const TERMINAL: &str = r#"cd -- "$1" 2>/dev/null || { echo '
 jaato-wrapper !'; exit 126; }
 shift

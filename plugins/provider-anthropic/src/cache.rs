@@ -3,8 +3,8 @@
 //! A mark makes the server cache everything up to and including its block. The next request hits
 //! the cache at each of its own marks, and up to twenty blocks before a mark. The plugin therefore
 //! marks the newest message, which the next request extends, and the message that was the newest
-//! one request earlier, which is found regardless of the number of blocks in between. The marks on
-//! the tools and the system text serve other conversations that start the same way. Below the
+//! one request earlier, which is found regardless of the number of blocks between them. The marks
+//! on the tools and the system text serve other conversations that start the same way. Below the
 //! server's minimum size, a mark has no effect and no cost.
 
 use jaato_plugin_sdk::serde_json::{Value, json};

@@ -105,7 +105,7 @@ mod tests {
             (400, "Your credit balance is too low to access the Anthropic API.", "check your plan"),
             (400, "`temperature` is deprecated for this model.", "the option `temperature`"),
             (400, "output_config.effort: 'max' is not supported", "the option `effort`"),
-            (400, "Unexpected value(s) `x` for the `anthropic-beta` header", "in between"),
+            (400, "Unexpected value(s) `x` for the `anthropic-beta` header", "the gateway"),
             (400, "messages: at least one message is required", ""),
             (500, "`temperature` is deprecated", ""),
         ] {

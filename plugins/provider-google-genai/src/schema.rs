@@ -172,7 +172,7 @@ impl Fitted {
     }
 }
 
-/// Returns true if a schema describes an object that has no properties and may have none.
+/// Returns true if a schema describes an object that has no properties and cannot have any.
 pub(crate) fn takes_nothing(schema: &Value) -> bool {
     let is_empty = |word: &str| match &schema[word] {
         Value::Null | Value::Bool(false) => true,

@@ -108,7 +108,7 @@ fn what_to_do_is_told() {
             "FAILED_PRECONDITION",
             "User location is not supported for the API use.",
             Value::Null,
-            "Vertex AI may",
+            "to use Vertex AI",
         ),
         (
             400,

@@ -176,10 +176,7 @@ impl LocalModel {
         };
         let mut answer = self.answer(logits, sampler.clone(), &calls, sink)?;
         if calls.is_copied(&answer) {
-            sink.log(
-                "the model repeated an example, so it answers again without the examples"
-                    .to_owned(),
-            );
+            sink.log("the model repeated an example and answers again without them".to_owned());
             // Save the cached examples first, because the next prompt removes them from the cache.
             self.save_prefix()?;
             prompt = render(request, &tools, Examples::Hidden, &self.tokenizer)?;
@@ -189,9 +186,7 @@ impl LocalModel {
                 self.answer(logits, sampler.clone(), &Answering { copied: &[], ..calls }, sink)?;
         }
         if let Some(name) = repeated(request, &answer) {
-            sink.log(format!(
-                "the model repeated a call of `{name}`, so it must do something else"
-            ));
+            sink.log(format!("the model repeated a call of `{name}` and must do something else"));
             // After a failure, the model must try something else: a shell command, if the failed
             // call was not one.
             let others = || tools.iter().copied().filter(|tool| tool.name.as_str() != name);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::prompt::failed;
 
-/// How often the same call may be made in a turn if calls in between worked.
+/// The maximum number of identical calls in a turn if the calls between them succeeded.
 const TIMES_MAX: usize = 2;
 
 /// The number of calls after which a turn seldom ends well.

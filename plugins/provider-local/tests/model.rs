@@ -76,7 +76,7 @@ fn a_fresh_process_takes_up_the_saved_start() {
     assert_eq!(again.parts, fresh.parts);
     assert_eq!(kept.log, Vec::<String>::new());
 
-    // Another system text shares only the frame, so there is no useful state to read.
+    // Another system text shares only the frame, so no stored state is useful.
     let mut other = question("one");
     other.system = "Quite another text.".to_owned();
     let (completion, _) = complete(&mut with_store(&path, &states), &other);

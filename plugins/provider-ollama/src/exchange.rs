@@ -48,7 +48,7 @@ pub(crate) enum Purpose {
 /// Sends a request: a `POST` if there is a body, otherwise a `GET`.
 ///
 /// # Errors
-/// The host's error if there is no answer. See [`unreached`].
+/// The host's error if no answer arrives. See [`unreached`].
 pub(crate) async fn send(
     cx: &Cx<Ollama>,
     server: &Server,

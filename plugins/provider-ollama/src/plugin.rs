@@ -146,7 +146,7 @@ async fn known(cx: &Cx<Ollama>, server: &Server, config: &Config, model: &str) -
 /// Queries the server for the facts about a model.
 ///
 /// # Errors
-/// An error if there is no answer or the model does not exist. Other refusals are not errors,
+/// An error if no answer arrives or the model does not exist. Other refusals are not errors,
 /// because the real request will report them.
 async fn facts(cx: &Cx<Ollama>, server: &Server, model: &str) -> Result<Facts> {
     if let Some(known) = cx.state().known(server, model) {

@@ -100,7 +100,7 @@ impl State for Ollama {
         description.credentials = vec![CredentialSpec {
             variable: KEY.to_owned(),
             scheme: "bearer".to_owned(),
-            // There is no origin. A server on this machine needs no key, so the host binds a key
+            // No origin is set. A server on this machine needs no key, so the host binds a key
             // only to `base_url`.
             ..CredentialSpec::default()
         }];

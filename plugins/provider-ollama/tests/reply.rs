@@ -142,5 +142,5 @@ fn what_other_servers_send_is_read_as_well() {
     let two = format!("{}{END}", line("yes").trim_end());
     assert_eq!(parts(two), [Part::text("yes")]);
     let error = read(&[b"\x1f\x8b\x08\0\0\0"]).unwrap_err();
-    assert!(error.message.contains("compressed (gzip)") && error.hint.is_some(), "{error}");
+    assert!(error.message.contains("compressed answer (gzip)") && error.hint.is_some(), "{error}");
 }

@@ -32,7 +32,7 @@ pub(crate) fn shell(facts: &Facts) -> Map<String, Value> {
     let path = path(facts);
     let default = path.map_or_else(|| windows_default(facts), program_name);
     let current = facts.session.parent_process.as_deref().map(program_name);
-    // If a service or a build tool started jaato, there is no current shell. Commands use the
+    // If a service or a build tool started jaato, the current shell is unknown. Commands use the
     // default.
     let current = current.filter(|name| KNOWN.contains(&name.as_str())).unwrap_or(default.clone());
     let (path_separator, dir_separator) = if facts.is_windows() { (";", "\\") } else { (":", "/") };

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const SHORT_LINES_MAX: usize = 40;
 const SHORT_CHARS_MAX: usize = 200;
 
-/// The text of a file before and after. `None` means that there is no file, or no text.
+/// The text of a file before and after. `None` means that the file is missing or has no text.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
     /// The text before.

@@ -59,7 +59,7 @@ fn for_people(live: &mut Live, is_drawn: bool) -> String {
 }
 
 /// Adds how much of an input was typed, if not all of it. In that case the time limit has passed,
-/// whatever else happened.
+/// even if something else happened too.
 pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
     let (typed, how_much) = match taken {
         Taken::All => return,

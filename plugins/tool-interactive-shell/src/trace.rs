@@ -2,7 +2,7 @@
 //!
 //! Input and output are never traced. Of a command line, only the program's name is. The file is
 //! opened without following a link, belongs to this user, and is readable only by its owner. If
-//! that is impossible, there is no trace, and `shell_list` reports the reason.
+//! that is impossible, nothing is traced, and `shell_list` reports the reason.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -94,7 +94,7 @@ impl Trace {
         let _ = file.write_all(format!("[{time}] {} {text}\n", self.label).as_bytes());
     }
 
-    /// Returns the path, or the reason why there is no trace.
+    /// Returns the path, or the reason why nothing is traced.
     pub fn place(&self) -> Result<String, String> {
         self.place.as_ref().map(|path| path.display().to_string()).map_err(Clone::clone)
     }

@@ -130,7 +130,7 @@ impl Offer {
     }
 }
 
-/// Tells the model how many tools a server has, or why it has none. Returns `None` for a server
+/// Tells the model how many tools a server has, or why it has no tools. Returns `None` for a server
 /// that was not needed yet and is unknown.
 fn state(server: &Server) -> Option<String> {
     let name = safe(server.name());

@@ -1,4 +1,4 @@
-//! Schemas from real generators: a tool can be called whatever schema its server sends.
+//! Schemas from real generators: a tool can be called with any schema that its server sends.
 
 use std::collections::BTreeMap;
 

@@ -153,7 +153,7 @@ impl State for Memories {
 
     fn describe(description: &mut Description) {
         description.instructions = Some(INSTRUCTIONS.to_owned());
-        // Without memories there are no titles to put before a prompt.
+        // Without memories, no titles can be put before a prompt.
         description.only_with_files = ["{store}", "{workspace_store}"]
             .map(|folder| format!("{folder}/{}", file::FILE_NAME))
             .to_vec();

@@ -115,7 +115,7 @@ impl Library {
     }
 
     /// Writes the model's instructions, in at most `bytes_max` bytes: names with descriptions, then
-    /// as many names alone as fit. Returns `None` if there are no prompts.
+    /// as many names alone as fit. Returns `None` without prompts.
     pub fn catalog(&self, bytes_max: usize) -> Option<String> {
         let mut text = "Prompts and skills. If one fits the task, call `use_prompt` with its name before you begin.".to_owned();
         let (mut more, mut count) = (Vec::new(), 0_usize);

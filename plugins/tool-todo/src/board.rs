@@ -94,7 +94,7 @@ impl Board {
     /// Returns the plan that waits for the user's agreement.
     ///
     /// # Errors
-    /// An error if there is no plan, or it has started.
+    /// An error if no plan exists, or it has started.
     pub fn proposed(&self) -> Result<&Plan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan.status {
@@ -109,7 +109,7 @@ impl Board {
     /// Starts the plan after the user's agreement.
     ///
     /// # Errors
-    /// An error if there is no plan, or it has started.
+    /// An error if no plan exists, or it has started.
     pub fn start(&mut self, message: Option<String>) -> Result<Value> {
         self.proposed()?;
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
@@ -253,7 +253,7 @@ impl Board {
     /// Ends the plan.
     ///
     /// # Errors
-    /// An error if there is no plan, or if a plan to which the user has not agreed should become
+    /// An error if no plan exists, or if a plan to which the user has not agreed should become
     /// completed.
     pub fn complete(&mut self, status: PlanStatus, summary: Option<String>) -> Result<Value> {
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
@@ -287,7 +287,7 @@ impl Board {
     /// Returns the plan. If an ID is given, it must match.
     ///
     /// # Errors
-    /// An error if there is no plan, or it has another ID.
+    /// An error if no plan exists, or it has another ID.
     pub fn find(&self, plan_id: Option<&str>) -> Result<&Plan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan_id {

@@ -62,7 +62,7 @@ impl Plan {
     /// Creates a plan that awaits the user's agreement.
     ///
     /// # Errors
-    /// An error if there are no steps, or too many.
+    /// An error if `steps` is empty, or has too many entries.
     pub fn new(number: usize, title: &str, steps: &[String]) -> Result<Self> {
         let mut plan = Self {
             id: format!("plan_{number}"),

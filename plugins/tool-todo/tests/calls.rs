@@ -260,7 +260,7 @@ fn what_is_too_much_or_nothing_is_refused() {
     let output = json!({ "text": "a".repeat(70_000) });
     let error =
         refused(&host, "completeStepWithOutput", json!({ "step_id": "1", "output": output }));
-    assert!(error.message.contains("at most 65536 go"), "{}", error.message);
+    assert!(error.message.contains("the maximum is 65536"), "{}", error.message);
     let error = refused(&host, "getPlanStatus", json!({ "plan_id": "plan_9" }));
     assert_eq!(error.hint.as_deref(), Some("the plan of this session is plan_1"));
 }

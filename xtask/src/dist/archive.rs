@@ -1,38 +1,30 @@
 //! Packs a tree into an archive whose bytes depend only on the tree's content.
 //!
 //! The order, times, owners and modes are fixed instead of read, so two machines with the same
-//! content and the same `gzip` create the same file.
+//! content create the same file.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-
-use crate::child;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 /// The folder of executable files. All other files are not executable.
 const PROGRAMS: &str = "bin";
 
-/// Packs `parent/name`, with `name` as the single top folder, and returns the archive.
-pub fn pack(parent: &Path, name: &str, stamp: u64) -> Result<PathBuf> {
-    let place = parent.join(format!("{name}.tar.gz"));
-    let describe = || format!("packing `{}`", place.display());
-    let file = File::create(&place).with_context(describe)?;
-    let mut gzip = Command::new("gzip");
-    // Without a name and a time in the header.
-    gzip.args(["-n", "-c"]).stdin(Stdio::piped()).stdout(file);
-    let mut zipping = gzip.spawn().with_context(|| format!("starting {}", child::shown(&gzip)))?;
-    let pipe = zipping.stdin.take().context("gzip has no standard input")?;
-    let packed = write(parent, name, stamp, BufWriter::new(pipe));
-    let status = zipping.wait().context("waiting for gzip")?;
-    child::check(&gzip, status)?;
-    packed.with_context(describe)?;
-    Ok(place)
+/// Packs `parent/name` into the file `to`, with `name` as the single top folder.
+pub fn pack(parent: &Path, name: &str, stamp: u64, to: &Path) -> Result<()> {
+    let describe = || format!("packing `{}`", to.display());
+    let file = BufWriter::new(File::create(to).with_context(describe)?);
+    let gzip = GzEncoder::new(file, Compression::default());
+    write(parent, name, stamp, gzip)
+        .and_then(|gzip| Ok(gzip.finish()?.flush()?))
+        .with_context(describe)
 }
 
-fn write(parent: &Path, name: &str, stamp: u64, to: impl Write) -> Result<()> {
+fn write<W: Write>(parent: &Path, name: &str, stamp: u64, to: W) -> Result<W> {
     let mut archive = tar::Builder::new(to);
     for path in tree(parent, Path::new(name))? {
         let from = parent.join(&path);
@@ -53,8 +45,7 @@ fn write(parent: &Path, name: &str, stamp: u64, to: impl Write) -> Result<()> {
             archive.append_data(&mut header, &path, &mut file)?;
         }
     }
-    archive.into_inner()?.flush()?;
-    Ok(())
+    Ok(archive.into_inner()?)
 }
 
 fn mode(path: &Path, name: &str, is_folder: bool) -> u32 {
@@ -81,8 +72,11 @@ fn tree(parent: &Path, path: &Path) -> Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    use super::*;
+    use crate::child;
 
     /// Writes a tree. The order, the modes and the times differ between calls.
     fn packed(files: &[&str], mode: u32) -> Vec<u8> {
@@ -93,7 +87,9 @@ mod tests {
             fs::write(&path, file).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         }
-        fs::read(pack(parent.path(), "a-1", 1_000_000_000).unwrap()).unwrap()
+        let archive = parent.path().join("a.tar.gz");
+        pack(parent.path(), "a-1", 1_000_000_000, &archive).unwrap();
+        fs::read(archive).unwrap()
     }
 
     #[test]

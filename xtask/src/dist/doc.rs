@@ -28,7 +28,7 @@ const TARGET: &str = "dist-doc";
 /// The path of the sdk's documents, relative to the front page.
 const GUIDE: &str = "../share/jaato/sdk/docs";
 
-/// Writes the pages into a folder. Does nothing if the workspace has none of the crates.
+/// Writes the pages into a folder. Does nothing if the workspace contains none of the crates.
 pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
     let is_there = |name: &str| workspace.packages.iter().any(|package| package.name == name);
     let crates: Vec<_> = CRATES.iter().filter(|(name, _)| is_there(name)).copied().collect();

@@ -5,16 +5,23 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Fails if a program would not start on a machine with only the basic system. Prints the minimum
-/// version of the C library.
-pub fn check(programs: &[PathBuf]) -> Result<()> {
+/// A version of the GNU C library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Glibc {
+    pub major: u32,
+    pub minor: u32,
+}
+
+/// Fails if a program would not start on a machine with only the basic system. Returns the oldest
+/// glibc with which all of them start, if they need one.
+pub fn check(programs: &[PathBuf]) -> Result<Option<Glibc>> {
     if !cfg!(target_os = "linux") {
         eprintln!(
             "which libraries the programs need was not looked at: that is done on Linux alone"
         );
-        return Ok(());
+        return Ok(None);
     }
-    let mut needed = (0, 0);
+    let mut needed = None;
     for program in programs {
         let mut readelf = Command::new("readelf");
         readelf.args(["--wide", "--dynamic", "--version-info"]).arg(program);
@@ -28,8 +35,10 @@ pub fn check(programs: &[PathBuf]) -> Result<()> {
         }
         needed = needed.max(glibc(&said));
     }
-    eprintln!("needs a Linux with glibc {}.{} or newer", needed.0, needed.1);
-    Ok(())
+    if let Some(Glibc { major, minor }) = needed {
+        eprintln!("needs a Linux with glibc {major}.{minor} or newer");
+    }
+    Ok(needed)
 }
 
 /// The parts of the C library and the unwinding library, which every Linux with glibc has.
@@ -53,13 +62,13 @@ fn missing_elsewhere(said: &str) -> Option<&str> {
 }
 
 /// Returns the newest required version of glibc.
-fn glibc(said: &str) -> (u32, u32) {
+fn glibc(said: &str) -> Option<Glibc> {
     let versions = said.split("Name: GLIBC_").skip(1).filter_map(|rest| {
         let version = rest.split_whitespace().next()?;
         let mut numbers = version.split('.').map(str::parse);
-        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+        Some(Glibc { major: numbers.next()?.ok()?, minor: numbers.next()?.ok()? })
     });
-    versions.max().unwrap_or_default()
+    versions.max()
 }
 
 #[cfg(test)]
@@ -79,8 +88,8 @@ mod tests {
     #[test]
     fn the_systems_own_libraries_are_fine_and_the_newest_version_counts() {
         assert_eq!(missing_elsewhere(SAID), None);
-        assert_eq!(glibc(SAID), (2, 34));
-        assert_eq!(glibc("nothing"), (0, 0));
+        assert_eq!(glibc(SAID), Some(Glibc { major: 2, minor: 34 }));
+        assert_eq!(glibc("nothing"), None);
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn lock(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
     stays_inside(sdk, &metadata)
 }
 
-/// Checks that all crates are inside the sdk, because there is no checkout where it is unpacked.
+/// Checks that all crates are inside the sdk, because the unpacked sdk has no checkout around it.
 fn stays_inside(folder: &Path, metadata: &serde_json::Value) -> Result<()> {
     let folder =
         fs::canonicalize(folder).with_context(|| format!("looking for `{}`", folder.display()))?;

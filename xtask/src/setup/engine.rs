@@ -33,8 +33,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The images that tests create. They are removed again from a user's engine.
-const IMAGES: &[&str] =
-    &["jaato-test:busybox", "jaato-test:no-shell", "jaato-test:host", TRIAL_IMAGE];
+const IMAGES: &[&str] = &[
+    "jaato-test:busybox",
+    "jaato-test:no-shell",
+    "jaato-test:host",
+    "jaato-test:install",
+    TRIAL_IMAGE,
+];
 
 /// The image that tests whether containers work.
 const TRIAL_IMAGE: &str = "jaato-test:trial";

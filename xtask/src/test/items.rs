@@ -155,6 +155,20 @@ pub const ITEMS: &[Item] = &[
         ],
     },
     Item {
+        name: "packages",
+        about: "the archive, the wheel and the npm package of `dist`, each installed in a container",
+        files: &[
+            "host/loader/src/find.rs",
+            "host/places/",
+            "xtask/src/dist/",
+            "xtask/src/dist.rs",
+            "xtask/tests/archive/containers.rs",
+            "xtask/tests/archive/image.rs",
+            "xtask/tests/archive/installed.rs",
+        ],
+        tests: &["archive::containers::"],
+    },
+    Item {
         name: "reports",
         about: "faults that people reported of agent hosts, a script each",
         files: &[

@@ -1,4 +1,5 @@
-//! An archive, packed from the test house and unpacked, for all tests of this program.
+//! The packages of `dist`, made once from the test house for all tests of this program, and the
+//! unpacked archive.
 //!
 //! It is at the same path in each run, so that builds against its sdk are reused.
 
@@ -14,13 +15,15 @@ pub struct Installed {
     /// The archive's single top folder.
     pub top: PathBuf,
     archive: PathBuf,
+    wheel: PathBuf,
+    npm: PathBuf,
     /// The folder that contains everything.
     around: PathBuf,
     /// A lock, because two runs at a time would build in the same folders.
     _alone: File,
 }
 
-/// Unpacks the archive once. Skips the test if there is no test house.
+/// Unpacks the archive once. Skips the test without a test house.
 pub fn installed() -> Option<&'static Installed> {
     static INSTALLED: OnceLock<Option<Installed>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| house().map(|house| Installed::new(&house))).as_ref();
@@ -73,21 +76,25 @@ impl Installed {
         let alone = File::create(folder.join("lock")).unwrap();
         alone.lock().unwrap();
         let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        let house = stripped(house, &folder);
         dist.args(["dist", "--from"]).arg(house).arg("--dest").arg(&folder);
-        let archive = said(&mut dist).lines().last().unwrap().to_owned();
+        let printed = said(&mut dist);
+        let sizes = printed.lines().filter_map(|line| line.split_once(" MB  "));
+        let packages: Vec<PathBuf> = sizes.map(|(_, path)| path.into()).collect();
+        let [archive, wheel, npm] = packages.try_into().unwrap();
         let fresh = folder.join("fresh");
         let _ = fs::remove_dir_all(&fresh);
         fs::create_dir(&fresh).unwrap();
         // Uses the time of unpacking, because cargo compares times and the sources may have
         // changed.
-        said(Command::new("tar").args(["-xzmf", &archive, "-C"]).arg(&fresh));
-        let name = Path::new(&archive).file_name().unwrap().to_str().unwrap();
+        said(Command::new("tar").arg("-xzmf").arg(&archive).arg("-C").arg(&fresh));
+        let name = archive.file_name().unwrap().to_str().unwrap();
         let name = name.strip_suffix(".tar.gz").unwrap();
         let (unpacked, top) = (fresh.join(name), folder.join("jaato"));
         keep_the_sdk(&top, &unpacked);
         let _ = fs::remove_dir_all(&top);
         fs::rename(unpacked, &top).unwrap();
-        Self { top, archive: archive.into(), around: folder, _alone: alone }
+        Self { top, archive, wheel, npm, around: folder, _alone: alone }
     }
 
     /// Returns the unpacked binary.
@@ -100,6 +107,16 @@ impl Installed {
         &self.archive
     }
 
+    /// The Python wheel.
+    pub fn wheel(&self) -> &Path {
+        &self.wheel
+    }
+
+    /// The npm package.
+    pub fn npm(&self) -> &Path {
+        &self.npm
+    }
+
     /// Returns an empty folder next to the archive, for one test.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.around.join(name);
@@ -107,6 +124,26 @@ impl Installed {
         fs::create_dir_all(&folder).unwrap();
         folder
     }
+}
+
+/// Copies the house without symbols and debug information, because packing them takes longer than
+/// all tests with the packages.
+fn stripped(house: &Path, folder: &Path) -> PathBuf {
+    let stripped = folder.join("stripped");
+    let _ = fs::remove_dir_all(&stripped);
+    for part in ["bin", "plugins"] {
+        fs::create_dir_all(stripped.join(part)).unwrap();
+        for entry in fs::read_dir(house.join(part)).unwrap() {
+            let name = entry.unwrap().file_name();
+            // The list of gathered files is not a program.
+            if !name.to_string_lossy().starts_with('.') {
+                let mut strip = Command::new("strip");
+                strip.arg("-o").arg(stripped.join(part).join(&name));
+                said(strip.arg(house.join(part).join(&name)));
+            }
+        }
+    }
+    stripped
 }
 
 /// Keeps unchanged sources with their times, so that builds against them are reused.

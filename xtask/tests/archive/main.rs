@@ -2,9 +2,11 @@
 #![cfg(target_os = "linux")]
 
 mod ci;
+mod containers;
 mod doc;
 mod grows;
 mod guide;
+mod image;
 mod installed;
 mod runs;
 #[path = "../../../plugin-api/testkit/src/skip.rs"]

@@ -18,7 +18,7 @@ pub struct Recipe {
     pub name: String,
     /// The description with which the model chooses it.
     pub description: String,
-    /// The tool's answer, in which `{name}` is replaced with the parameter of that name.
+    /// The tool's answer, in which `{name}` is replaced with the parameter `name`.
     pub template: String,
     /// The parameters, which are all texts, with their descriptions for the model.
     #[serde(default)]

@@ -55,7 +55,7 @@ async fn what_is_exchanged_after_the_check_is_not_read() {
     );
     assert!(of_moon.contains("changed since it was trusted: expected sha256 "), "{of_moon}");
 
-    // After a valid copy was made, only the copy is read, whatever replaces the file.
+    // After a valid copy was made, only the copy is read, even if the file is replaced.
     fs::remove_file(&added).unwrap();
     fs::write(&plugin, "good").unwrap();
     let is_no_library =

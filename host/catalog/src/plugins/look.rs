@@ -61,7 +61,7 @@ impl Plugins {
     /// its next call, or all. Returns the lines to show.
     ///
     /// # Errors
-    /// If there is no plugin with this name, or plugins are not watched.
+    /// If no plugin has this name, or plugins are not watched.
     pub async fn again(
         &self,
         inputs: ScanInputs<'_>,

@@ -4,7 +4,7 @@
 //! each of its calls. This needs no thread and no delay, and an idle host does nothing. Changes
 //! produce a new [`Catalog`], and each session switches to it through its [`views`].
 //!
-//! Invariant: an unusable file only changes what the user is told.
+//! Invariant: an unusable file only changes the messages to the user.
 
 mod again;
 mod catalog;
@@ -41,7 +41,7 @@ pub struct Start {
     pub stamps: Vec<(PathBuf, Stamp)>,
     /// The trust record.
     pub trust: Option<Stamp>,
-    /// The problems that the user was told.
+    /// The problems that were reported to the user.
     pub problems: Vec<String>,
 }
 

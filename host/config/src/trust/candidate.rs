@@ -103,8 +103,8 @@ impl Candidate {
 }
 
 impl McpEntry {
-    /// Returns the entry in standard form, whatever program it was written for. Returns null if it
-    /// cannot be parsed.
+    /// Returns the entry in standard form, regardless of the program that it was written for.
+    /// Returns null if it cannot be parsed.
     pub fn standard(&self) -> Value {
         standard(&self.entry).map_or(Value::Null, Value::Object)
     }

@@ -1,7 +1,7 @@
 //! The user's grants to plugins, separate from trust: `grants.json`.
 //!
-//! A grant is bound to the plugin's name and the content of its file, so a replaced file has none.
-//! A running host notices grants and revocations of other processes by the record's stamp.
+//! A grant is bound to the plugin's name and the content of its file, so a replaced file has no
+//! grants. A running host notices grants and revocations of other processes by the record's stamp.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -98,7 +98,7 @@ impl GrantStore {
         self.file.path()
     }
 
-    /// Reads the record. A missing record means that there are no grants.
+    /// Reads the record. A missing record contains no grants.
     pub fn read(&self) -> Result<Grants, TrustError> {
         self.file.read()
     }
@@ -186,7 +186,7 @@ impl LiveGrants {
     /// The problem with the record. No grant holds then.
     pub fn now(&self) -> Result<Arc<Grants>, Arc<TrustError>> {
         let mut seen = self.seen.lock();
-        // Before the file is read, so that the next call notices a change in between.
+        // Taken before the file is read, so that the next call notices a change during the read.
         let stamp = Stamp::of(&self.store.path());
         if let Some(seen) = seen.as_ref().filter(|seen| seen.stamp == stamp) {
             return seen.grants.clone();

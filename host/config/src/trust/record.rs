@@ -95,7 +95,7 @@ impl RecordFile {
             Ok(Some(text)) => text,
             Ok(None) => return Ok(T::default()),
             Err(error) if is_nowhere(&error) => return Ok(T::default()),
-            // Whatever prevents reading it, the record counts as empty, and jaato continues.
+            // An unreadable record counts as empty, and jaato continues.
             Err(why) => return Err(TrustError::NotBelieved { record, why }),
         };
         let corrupt = |error: serde_json::Error| TrustError::Corrupt {

@@ -8,7 +8,7 @@
 //! the whole machine.
 //!
 //! Limits: a process that another program starts for it (cron, systemd, a container's daemon, ssh)
-//! has none of the signs. Root can remove the limit. Outside Linux only the variable counts.
+//! lacks all of these signs. Root can remove the limit. Outside Linux only the variable counts.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -181,7 +181,7 @@ impl Member {
         Ok(Some(served))
     }
 
-    /// Marks a program as the session's, whatever marker the environment set.
+    /// Marks a program as the session's, even if the environment set another marker.
     fn mark(&self, spawn: &mut Spawn) {
         let marker = self.session.as_str().to_owned();
         spawn.variables.insert(SESSION_MARKER.to_owned(), marker);

@@ -46,7 +46,7 @@ pub(super) struct Begun {
 
 /// Creates the stream of its frames.
 pub(super) fn frames(begun: Begun) -> impl ByteStream {
-    // A deadline beyond the range of the clock is no deadline.
+    // A deadline beyond the range of the clock is ignored.
     let after = begun.deadline_ms.map(Duration::from_millis);
     let deadline = after.and_then(|after| Instant::now().checked_add(after));
     let (stdout, stderr) = begun.outputs;

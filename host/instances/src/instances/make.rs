@@ -19,7 +19,7 @@ use super::{
 use crate::copies::{Copies, Copy, CopyProblem, Opening};
 use crate::workers::WorkerOf;
 
-/// Why there is no instance.
+/// Why the instance could not be made.
 pub enum Trouble {
     /// The file has changed since it was found.
     Changed,

@@ -64,8 +64,8 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // SAFETY: the plugin's function for what its `create` made, called once; no call holds it
-        // any more.
+        // SAFETY: `destroy` belongs to the plugin whose `create` made the instance. It is called
+        // once, and no call still holds the instance.
         unsafe { (self.entry.destroy)(self.instance) };
     }
 }

@@ -87,7 +87,7 @@ impl Connection {
         core.cancel();
         if answer.is_some() {
             // Send this before the context ends: the end refuses what the call waits for, and by
-            // then the worker must know of the cancel.
+            // then the worker must know about the cancel.
             self.link.send(Kind::Cancel, Flag::Nothing, id, b"", b"");
         }
         core.end();

@@ -189,7 +189,7 @@ unsafe extern "C" fn poll(call: *mut c_void, waker: *const Waker, out: *mut Buff
     call.polls -= 1;
     wake(call, waker);
     if call.random.below(20) == 0 {
-        // Bytes although there is no answer.
+        // Bytes without an answer.
         give(&mut call.random, out);
     }
     c1::PENDING

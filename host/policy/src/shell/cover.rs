@@ -201,7 +201,7 @@ fn all_taken(program: &Program, words: &[Word], ends_options: bool) -> bool {
     })
 }
 
-/// Returns true if a word is not an option, whatever files exist.
+/// Returns true if a word cannot be an option, regardless of the existing files.
 fn is_operand(word: &Word) -> bool {
     match word.kind {
         WordKind::Literal => !word.text.starts_with(['-', '+']) || word.text == "-",

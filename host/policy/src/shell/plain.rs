@@ -1,8 +1,8 @@
 //! Parses plain command lines strictly: simple commands of known words, and the operators that join
 //! them. Every POSIX shell parses these the same way.
 //!
-//! The first part that is not plain ends the parsing, with its position. There is no list of
-//! dangers here: anything that is not known to be harmless is not plain.
+//! The first part that is not plain ends the parsing, with its position. This module has no list of
+//! dangers: anything that is not known to be harmless is not plain.
 
 use std::ops::Range;
 

@@ -59,7 +59,7 @@ impl Webhook {
     /// Asks.
     ///
     /// # Errors
-    /// Why there is no answer. The text contains nothing from the exchange.
+    /// The reason for the missing answer. The text contains nothing from the exchange.
     async fn exchange(
         &self,
         session: &SessionId,

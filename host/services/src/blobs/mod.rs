@@ -42,7 +42,7 @@ impl Blobs {
     /// Returns the blobs of a session. Creates no folder.
     ///
     /// # Errors
-    /// `unavailable` if there is no session.
+    /// `unavailable` without a session.
     pub fn of(&self, session: &SessionId) -> Result<Arc<SessionBlobs>, Error> {
         if session.as_str().is_empty() {
             let text = "there is no session to keep blobs in";

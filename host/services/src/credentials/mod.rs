@@ -119,7 +119,7 @@ pub struct Credentials {
     is_plain_http_allowed: bool,
     /// Whether the configuration names a server other than the vendor's.
     is_elsewhere: bool,
-    /// Whether the plugin gets no key, whatever is configured.
+    /// Whether the plugin gets no key, even if one is configured.
     is_withheld: bool,
 }
 
@@ -285,8 +285,8 @@ impl Credentials {
         Access { server, keys: keys.collect() }
     }
 
-    /// Decides which credential to add to a request for this URL. Returns `None` if there is no key
-    /// and none is needed.
+    /// Decides which credential to add to a request for this URL. Returns `None` if the key is
+    /// missing and not needed.
     ///
     /// # Errors
     /// `not_found` if a required key is missing, `configuration` if a key exists but is not for

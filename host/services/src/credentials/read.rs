@@ -134,7 +134,8 @@ impl Found<'_> {
     }
 
     /// Returns the token minted from the file that a variable names, or from other credentials. It
-    /// counts as the user's, whoever names the file, so it never goes to a workspace's server.
+    /// counts as the user's, regardless of who names the file, so it never goes to a workspace's
+    /// server.
     pub(super) fn minted_key(&self, variable: &str, scope: &str) -> Option<Key> {
         if self.is_elsewhere() {
             return None;

@@ -82,7 +82,7 @@ struct Admitted<'a> {
     call: &'a ToolCall,
     /// The call with other arguments, if plugins or the user changed them.
     changed: Option<ChangedCall>,
-    /// The tool, if there is one of that name that may be called.
+    /// The tool, if a tool with this name may be called.
     tool: Option<&'a KnownTool>,
     fate: Fate,
     /// Whether a permission lets it run, rather than its being harmless.

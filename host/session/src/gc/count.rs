@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::Session;
 
-/// How many bytes count as one token if there is no better estimate.
+/// How many bytes count as one token without a better estimate.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
 
 /// The most tokens that a server adds to a request: its own system prompt, and the format of its

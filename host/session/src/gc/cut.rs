@@ -13,7 +13,7 @@ use crate::Session;
 use crate::output::{self, Fitting, largest_share};
 
 /// The smallest size to which a part is truncated, as JSON. A smaller one would tell a model
-/// nothing but where the whole is.
+/// only where the full content is.
 pub(super) const PART_BYTES_MIN: u64 = 512;
 
 /// The result of a truncation.

@@ -68,7 +68,7 @@ pub struct GcReport {
 /// The session's state of its gc.
 pub(crate) struct GcState {
     pub(crate) settings: GcSettings,
-    /// The context window in tokens. 0 if there is no model.
+    /// The context window in tokens. 0 without a model.
     limit: u64,
     window: WindowState,
     /// The provider's last count.

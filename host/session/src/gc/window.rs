@@ -51,7 +51,7 @@ pub(super) struct WindowState {
     pub(super) told: Option<u64>,
     /// Whether the session has waited for the answer. It waits once.
     waited: bool,
-    /// Whether the user was told that the size is a guess.
+    /// Whether the session has told the user that the size is a guess.
     pub(super) guess_told: bool,
     /// The smallest context that the provider refused as too large.
     refused: Option<u64>,
@@ -83,7 +83,7 @@ impl Session {
         self.take_told();
     }
 
-    /// Asks the provider what it knows of the model, once.
+    /// Asks the provider about the model, once.
     pub(crate) fn ask_about_model(&mut self) -> Told {
         let provider = &self.provider;
         let asked = &mut self.gc.window.asked;
@@ -133,8 +133,8 @@ impl Session {
         self.take_told();
     }
 
-    /// Records that the window is smaller than a request that the provider refused, whatever size
-    /// it reported before.
+    /// Records that the window is smaller than a request that the provider refused, regardless of
+    /// the size that it reported before.
     pub(super) fn window_is_smaller_than(&mut self, tokens: u64) {
         self.gc.window.refused = Some(self.gc.window.refused.map_or(tokens, |it| it.min(tokens)));
         self.set_limit(self.gc.limit.min(tokens));

@@ -47,7 +47,7 @@ pub enum HistoryError {
     /// A mark that does not fit the role.
     #[error("a message of role `{}` cannot have that mark", name(*.0))]
     Mark(Role),
-    /// There is no prompt that the summary could precede.
+    /// The summary has no prompt that it could precede.
     #[error("a summary has no prompt that it could stand before")]
     Summary,
     /// The replacement for a message is of another kind.

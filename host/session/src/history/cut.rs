@@ -54,15 +54,15 @@ impl Entry {
     }
 }
 
-/// Returns the message without the parts that a cut removes. Returns `None` if it has none.
+/// Returns the message without the parts that a cut removes. Returns `None` if nothing is removed.
 pub(super) fn shorn(message: &Message) -> Option<Message> {
     without(message, |part| {
         matches!(part, Part::Thought { .. } | Part::Opaque(_) | Part::ToolsChanged(_))
     })
 }
 
-/// Returns the message without the parts that only their maker understands. Returns `None` if it
-/// has none.
+/// Returns the message without the parts that only their maker understands. Returns `None` if
+/// nothing is removed.
 fn shorn_of_makers_own(message: &Message) -> Option<Message> {
     without(message, |part| matches!(part, Part::Thought { .. } | Part::Opaque(_)))
 }

@@ -72,7 +72,8 @@ impl HookAsker {
     /// Asks a plugin, and lets `take` judge the answer. A failure is counted and reported.
     ///
     /// # Errors
-    /// Why there is no usable answer, or `cancelled`, which does not count as a failure.
+    /// The reason why the answer is missing or unusable, or `cancelled`, which does not count as a
+    /// failure.
     pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned, T>(
         &self,
         plugin: &HookPlugin,

@@ -4,8 +4,8 @@
 //! This module does not know the plugins: they are a port ([`Hooks`]). Each hook's limits are in a
 //! file of its own.
 //!
-//! Invariant: a plugin that fails is skipped, and the user is told. A guard that fails denies the
-//! call.
+//! Invariant: a plugin that fails is skipped, and the user gets a notice. A guard that fails denies
+//! the call.
 
 mod asker;
 mod prompt;

@@ -58,7 +58,7 @@ struct Stream {
     bytes: u64,
 }
 
-/// The file with all streamed bytes, in the order in which they arrived. There is no file while all
+/// The file with all streamed bytes, in the order in which they arrived. No file exists while all
 /// of them fit into a result.
 enum File {
     None,

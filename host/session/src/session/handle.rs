@@ -186,7 +186,7 @@ impl SessionHandle {
         Ok(Arc::clone(&self.shared()?.rules))
     }
 
-    /// Changes the approval mode from here on, for all sessions that share the rules.
+    /// Changes the approval mode for all sessions that share the rules.
     ///
     /// # Errors
     /// `unavailable` when the session is over.

@@ -21,7 +21,7 @@ pub struct ModelSetup {
     /// Its context window in tokens.
     pub context_limit: u64,
     /// The source of that size. The session asks the provider unless it is the configuration. If
-    /// the size stays unknown, the user is told when it matters.
+    /// the size stays unknown, the session tells the user when it matters.
     pub origin: WindowOrigin,
     /// The settings of every request, as they are sent. The code that wires the session has made
     /// sure that the provider honours them.
@@ -85,9 +85,9 @@ pub(super) fn ask_for(
 }
 
 impl Session {
-    /// Lets another model answer from here on. It gets the conversation so far, except for the
-    /// parts that only their maker understands. An event says which those are. The fallbacks of the
-    /// first model are dropped, because the user has chosen this one.
+    /// Switches to another model. It gets the conversation so far, except for the parts that only
+    /// their maker understands. An event says which those are. The fallbacks of the first model are
+    /// dropped, because the user has chosen this one.
     pub fn change_model(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>) {
         self.fallbacks.clear();
         self.change(setup, provider, None);

@@ -197,7 +197,7 @@ impl ScriptedTools {
         Self { tools, ..Self::default() }
     }
 
-    /// Replaces the tools from here on, with this notice to the user.
+    /// Replaces the tools, with this notice to the user.
     pub fn replace(&self, tools: impl IntoIterator<Item = Tool>, notice: &str) {
         *self.locked() = tools.into_iter().collect();
         let renewal = Renewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };

@@ -15,7 +15,7 @@ use crate::terminal::{self, Dialog, Look, Manner};
 /// The answer that denies. Here the user can also type a sentence.
 const NO: &str = "No (or say what to do instead)";
 
-/// The possible input if there is no room for the answers in words.
+/// The possible input if the full answers do not fit.
 const SHORT_PROMPT: &str = "y yes, n no, e edit, ? help";
 
 /// Which answers are possible.

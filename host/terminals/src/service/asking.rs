@@ -28,7 +28,7 @@ pub(crate) struct Asked {
     pub(crate) ask: TerminalAsk,
 }
 
-/// Reports to the session how a question ended, whatever ends it.
+/// Reports to the session how a question ended, when dropped.
 struct Ending<'a> {
     asked: &'a Asked,
     audience: &'a Audience,

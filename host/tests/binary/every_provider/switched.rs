@@ -67,7 +67,7 @@ impl Party {
         let mut options = SessionOptions::unattended(Arc::new(Unseen));
         options.allow_all = true;
         let mut session = runtime.session_from(history, options).unwrap();
-        // The session's store identifies the image by its bytes, whoever stored it.
+        // The session's store identifies the image by its bytes, regardless of who stored it.
         let files = [house.workspace().join("moon.png")];
         let prompt = Prompt::from(prompt.to_owned());
         let prompt = runtime.attach(session.id(), prompt, &files).await.unwrap();

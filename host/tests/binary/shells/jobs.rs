@@ -163,7 +163,7 @@ fn a_shell_that_exits_tells_what_it_leaves_running_and_a_close_ends_it() {
     let exit = calls.input(&session, "exit\n");
     assert_eq!((reason(&exit), &exit["exit_status"]), ("exit", &json!(0)));
     assert_eq!(exit["left_running"].as_array().unwrap().len(), 2, "{exit}");
-    // It continues, whatever else runs.
+    // The processes continue while another shell runs.
     let (second, _) = calls.spawn(BASH);
     house.wait_for_process("sleep 781");
     let closed = calls.close(&session);

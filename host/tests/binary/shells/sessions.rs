@@ -128,12 +128,20 @@ fn what_is_missing_or_wrong_is_named() {
     let (session, _) = calls.spawn("cat");
     for (tool, arguments, expected) in [
         ("shell_spawn", json!({ "command": " " }), "command is required"),
-        ("shell_spawn", json!({ "command": "cat", "session_name": "a/b" }), "is no name"),
+        (
+            "shell_spawn",
+            json!({ "command": "cat", "session_name": "a/b" }),
+            "is not a valid session name",
+        ),
         ("shell_input", json!({ "session_id": "" , "input": "x" }), "session_id is required"),
         ("shell_input", json!({ "session_id": session }), "input is required"),
         ("shell_input", json!({ "session_id": session, "input": "x", "ask_user": true }), "one of"),
         ("shell_control", json!({ "session_id": session }), "key is required"),
-        ("shell_read", json!({ "session_id": session, "wait_for": "(" }), "no regular expression"),
+        (
+            "shell_read",
+            json!({ "session_id": session, "wait_for": "(" }),
+            "not a regular expression",
+        ),
         ("shell_spawn", json!({ "command": "cat", "rows": 0 }), "rows"),
         ("shell_spawn", json!({ "command": [7] }), "command"),
         ("shell_close", json!({}), "session_id"),

@@ -10,7 +10,7 @@ use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 pub(super) struct Pattern<'a> {
     /// The names before the first wildcard. Ends with `/` unless empty.
     pub(super) folder: &'a str,
-    /// The rest, starting at the first name with a wildcard. Empty if there is no wildcard.
+    /// The rest, starting at the first name with a wildcard. Empty without wildcards.
     pub(super) rest: &'a str,
 }
 

@@ -52,7 +52,7 @@ pub fn searched_line(number: u64, line: &[u8], matches: &[(usize, usize)]) -> Se
     }
 }
 
-/// Collects the matches of a line: all that are not empty, or otherwise the first one.
+/// Collects the matches of a line: all matches that are not empty, or otherwise the first one.
 pub fn matches_in(find: impl FnOnce(&mut dyn FnMut(usize, usize))) -> Vec<(usize, usize)> {
     let (mut matches, mut empty) = (Vec::new(), None);
     find(&mut |start, end| match start == end {

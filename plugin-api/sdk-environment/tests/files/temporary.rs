@@ -107,7 +107,7 @@ fn settings_that_cannot_be_are_told() {
     check(with(Root::local(ground.path("work/file"))), "work/file`: not a directory");
     check(
         with(Root { shown: "relative".into(), ..Root::local(ground.path("work")) }),
-        "no absolute path",
+        "is not an absolute path",
     );
     check(with(Root::local(ground.path("work"))), "is allowed twice");
     check(Settings { default_folder: "/".into(), ..ground.settings() }, "outside of the allowed");

@@ -97,7 +97,8 @@ impl Content {
     }
 }
 
-/// Joins the text of parts, with each part on its own line. Data is described in words.
+/// Joins the text of parts, with each part on its own line. Data is replaced with a text
+/// description.
 pub(crate) fn words(parts: &[Part]) -> String {
     let mut content = Content::default();
     content.add_parts(parts, &Blobs::new());

@@ -19,7 +19,7 @@ use crate::exchange;
 use crate::shown::Blobs;
 
 /// Writes the body of a request. `blobs` holds the bytes of the data parts to show. Other data is
-/// described in words.
+/// replaced with a text description.
 ///
 /// # Errors
 /// `context_overflow` if the body is larger than the host allows, `unknown_operation` for a message

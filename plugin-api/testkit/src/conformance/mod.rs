@@ -154,7 +154,7 @@ pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, Check)> {
             Kind::Provider => checks.extend(crate::__conformance!(list provider)),
             Kind::Environment => checks.extend(crate::__conformance!(list environment)),
             Kind::Hook => checks.extend(crate::__conformance!(list hook)),
-            // There is no suite for it.
+            // Unknown kinds have no suite.
             Kind::Unknown => {}
         }
     }

@@ -161,7 +161,7 @@ impl FakeHost {
         self
     }
 
-    /// Sets the user who answers forms. Without it, there is no user.
+    /// Sets the user who answers forms. Without it, no user can answer.
     #[must_use]
     pub fn with_person(self, person: impl Fn(&Form) -> FormAnswer + Send + Sync + 'static) -> Self {
         self.shared.services.lent(|lent| lent.set_person(Arc::new(person)));

@@ -35,7 +35,7 @@ pub(super) fn run_on_terminal(command: &mut Command, terminal: &Path) -> io::Res
 pub(super) fn default_signals(command: &mut Command) {
     let restore = || {
         for number in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {
-            // SAFETY: the default action is no handler that could run here.
+            // SAFETY: the default action is not a handler, so it runs no code here.
             unsafe { signal(number, SigHandler::SigDfl) }?;
         }
         Ok(())

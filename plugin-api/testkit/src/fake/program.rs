@@ -29,7 +29,7 @@ use super::programs::Prepared;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
 
-/// How often a thread checks its program if there is no output.
+/// How often a thread checks its program if no output arrives.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The time to clean up for a program that is ended, as in the host.

@@ -83,7 +83,7 @@ pub(crate) struct Prepared {
     pub(crate) variables: BTreeMap<OsString, OsString>,
 }
 
-/// Returns the session's working directory, or the host's own folder if there is no session.
+/// Returns the session's working directory, or the host's own folder without a session.
 fn directory(spawn: &Spawn, session: Option<&SessionFacts>, folder: &Path) -> Result<PathBuf> {
     let working = session.map(|facts| PathBuf::from(&facts.working_directory));
     let working = working.filter(|path| path.is_absolute()).unwrap_or_else(|| folder.to_owned());

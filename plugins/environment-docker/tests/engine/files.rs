@@ -118,7 +118,7 @@ fn nothing_more_is_mounted_in_a_container_that_runs() {
         let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
         let error = opened.err().unwrap();
         assert_eq!(error.kind, ErrorKind::Configuration, "{error}");
-        assert!(error.message.contains("runs already"), "{error}");
+        assert!(error.message.contains("is already running"), "{error}");
         lab.remove(&id).await;
     });
 }

@@ -471,7 +471,7 @@ mod tests {
             refused("a\n", "@@ zzz\n-a")
                 .starts_with("chunk 1 of 1: the line 'zzz' of `@@` is not in the file")
         );
-        assert!(refused("a\nb\n", "@@\n-b\n@@\n-a").contains("at line 1, before those of"));
+        assert!(refused("a\nb\n", "@@\n-b\n@@\n-a").contains("at line 1 of the file, before"));
         assert!(refused("a \nx\na\t\n", "@@\n-a").contains("|lines 1 and 3"));
     }
 

@@ -47,7 +47,7 @@ pub enum Missed {
 }
 
 impl Anchors<'_> {
-    /// Returns true if there is no anchor.
+    /// Returns true if no anchor is set.
     pub fn is_empty(&self) -> bool {
         self.prologue.is_empty() && self.epilogue.is_empty()
     }
@@ -56,7 +56,7 @@ impl Anchors<'_> {
 /// Finds the only match of a text. All texts use LF.
 ///
 /// # Errors
-/// An error if there is no match, or more than one.
+/// An error if `old` has no match, or more than one.
 pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>, Missed> {
     find_where(text, old, anchors, |_| true)
 }
@@ -87,7 +87,7 @@ pub fn find_where(
 /// Finds all matches of a text, in order and without overlaps.
 ///
 /// # Errors
-/// An error if there is no match.
+/// An error if `old` has no match.
 pub fn find_all(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Vec<Range<usize>>, Missed> {
     if old.is_empty() {
         return Err(Missed::Empty);
@@ -109,7 +109,7 @@ pub fn find_all(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Vec<Range
 fn places(text: &str, old: &str, anchors: Anchors<'_>) -> BTreeSet<usize> {
     let mut places = BTreeSet::new();
     let gaps: [&str; 2] = ["", "\n"];
-    // Without an anchor, there is no gap before or after it.
+    // A missing anchor has no gap before or after it.
     let before = if anchors.prologue.is_empty() { &gaps[..1] } else { &gaps };
     let after = if anchors.epilogue.is_empty() { &gaps[..1] } else { &gaps };
     for gap_before in before {

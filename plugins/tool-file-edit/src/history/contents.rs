@@ -238,7 +238,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     made.map_err(HistoryError::io("make the folder", path))
 }
 
-/// Lists the entries of a folder. An absent folder has none.
+/// Lists the entries of a folder. An absent folder has no entries.
 pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
     let failed = |error| HistoryError::io("list", folder)(error);
     match fs::read_dir(folder) {

@@ -74,7 +74,7 @@ impl Tool for ReadFile {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        // Without a history, there are no interrupted changes either.
+        // Without a history, no interrupted changes exist.
         let mended = mend(cx).await.unwrap_or_default();
         let path = given("path", &self.path)?;
         self.check()?;

@@ -27,7 +27,7 @@ pub async fn manager(url: &str, backend: &Arc<dyn HttpBackend>) -> Result<Author
 /// Finds the authorization server of a server and sets it in the manager.
 ///
 /// # Errors
-/// An error if there is no authorization server, or it is not safe for users.
+/// An error if no authorization server is found, or it is not safe for users.
 pub async fn discover(
     manager: &mut AuthorizationManager,
     url: &str,
@@ -41,7 +41,7 @@ pub async fn discover(
 /// Like [`discover`], but for a client that gets its token without a code.
 ///
 /// # Errors
-/// An error if there is no authorization server, or it is not safe for secrets.
+/// An error if no authorization server is found, or it is not safe for secrets.
 pub async fn discover_for_client(
     manager: &mut AuthorizationManager,
     url: &str,
@@ -164,6 +164,6 @@ mod tests {
         assert_eq!(refusal(url, clear.clone()), text);
         assert_eq!(refusal("http://127.0.0.1:1/mcp", clear), "");
         let far = json!({ "token_endpoint": "http://as.example/t" });
-        assert!(refusal("http://127.0.0.1:1/mcp", far).contains("is not https"));
+        assert!(refusal("http://127.0.0.1:1/mcp", far).contains("does not use https"));
     }
 }

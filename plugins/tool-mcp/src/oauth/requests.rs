@@ -29,7 +29,7 @@ pub struct Whole {
 /// Sends a request and reads the whole response.
 ///
 /// # Errors
-/// The reason why there is no response, `timeout`, or `limit_reached`.
+/// The reason for the missing response, `timeout`, or `limit_reached`.
 pub async fn whole(backend: &dyn HttpBackend, exchange: Exchange) -> Result<Whole> {
     let answered = async {
         let reply = backend.send(exchange).await?;

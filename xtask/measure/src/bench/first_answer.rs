@@ -227,7 +227,7 @@ mod tests {
     fn a_good_run_calls_the_tool_says_what_goes_on_and_ends_well() {
         assert_eq!(judge(&events()).unwrap(), "Linux");
         for (left_out, expected) in [
-            (1, "nothing was said"),
+            (1, "no notice was shown"),
             (2, "the model did not call `get_environment` first"),
             (3, "without an end of the turn"),
         ] {

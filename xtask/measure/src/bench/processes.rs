@@ -22,7 +22,7 @@ impl Peaks {
     }
 
     /// Returns the sum of all peaks in GiB, an upper bound for the memory at any one time. Returns
-    /// `None` if there are no samples.
+    /// `None` without samples.
     pub fn sum_gib(&self) -> Option<f64> {
         let sum: u64 = self.0.values().sum();
         (sum > 0).then(|| sum as f64 / (1024.0 * 1024.0))

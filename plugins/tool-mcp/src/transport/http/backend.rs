@@ -18,7 +18,7 @@ pub trait HttpBackend: Send + Sync + 'static {
     /// The implementation must never send a header to an origin other than the requested one.
     ///
     /// # Errors
-    /// The reason why there is no response.
+    /// The reason for the missing response.
     fn send(&self, exchange: Exchange) -> BoxFuture<'static, Result<Reply>>;
 }
 

@@ -1,0 +1,188 @@
+//! Packs binary and plugins into a Python wheel, for `pip`, `pipx` and `uv`.
+//!
+//! The wheel has no Python. An installer copies the scripts of a wheel to `bin` and its data to the
+//! folder above, so the binary finds its plugins in `../lib/jaato/plugins`, as in the archive.
+//! Invariant: the bytes depend on the content alone.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+use super::release::{ABOUT, LICENSE, LICENSES, README, Release};
+use crate::build_plugins::HOST;
+
+/// Packs the release into `folder` and returns the wheel.
+pub fn pack(release: &Release<'_>, folder: &Path) -> Result<PathBuf> {
+    let version = python_version(release.version);
+    let stem = format!("{HOST}-{version}");
+    let tag = tag(release);
+    let path = folder.join(format!("{stem}-{tag}.whl"));
+    let describe = || format!("packing `{}`", path.display());
+    let file = File::create(&path).with_context(describe)?;
+    let wheel = Wheel { zip: ZipWriter::new(BufWriter::new(file)), record: String::new() };
+    fill(wheel, release, &stem, &tag).with_context(describe)?;
+    Ok(path)
+}
+
+fn fill<W: Write + Seek>(
+    mut wheel: Wheel<W>,
+    release: &Release<'_>,
+    stem: &str,
+    tag: &str,
+) -> Result<()> {
+    let (data, info) = (format!("{stem}.data"), format!("{stem}.dist-info"));
+    for plugin in release.plugins()? {
+        let content = read(&release.tree.join(&plugin))?;
+        wheel.add(&format!("{data}/data/{plugin}"), READ, &content)?;
+    }
+    wheel.add(&format!("{data}/scripts/{HOST}"), RUN, &read(&release.binary())?)?;
+    let readme = read(&release.tree.join(README))?;
+    let metadata = [metadata(release.version).as_bytes(), &readme].concat();
+    wheel.add(&format!("{info}/METADATA"), READ, &metadata)?;
+    wheel.add(&format!("{info}/WHEEL"), READ, about_wheel(tag).as_bytes())?;
+    for license in LICENSES {
+        let content = read(&release.tree.join(license))?;
+        wheel.add(&format!("{info}/licenses/{license}"), READ, &content)?;
+    }
+    wheel.finish(&format!("{info}/RECORD"))
+}
+
+/// Which Pythons take the wheel: any, on a system with such a glibc and processor.
+fn tag(release: &Release<'_>) -> String {
+    let glibc = release.glibc;
+    // Python and Rust have the same names for the processors of Linux.
+    format!("py3-none-manylinux_{}_{}_{}", glibc.major, glibc.minor, std::env::consts::ARCH)
+}
+
+/// Python writes the version `0.2.0-rc.1` as `0.2.0rc1`.
+fn python_version(version: &str) -> String {
+    version.replace("-alpha.", "a").replace("-beta.", "b").replace("-rc.", "rc")
+}
+
+fn metadata(version: &str) -> String {
+    let version = python_version(version);
+    let licenses = LICENSES.map(|license| format!("License-File: {license}\n")).concat();
+    format!(
+        "Metadata-Version: 2.4\nName: {HOST}\nVersion: {version}\nSummary: {ABOUT}\n\
+         License-Expression: {LICENSE}\n{licenses}\
+         Description-Content-Type: text/markdown\n\n"
+    )
+}
+
+fn about_wheel(tag: &str) -> String {
+    format!("Wheel-Version: 1.0\nGenerator: cargo-xtask\nRoot-Is-Purelib: false\nTag: {tag}\n")
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("reading `{}`", path.display()))
+}
+
+/// Mode of a file that is only read.
+const READ: u32 = 0o644;
+
+/// Mode of a program: `pip` looks at this bit.
+const RUN: u32 = 0o755;
+
+/// A wheel in the making: a zip file that ends with a list of its files.
+struct Wheel<W: Write + Seek> {
+    zip: ZipWriter<W>,
+    /// Lines of path, digest and size.
+    record: String,
+}
+
+impl<W: Write + Seek> Wheel<W> {
+    fn add(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
+        let digest = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(content));
+        self.record.push_str(&format!("{path},sha256={digest},{}\n", content.len()));
+        self.write(path, mode, content)
+    }
+
+    fn finish(mut self, path: &str) -> Result<()> {
+        let record = format!("{}{path},,\n", self.record);
+        self.write(path, READ, record.as_bytes())?;
+        self.zip.finish()?.flush()?;
+        Ok(())
+    }
+
+    fn write(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Deflated)
+            // The earliest that a zip file can say. Installers do not read it.
+            .last_modified_time(DateTime::default())
+            .unix_permissions(mode);
+        self.zip.start_file(path, options)?;
+        self.zip.write_all(content)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+    use crate::dist::release::testing::{GLIBC, tree};
+
+    #[test]
+    fn wheel_installs_the_binary_next_to_the_folder_of_its_plugins() {
+        let tree = tree();
+        let release = Release { tree: tree.path(), version: "0.2.0-rc.1", glibc: GLIBC };
+        let wheel = pack(&release, tree.path()).unwrap();
+        let name = wheel.file_name().unwrap().to_str().unwrap();
+        let tag = format!("py3-none-manylinux_2_34_{}", std::env::consts::ARCH);
+        assert_eq!(name, format!("jaato-0.2.0rc1-{tag}.whl"));
+        let mut zip = zip::ZipArchive::new(File::open(&wheel).unwrap()).unwrap();
+        let mut files = Vec::new();
+        for index in 0..zip.len() {
+            let mut file = zip.by_index(index).unwrap();
+            let mut content = Vec::new();
+            file.read_to_end(&mut content).unwrap();
+            files.push((file.name().unwrap().into_owned(), file.unix_mode().unwrap(), content));
+        }
+        let listed: Vec<_> =
+            files.iter().map(|(name, mode, _)| format!("{mode:o} {name}")).collect();
+        assert_eq!(
+            listed,
+            [
+                "100644 jaato-0.2.0rc1.data/data/lib/jaato/plugins/libgc_a.so",
+                "100644 jaato-0.2.0rc1.data/data/lib/jaato/plugins/libtool_b.so",
+                "100755 jaato-0.2.0rc1.data/scripts/jaato",
+                "100644 jaato-0.2.0rc1.dist-info/METADATA",
+                "100644 jaato-0.2.0rc1.dist-info/WHEEL",
+                "100644 jaato-0.2.0rc1.dist-info/licenses/LICENSE-APACHE",
+                "100644 jaato-0.2.0rc1.dist-info/licenses/LICENSE-MIT",
+                "100644 jaato-0.2.0rc1.dist-info/RECORD",
+            ]
+        );
+        let text = |index: usize| String::from_utf8(files[index].2.clone()).unwrap();
+        assert!(text(3).starts_with("Metadata-Version: 2.4\nName: jaato\nVersion: 0.2.0rc1\n"));
+        assert!(text(3).ends_with("text/markdown\n\nREADME.md"), "{}", text(3));
+        assert!(text(4).ends_with(&format!("\nTag: {tag}\n")), "{}", text(4));
+        let record = text(7);
+        let rows: Vec<_> = record.lines().map(|line| line.split(',').next().unwrap()).collect();
+        assert_eq!(rows, files.iter().map(|file| file.0.as_str()).collect::<Vec<_>>());
+        // `printf bin/jaato | openssl dgst -sha256 -binary | basenc --base64url`
+        let digest = "5er6_yD317vw-hxZqrF8bkcrqIF9ust5D_5PRroLwJY";
+        assert_eq!(
+            record.lines().nth(2).unwrap(),
+            format!("jaato-0.2.0rc1.data/scripts/jaato,sha256={digest},9")
+        );
+    }
+
+    #[test]
+    fn same_content_gives_the_same_wheel() {
+        let wheel = || {
+            let tree = tree();
+            let release = Release { tree: tree.path(), version: "0.1.0", glibc: GLIBC };
+            fs::read(pack(&release, tree.path()).unwrap()).unwrap()
+        };
+        assert_eq!(wheel(), wheel());
+    }
+}
