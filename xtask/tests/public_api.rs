@@ -149,6 +149,12 @@ fn list(tokens: TokenStream, lines: &mut Vec<String>) {
         let head = item.line();
         if item.attributes.iter().any(|it| it == "macro_export") {
             lines.push(head);
+        } else if head.ends_with("service_operations!") {
+            // A row generates a constant and a method of the sdk.
+            let rows = split(item.body).into_iter().skip(1);
+            lines.extend(rows.map(|row| format!("operation {}", row.line())));
+        } else if head.contains("made_by_host!") {
+            lines.push(head);
         } else if item.has("impl") && !item.is_pub() && !item.has("fn") {
             if item.has("for") {
                 lines.push(head);

@@ -22,7 +22,7 @@ impl Services for PluginServices {
         operation: &str,
         request: Vec<u8>,
     ) -> BoxFuture<'static, Result<Served, Error>> {
-        offered::call(&self.0, caller, operation, request)
+        offered::call(&self.0, &caller, operation, request)
     }
 }
 

@@ -292,13 +292,8 @@ impl Reporter {
         Ok(Stream::new(self.clone(), answer.handle))
     }
 
-    /// Asks for the facts of the session.
-    ///
-    /// # Errors
-    /// As [`Reporter::service`].
-    pub async fn session(&self) -> Result<SessionFacts> {
-        self.service(service::SESSION, &()).await
-    }
+    jaato_types::session_operations!(methods []);
+    jaato_types::asset_operations!(methods []);
 
     /// Asks for the plugin's configuration, `[plugins.NAME]`; the defaults where there is none.
     ///
@@ -306,25 +301,6 @@ impl Reporter {
     /// As [`Reporter::service`].
     pub async fn config<C: DeserializeOwned>(&self) -> Result<C> {
         self.service(service::CONFIG, &()).await
-    }
-
-    /// Asks for the path of a file that the plugin declares as an asset; the host fetches it if
-    /// need be.
-    ///
-    /// # Errors
-    /// As [`Reporter::service`]; `unavailable` when it cannot be had.
-    pub async fn asset(&self, id: &str) -> Result<AssetAnswer> {
-        self.service(service::ASSET, &AssetRequest { id: id.to_owned(), ..AssetRequest::default() })
-            .await
-    }
-
-    /// Asks for the path of a folder of the plugin's own in the user's cache.
-    ///
-    /// # Errors
-    /// As [`Reporter::service`].
-    pub async fn cache_folder(&self) -> Result<String> {
-        let answer: FolderAnswer = self.service(service::CACHE_FOLDER, &()).await?;
-        Ok(answer.path)
     }
 
     /// Reaches what the host keeps of images, files and other bytes for the session.

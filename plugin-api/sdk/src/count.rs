@@ -1,11 +1,13 @@
 //! How many tokens a text or a request has for a model.
 
 use jaato_types::Result;
-use jaato_types::count::{COUNT, Count, Counted};
+use jaato_types::count::{Count, Counted};
 
 use crate::context::Reporter;
 
 impl Reporter {
+    jaato_types::count_operations!(methods []);
+
     /// Counts the tokens of a text for the session's model: its provider counts where it can, else
     /// it is an estimate, and the answer says so.
     ///
@@ -20,14 +22,5 @@ impl Reporter {
     /// As [`Reporter::service`].
     pub async fn count_text(&self, text: impl Into<String> + Send) -> Result<Counted> {
         self.count(&Count { text: Some(text.into()), ..Count::default() }).await
-    }
-
-    /// Counts the tokens of a text or of a whole request, for the session's model or another.
-    ///
-    /// # Errors
-    /// As [`Reporter::service`]; `configuration` for a model that nobody offers; `limit_reached`
-    /// when too many counts wait.
-    pub async fn count(&self, what: &Count) -> Result<Counted> {
-        self.service(COUNT, what).await
     }
 }

@@ -33,6 +33,9 @@
 // The macros refer to this crate by its name, also in its own tests and doctests.
 extern crate self as jaato_plugin_sdk;
 
+#[macro_use]
+mod operations;
+
 mod block_on;
 mod blocking;
 mod children;

@@ -1,10 +1,10 @@
 //! The session's object environment, as a tool or a command uses it: [`Objects`].
 
 use jaato_types::objects::{
-    ADD, APPEND, CLEAR, EnvironmentItem, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_KEYS, HIDDEN_SET,
-    HiddenForm, HiddenFound, HiddenKey, HiddenKeys, HiddenSet, IS_EMPTY, ItemsFound, Object,
-    ObjectsAdd, ObjectsChange, ObjectsChanged, ObjectsClear, ObjectsEmpty, ObjectsFilter,
-    ObjectsFound, REMOVE, REPLACE, RESULT, TOOLS, ToolObjects, ToolsFound,
+    ADD, APPEND, EnvironmentItem, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_SET, HiddenForm,
+    HiddenFound, HiddenKey, HiddenKeys, HiddenSet, IS_EMPTY, ItemsFound, Object, ObjectsAdd,
+    ObjectsChange, ObjectsChanged, ObjectsClear, ObjectsEmpty, ObjectsFilter, ObjectsFound, REMOVE,
+    REPLACE, RESULT, ToolObjects, ToolsFound,
 };
 use jaato_types::{Result, to_object};
 use serde_json::{Map, Value};
@@ -76,6 +76,8 @@ impl Reporter {
 }
 
 impl Objects<'_> {
+    jaato_types::object_operations!(methods [.host]);
+
     /// Puts a result in front of the model and shows it at once to whoever follows the session. May
     /// be called as often as the tool has something.
     ///
@@ -173,34 +175,6 @@ impl Objects<'_> {
         let asked = ObjectsFilter { tool: tool.map(str::to_owned), ..ObjectsFilter::default() };
         let empty: ObjectsEmpty = self.host.service(IS_EMPTY, &asked).await?;
         Ok(empty.is_empty)
-    }
-
-    /// Lists the tools that have items, with how many; [`Objects::get`] gives those of each. A
-    /// plugin that is not trusted sees its own tools.
-    ///
-    /// # Errors
-    /// As [`Objects::get`].
-    pub async fn tools(&self) -> Result<Vec<ToolObjects>> {
-        let found: ToolsFound = self.host.service(TOOLS, &()).await?;
-        Ok(found.tools)
-    }
-
-    /// Takes the objects of all tools away; items stay, with their metadata. The hidden values go
-    /// where that is asked. A plugin that is not trusted clears its own.
-    ///
-    /// # Errors
-    /// `unavailable` as [`Objects::result`].
-    pub async fn clear(&self, what: ObjectsClear) -> Result<ObjectsChanged> {
-        self.host.service(CLEAR, &what).await
-    }
-
-    /// Lists the keys of hidden values.
-    ///
-    /// # Errors
-    /// As [`Objects::tools`].
-    pub async fn hidden_keys(&self) -> Result<Vec<String>> {
-        let found: HiddenKeys = self.host.service(HIDDEN_KEYS, &()).await?;
-        Ok(found.keys)
     }
 
     /// Returns a hidden value. All trusted plugins of a session share the keys; one that is not

@@ -30,6 +30,8 @@ impl Reporter {
 }
 
 impl Secrets {
+    jaato_types::secret_operations!(methods [.host]);
+
     /// Reads a secret that is text; nothing where there is none.
     ///
     /// # Errors
@@ -60,15 +62,6 @@ impl Secrets {
         let request = named(name);
         let answer = self.host.service_with_bytes(secret::SET, &request, value.as_ref());
         answer.await.map(|_: SecretKept| ())
-    }
-
-    /// Forgets a secret; false where there was none.
-    ///
-    /// # Errors
-    /// As [`Secrets::get`].
-    pub async fn delete(&self, name: &str) -> Result<bool> {
-        let answer: SecretForgotten = self.host.service(secret::DELETE, &named(name)).await?;
-        Ok(answer.deleted)
     }
 }
 

@@ -2,17 +2,15 @@
 
 use std::marker::PhantomData;
 
-use jaato_types::execution::{DESCRIBE, EnvironmentFacts};
+use jaato_types::execution::EnvironmentFacts;
 use jaato_types::files::{
-    COPY, DELETE, EDIT, FIND, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited, FileFacts,
-    FileFind, FileKind, FileNumber, FilePair, FilePath, FileRead, FileReadText, FileSearch,
-    FileText, FileWalk, FileWrite, FolderEntries, FolderList, FolderMake, FoundPage, LIST,
-    MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, SEARCH, STAT, SearchedPage, WALK, WRITE,
+    FileBegun, FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileKind,
+    FileNumber, FilePair, FilePath, FileRead, FileReadText, FileSearch, FileText, FileWalk,
+    FileWrite, FolderEntries, FolderList, FolderMake, FoundPage, READ, STAT, SearchedPage, WRITE,
     WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::service::StreamAnswer;
 use jaato_types::{ErrorKind, Result};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::stream::Stream;
@@ -39,21 +37,17 @@ pub type FileTree = SearchPages<WalkedPage>;
 pub struct SearchPages<P>(Stream, PhantomData<fn() -> P>);
 
 impl Reporter {
+    jaato_types::environment_operations!(methods []);
+
     /// Reaches the files of the session's execution environment.
     pub fn files(&self) -> SessionFiles<'_> {
         SessionFiles { host: self }
     }
-
-    /// Tells what the session's execution environment is.
-    ///
-    /// # Errors
-    /// What keeps it from being ready; `unknown_operation` when the session has none.
-    pub async fn environment(&self) -> Result<EnvironmentFacts> {
-        self.service(DESCRIBE, &()).await
-    }
 }
 
 impl SessionFiles<'_> {
+    jaato_types::file_operations!(methods [.host]);
+
     /// Reads bytes, at most 4 MiB in one answer.
     ///
     /// # Errors
@@ -62,45 +56,12 @@ impl SessionFiles<'_> {
         self.host.service_for_bytes(READ, &read, &[]).await
     }
 
-    /// Reads text.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for what is no UTF-8.
-    pub async fn read_text(&self, read: FileReadText) -> Result<FileText> {
-        self.ask(READ_TEXT, &read).await
-    }
-
     /// Writes a file.
     ///
     /// # Errors
     /// `conflict` where something is there that must not be overwritten.
     pub async fn write(&self, write: FileWrite, bytes: &[u8]) -> Result<FileFacts> {
         self.host.service_with_bytes(WRITE, &write, bytes).await
-    }
-
-    /// Replaces pieces of a text: all of them, or none.
-    ///
-    /// # Errors
-    /// `not_found` for a piece that is not there, `conflict` for one that stands there more than
-    /// once.
-    pub async fn edit(&self, edit: FileEdit) -> Result<FileEdited> {
-        self.ask(EDIT, &edit).await
-    }
-
-    /// Deletes.
-    ///
-    /// # Errors
-    /// As [`SessionFiles::read`].
-    pub async fn delete(&self, delete: FileDelete) -> Result<()> {
-        self.ask(DELETE, &delete).await
-    }
-
-    /// Lists a folder.
-    ///
-    /// # Errors
-    /// As [`SessionFiles::read`].
-    pub async fn list(&self, list: FolderList) -> Result<FolderEntries> {
-        self.ask(LIST, &list).await
     }
 
     /// Tells what is there; none where nothing is.
@@ -115,82 +76,15 @@ impl SessionFiles<'_> {
         }
     }
 
-    /// Tells what something is.
-    ///
-    /// # Errors
-    /// As [`SessionFiles::read`].
-    pub async fn stat(&self, path: impl Into<String>) -> Result<FileFacts> {
-        self.ask(STAT, &FilePath { path: path.into(), ..FilePath::default() }).await
-    }
-
     /// Tells what something is, a link itself and not what it leads to, where the environment knows
     /// the difference.
     ///
     /// # Errors
     /// As [`SessionFiles::read`].
     pub async fn stat_itself(&self, path: impl Into<String>) -> Result<FileFacts> {
-        self.ask(STAT, &FilePath { path: path.into(), itself: true, ..FilePath::default() }).await
-    }
-
-    /// Makes a folder; one that is there will do.
-    ///
-    /// # Errors
-    /// `conflict` where something else is there.
-    pub async fn make_folder(&self, make: FolderMake) -> Result<()> {
-        self.ask(MAKE_FOLDER, &make).await
-    }
-
-    /// Moves.
-    ///
-    /// # Errors
-    /// `conflict` where something is there.
-    pub async fn rename(&self, pair: FilePair) -> Result<()> {
-        self.ask(MOVE, &pair).await
-    }
-
-    /// Copies.
-    ///
-    /// # Errors
-    /// `conflict` where something is there.
-    pub async fn copy(&self, pair: FilePair) -> Result<()> {
-        self.ask(COPY, &pair).await
-    }
-
-    /// Goes through a tree.
-    ///
-    /// # Errors
-    /// As [`SessionFiles::read`].
-    pub async fn walk(&self, walk: FileWalk) -> Result<FileTree> {
-        self.pages(WALK, &walk).await
-    }
-
-    /// Finds files, and no folders, by a pattern, with their facts.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for what is no pattern.
-    pub async fn find(&self, find: FileFind) -> Result<SearchPages<FoundPage>> {
-        self.pages(FIND, &find).await
-    }
-
-    /// Searches texts.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for what is no regular expression, or one that becomes too large.
-    pub async fn search(&self, search: FileSearch) -> Result<SearchPages<SearchedPage>> {
-        self.pages(SEARCH, &search).await
-    }
-
-    async fn pages<P>(&self, operation: &str, request: &impl Serialize) -> Result<SearchPages<P>> {
-        Ok(SearchPages(self.host.open(operation, request).await?, PhantomData))
-    }
-
-    /// Reads a file piece by piece: by [`Stream::next`], or at twice the speed by
-    /// [`Stream::next_piece`].
-    ///
-    /// # Errors
-    /// As [`SessionFiles::read`].
-    pub async fn stream(&self, read: FileRead) -> Result<Stream> {
-        self.host.open(READ_STREAM, &read).await
+        self.host
+            .service(STAT, &FilePath { path: path.into(), itself: true, ..FilePath::default() })
+            .await
     }
 
     /// Writes a file piece by piece; nobody sees it before [`FileUpload::finish`].
@@ -198,21 +92,13 @@ impl SessionFiles<'_> {
     /// # Errors
     /// As [`SessionFiles::write`].
     pub async fn upload(&self, write: FileWrite) -> Result<FileUpload> {
-        let begun: serde_json::Value = self.ask(WRITE_STREAM, &write).await?;
+        let begun: serde_json::Value = self.host.service(WRITE_STREAM, &write).await?;
         let wrong =
             |error: serde_json::Error| host_frame(jaato_types::FrameError::Json(error.to_string()));
         let FileBegun { file, .. } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
         let StreamAnswer { handle, .. } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
         let host = self.host.clone();
         Ok(FileUpload { _stream: Stream::new(host.clone(), handle), host, file })
-    }
-
-    async fn ask<A: DeserializeOwned>(
-        &self,
-        operation: &str,
-        request: &impl Serialize,
-    ) -> Result<A> {
-        self.host.service(operation, request).await
     }
 }
 
@@ -239,6 +125,12 @@ impl FileUpload {
         self.host
             .service(WRITE_FINISH, &FileNumber { file: self.file, ..FileNumber::default() })
             .await
+    }
+}
+
+impl<P> From<Stream> for SearchPages<P> {
+    fn from(stream: Stream) -> Self {
+        Self(stream, PhantomData)
     }
 }
 

@@ -7,7 +7,7 @@ use jaato_types::process::{ProcessExit, Signal};
 use jaato_types::terminal::{
     ASK, END, RESIZE, SHOW, SIGNAL, SPAWN, STATE, TerminalAsk, TerminalAsked, TerminalEvent,
     TerminalNews, TerminalRef, TerminalResize, TerminalScreen, TerminalShown, TerminalSignal,
-    TerminalSpawn, TerminalSpawned, TerminalState, TerminalWrite, TerminalWritten, WATCH, WRITE,
+    TerminalSpawn, TerminalSpawned, TerminalState, TerminalWrite, TerminalWritten, WRITE,
 };
 
 use crate::context::Reporter;
@@ -48,6 +48,8 @@ pub struct TerminalStream(Stream);
 pub struct TerminalWatch(Stream);
 
 impl Reporter {
+    jaato_types::terminal_operations!(methods []);
+
     /// Starts a program on a new terminal of the session's execution environment.
     ///
     /// # Errors
@@ -59,13 +61,11 @@ impl Reporter {
         let events = TerminalStream(Stream::new(self.clone(), handle));
         Ok(SessionTerminal { control: TerminalControl { host: self.clone(), number, pid }, events })
     }
+}
 
-    /// Opens the stream of what people do with the plugin's terminals.
-    ///
-    /// # Errors
-    /// As [`Reporter::open`].
-    pub async fn terminal_news(&self) -> Result<TerminalWatch> {
-        Ok(TerminalWatch(self.open(WATCH, &()).await?))
+impl From<Stream> for TerminalWatch {
+    fn from(stream: Stream) -> Self {
+        Self(stream)
     }
 }
 

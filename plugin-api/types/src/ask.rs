@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Shows the user a form and waits for the answer. Takes a [`Form`], returns a [`FormAnswer`]. If
-/// no user can be asked, the answer says so immediately.
-pub const ASK: &str = "ask";
+crate::operations::service_operations! { $ ask_operations, Some("ask"), answered;
+    /// Shows the user a form and waits for the answer. If no user can be asked, the answer says so
+    /// immediately.
+    ask ASK "ask": Form => FormAnswer;
+}
 
 /// The maximum number of fields in a form.
 pub const FORM_FIELDS_MAX: usize = 20;

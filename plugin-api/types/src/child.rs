@@ -4,21 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Outcome, ToolName, Usage};
 
-/// Opens a child session. Takes a [`ChildOpen`], returns a [`ChildOpened`].
-pub const SESSION_OPEN: &str = "session.open";
-/// Sends a message to a child. It starts a turn, or joins the running one. Takes a [`ChildSend`],
-/// returns a [`ChildDone`].
-pub const SESSION_SEND: &str = "session.send";
-/// Waits until the child has no running turn. Takes a [`ChildWait`], returns a [`ChildState`].
-pub const SESSION_WAIT: &str = "session.wait";
-/// Follows a child's events. Takes a [`ChildRef`], then streams frames, each with an
-/// [`Envelope`](crate::Envelope).
-pub const SESSION_EVENTS: &str = "session.events";
-/// Cancels the running turn of a child. Takes a [`ChildRef`], returns a [`ChildDone`].
-pub const SESSION_CANCEL: &str = "session.cancel";
-/// Closes a child. Takes a [`ChildRef`], returns a [`ChildDone`]. A child also closes when the call
-/// or the instance that opened it ends.
-pub const SESSION_CLOSE: &str = "session.close";
+crate::operations::service_operations! { $ child_operations, Some("session.open"), answered;
+    /// Opens a child session.
+    open SESSION_OPEN "session.open": ChildOpen => ChildOpened;
+    /// Sends a message to a child session. It starts a turn, or joins the running one.
+    send SESSION_SEND "session.send": ChildSend => ChildDone;
+    /// Waits until a child session has no running turn.
+    wait SESSION_WAIT "session.wait": ChildWait => ChildState;
+    /// Follows the events of a child session. Each frame is an `Envelope`.
+    events SESSION_EVENTS "session.events": ChildRef => StreamAnswer + stream;
+    /// Cancels the running turn of a child session.
+    cancel SESSION_CANCEL "session.cancel": ChildRef => ChildDone;
+    /// Closes a child session. A child also closes when the call or the instance that opened it
+    /// ends.
+    close SESSION_CLOSE "session.close": ChildRef => ChildDone;
+}
 
 /// The maximum nesting depth of child sessions.
 pub const CHILD_DEPTH_MAX: u32 = 2;
@@ -150,12 +150,7 @@ pub struct ChildTurn {
     pub error: Option<Error>,
 }
 
-impl ChildOpened {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(session: u64, session_id: impl Into<String>, model: impl Into<String>) -> Self {
-        Self { session, session_id: session_id.into(), model: model.into() }
-    }
-}
+crate::operations::made_by_host!(ChildOpened(session: u64, session_id: impl Into<String>, model: impl Into<String>));
 
 impl ChildTurn {
     /// Creates the outcome of a turn. Only the host needs this.

@@ -8,8 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Message, Request, ToolSpec};
 
-/// Counts tokens. Takes a [`Count`], returns a [`Counted`].
-pub const COUNT: &str = "count";
+crate::operations::service_operations! { $ count_operations, None, answered;
+    /// Counts the tokens of a text or of a request, for the session's model or another one. Fails
+    /// with `configuration` if no provider offers the model, and with `limit_reached` if too many
+    /// counts are waiting.
+    [reads] count COUNT "count": (Option<Count>) => Counted, sdk [(&Count)];
+}
 
 /// Asks a provider to count the tokens of a [`Request`]. Returns a [`TokenCount`],
 /// `unknown_operation` if the provider cannot count, or `unavailable` if it cannot count yet.

@@ -18,8 +18,13 @@ pub const SETUP: &str = "environment.setup";
 /// Takes the environment down, without JSON in either direction. Only the host calls it, once after
 /// all resources are closed.
 pub const TEARDOWN: &str = "environment.teardown";
-/// Describes the environment. Takes no JSON, returns [`EnvironmentFacts`].
-pub const DESCRIBE: &str = "environment.describe";
+
+crate::operations::service_operations! { $ environment_operations, None, passed_on;
+    /// Describes the session's execution environment. Fails with `unknown_operation` if the session
+    /// has none, or with the reason why it is not ready.
+    [reads] environment DESCRIBE "environment.describe": () => EnvironmentFacts, sdk [()];
+}
+
 /// Waits for the next piece of a stream. Takes a [`StreamNext`], returns a frame that the reader
 /// gets unchanged; the JSON [`STREAM_END`] marks the end. A frame without JSON holds at most
 /// [`PIECE_BYTES_MAX`], other frames 64 KiB. Only the host calls it, with one call at a time for

@@ -10,51 +10,57 @@ use serde::{Deserialize, Serialize};
 
 use crate::protected::ProtectedFiles;
 
-/// Reads bytes. Takes a [`FileRead`], returns [`FileBytes`] with the bytes in the same frame.
-pub const READ: &str = "files.read";
-/// Reads text. Takes a [`FileReadText`], returns a [`FileText`].
-pub const READ_TEXT: &str = "files.read_text";
-/// Writes a file. Takes a [`FileWrite`] with the bytes in the same frame, returns [`FileFacts`].
-pub const WRITE: &str = "files.write";
-/// Replaces pieces of a text, all of them or none. Takes a [`FileEdit`], returns a [`FileEdited`].
-pub const EDIT: &str = "files.edit";
-/// Deletes a file, a link itself, or a folder. Takes a [`FileDelete`], returns no JSON.
-pub const DELETE: &str = "files.delete";
-/// Lists a folder, sorted by name. Takes a [`FolderList`], returns [`FolderEntries`].
-pub const LIST: &str = "files.list";
+crate::operations::service_operations! { $ file_operations, None, passed_on;
+    /// Reads bytes, at most 4 MiB in one answer.
+    [reads] read READ "files.read": FileRead => FileBytes + bytes;
+    /// Reads text. Fails with `invalid_arguments` if the file is not valid UTF-8.
+    [reads] read_text READ_TEXT "files.read_text": FileReadText => FileText, sdk [(FileReadText)];
+    /// Writes the bytes to a file.
+    write WRITE "files.write": FileWrite + bytes => FileFacts;
+    /// Replaces pieces of a text, all of them or none. Fails with `not_found` if a piece does not
+    /// occur in the text, and with `conflict` if it occurs more than once.
+    edit EDIT "files.edit": FileEdit => FileEdited, sdk [(FileEdit)];
+    /// Deletes a file, a link itself, or a folder.
+    delete DELETE "files.delete": FileDelete => (), sdk [(FileDelete)];
+    /// Lists a folder, sorted by name.
+    [reads] list LIST "files.list": FolderList => FolderEntries, sdk [(FolderList)];
+    /// Returns the facts about a file or folder. A link that leads outside the allowed folders is
+    /// an error.
+    [reads] stat STAT "files.stat": FilePath => FileFacts,
+        sdk [{ path: impl Into<String> }];
+    /// Creates a folder. Succeeds if the folder already exists, and fails with `conflict` if
+    /// something else has the name.
+    make_folder MAKE_FOLDER "files.mkdir": FolderMake => (), sdk [(FolderMake)];
+    /// Moves a file or a folder to a new name. Fails with `conflict` if the name is taken.
+    rename MOVE "files.move": FilePair => (), sdk [(FilePair)];
+    /// Copies a file, or a folder with its content. Fails with `conflict` if the name is taken.
+    copy COPY "files.copy": FilePair => (), sdk [(FilePair)];
+    /// Finds files, but not folders, that match a pattern, with their facts. Each frame is a
+    /// `FoundPage`. Fails with `invalid_arguments` if the pattern is not valid.
+    [reads] find FIND "files.find": FileFind => StreamAnswer + stream,
+        sdk [(FileFind) as SearchPages<FoundPage>];
+    /// Searches text files. Each frame is a `SearchedPage`. Fails with `invalid_arguments` if the
+    /// regular expression is not valid or becomes too large.
+    [reads] search SEARCH "files.search": FileSearch => StreamAnswer + stream,
+        sdk [(FileSearch) as SearchPages<SearchedPage>];
+    /// Walks a folder tree, sorted within each folder. Each frame is a `WalkedPage`.
+    [reads] walk WALK "files.walk": FileWalk => StreamAnswer + stream, sdk [(FileWalk) as FileTree];
+    /// Reads a file piece by piece, in pieces of up to 1 MiB.
+    [reads] stream READ_STREAM "files.read_stream": FileRead => FileStreamed + stream,
+        sdk [(FileRead) as Stream];
+    /// Begins to write a file piece by piece. The old file stays in place until
+    /// `files.write_finish`. Closing the stream before that leaves it unchanged.
+    upload WRITE_STREAM "files.write_stream": FileWrite => FileBegun + stream;
+    /// Appends bytes to a file that was begun with `files.write_stream`.
+    write_piece WRITE_PIECE "files.write_piece": FileNumber + bytes => ();
+    /// Moves the written file into place.
+    write_finish WRITE_FINISH "files.write_finish": FileNumber => FileFacts;
+}
+
 /// Resolves paths. Takes a [`FileResolve`], returns [`FilesResolved`]. The host calls it; plugins
 /// cannot. It also resolves paths outside the allowed folders if the environment's commands can
 /// reach them.
 pub const RESOLVE: &str = "files.resolve";
-/// Returns the facts about a file or folder. Takes a [`FilePath`], returns [`FileFacts`]. A link
-/// that leads outside the allowed folders is an error.
-pub const STAT: &str = "files.stat";
-/// Creates a folder. Succeeds if the folder already exists. Takes a [`FolderMake`], returns no
-/// JSON.
-pub const MAKE_FOLDER: &str = "files.mkdir";
-/// Moves a file or a folder to a new name. Takes a [`FilePair`], returns no JSON.
-pub const MOVE: &str = "files.move";
-/// Copies a file, or a folder with its content. Takes a [`FilePair`], returns no JSON.
-pub const COPY: &str = "files.copy";
-/// Finds files that match a pattern, with their facts. Takes a [`FileFind`], returns a stream of
-/// [`FoundPage`]s.
-pub const FIND: &str = "files.find";
-/// Searches text files. Takes a [`FileSearch`], returns a stream of [`SearchedPage`]s.
-pub const SEARCH: &str = "files.search";
-/// Walks a folder tree. Takes a [`FileWalk`], returns a stream of [`WalkedPage`]s, sorted within
-/// each folder.
-pub const WALK: &str = "files.walk";
-/// Reads a file piece by piece. Takes a [`FileRead`], returns a [`FileStreamed`] and a stream of
-/// bytes in pieces of up to [`PIECE_BYTES_MAX`](crate::execution::PIECE_BYTES_MAX).
-pub const READ_STREAM: &str = "files.read_stream";
-/// Begins to write a file piece by piece. Takes a [`FileWrite`], returns a [`FileBegun`]. The old
-/// file stays in place until [`WRITE_FINISH`]. Closing the stream before that leaves it unchanged.
-pub const WRITE_STREAM: &str = "files.write_stream";
-/// Appends bytes to a file that was begun with [`WRITE_STREAM`]. Takes a [`FileNumber`] with the
-/// bytes in the same frame, returns no JSON.
-pub const WRITE_PIECE: &str = "files.write_piece";
-/// Moves the written file into place. Takes a [`FileNumber`], returns [`FileFacts`].
-pub const WRITE_FINISH: &str = "files.write_finish";
 
 /// The maximum number of bytes in one answer. Read larger files in ranges or as a stream.
 pub const READ_BYTES_MAX: u64 = 4 * 1024 * 1024;

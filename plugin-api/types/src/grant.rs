@@ -4,6 +4,7 @@
 //! they list. Any other plugin gets those that the user granted with `jaato plugin grant`. Services
 //! within the plugin's own scope (its settings, its store, the files of the session) need no grant.
 
+use crate::operations::operation_named;
 use crate::{Description, Error, ErrorKind, PluginName};
 
 /// A permission that the user may grant to a plugin.
@@ -45,19 +46,11 @@ pub fn grant_named(name: &str) -> Option<&'static Grant> {
     GRANTS.iter().find(|grant| grant.name == name)
 }
 
-/// Returns the name of the grant that a service or a hook needs. `None` if it needs no grant.
+/// Returns the name of the grant that a service or a hook needs. `None` if it needs no grant. A
+/// grant's own name needs that grant, because a description may name it instead of its operations.
 pub fn grant_of(operation: &str) -> Option<&'static str> {
-    let group = match operation.split_once('.') {
-        // Facts about the session reveal nothing from the conversation.
-        Some(("session", "history")) => "session.history",
-        Some(("session", _)) => "session.open",
-        Some((
-            group @ ("ask" | "notify" | "tasks" | "secret" | "host_process" | "workspace_file"),
-            _,
-        )) => group,
-        _ => operation,
-    };
-    grant_named(group).map(|grant| grant.name)
+    let itself = || grant_named(operation).map(|grant| grant.name);
+    operation_named(operation).and_then(|operation| operation.grant).or_else(itself)
 }
 
 /// Lists the grants that a plugin requests for its services and hooks, sorted and without

@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Message;
 
-/// Reads the messages of the session's record, oldest first. Takes a [`HistoryRead`], returns a
-/// [`HistoryAnswer`] and a stream of frames, each a [`HistoryMessage`].
-pub const SESSION_HISTORY: &str = "session.history";
+crate::operations::service_operations! { $ history_operations, Some("session.history"), answered;
+    /// Reads the messages of the session's record, oldest first. Each frame is a `HistoryMessage`.
+    [reads] history SESSION_HISTORY "session.history":
+        (Option<HistoryRead>) => HistoryAnswer + stream;
+}
 
 /// The range of messages to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,12 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use crate::command_words::{COMPLETE_WORDS, CompleteWords, WordChoice, WordChoices};
-use crate::history::SESSION_HISTORY;
 pub use crate::preview::{PREVIEW, Preview, PreviewRequest, SHELL_PROMPT};
-use crate::service::{BLOB_GET, CONFIG, ContextFacts, SESSION};
+use crate::service::ContextFacts;
 use crate::{
     Annotations, CallId, Envelope, Error, ErrorKind, Message, PluginName, RequestOptions, ToolName,
-    execution, files,
 };
 
 /// The maximum wait for the text that a plugin adds to a prompt. It is short because the user has
@@ -24,27 +22,6 @@ use crate::{
 pub const BEFORE_PROMPT_MS_MAX: u64 = 200;
 /// The maximum wait for any other answer.
 pub const HOOK_MS_MAX: u64 = 1_000;
-
-/// The services that a plugin may use in a hook: those that only read. A hook can run at any time,
-/// and the user has not allowed it to write, run, send or ask.
-pub const READING: [&str; 16] = [
-    SESSION,
-    CONFIG,
-    SESSION_HISTORY,
-    BLOB_GET,
-    "count",
-    "store.get",
-    "store.list",
-    execution::DESCRIBE,
-    files::FIND,
-    files::LIST,
-    files::READ,
-    files::READ_STREAM,
-    files::READ_TEXT,
-    files::SEARCH,
-    files::STAT,
-    files::WALK,
-];
 
 /// Returns the error for a service that a hook must not use.
 pub fn only_reads(operation: &str) -> Error {
@@ -401,21 +378,6 @@ mod tests {
             assert_eq!((hook.name(), Hook::of(name)), (name, Some(hook)));
         }
         assert_eq!(Hook::of("unknown"), None);
-    }
-
-    #[test]
-    fn what_writes_runs_sends_or_asks_is_not_among_what_reads() {
-        let writes = [
-            files::WRITE,
-            files::EDIT,
-            files::DELETE,
-            files::MOVE,
-            files::WRITE_STREAM,
-            crate::process::SPAWN,
-            crate::http::HTTP_REQUEST,
-            crate::service::BLOB_PUT,
-        ];
-        assert!(writes.iter().all(|name| !READING.contains(name)));
     }
 
     #[test]

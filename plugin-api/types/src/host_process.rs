@@ -6,17 +6,17 @@
 
 use crate::process;
 
-/// Starts a program. Takes a [`Spawn`](process::Spawn), returns a [`Spawned`](process::Spawned)
-/// with a stream of [`ProcessEvent`](process::ProcessEvent)s. The program ends with the call or
-/// instance that starts it, and never outlives the host.
-pub const SPAWN: &str = "host_process.spawn";
-/// Writes to standard input. Takes a [`ProcessWrite`](process::ProcessWrite) with the bytes in the
-/// same frame.
-pub const WRITE: &str = "host_process.write";
-/// Sends a signal. Takes a [`ProcessSignal`](process::ProcessSignal).
-pub const SIGNAL: &str = "host_process.signal";
-/// Ends a program and all processes that it started. Takes a [`ProcessRef`](process::ProcessRef).
-pub const END: &str = "host_process.end";
+crate::operations::service_operations! { $ host_process_operations, Some("host_process"), passed_on;
+    /// Starts a program on the host's machine. It ends with the call or instance that starts it,
+    /// and never outlives the host.
+    spawn SPAWN "host_process.spawn": Spawn => Spawned + stream;
+    /// Writes the bytes to a program's standard input.
+    write WRITE "host_process.write": ProcessWrite + bytes => ();
+    /// Sends a signal to a program.
+    signal SIGNAL "host_process.signal": ProcessSignal => ();
+    /// Ends a program and all processes that it started.
+    end END "host_process.end": ProcessRef => ();
+}
 
 /// Returns the corresponding operation of [`process`](crate::process). `None` for other operations.
 pub fn process_operation(operation: &str) -> Option<&'static str> {

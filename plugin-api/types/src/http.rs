@@ -7,13 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Sends an HTTP request. Takes an [`HttpRequest`] with the body in the same frame, returns an
-/// [`HttpAnswer`].
-pub const HTTP_REQUEST: &str = "http.request";
-
-/// Assembles a request body piece by piece. Takes an [`HttpBody`] with bytes in the same frame,
-/// returns an [`HttpBodyAnswer`].
-pub const HTTP_BODY: &str = "http.body";
+crate::operations::service_operations! { $ http_operations, None, passed_on;
+    /// Sends an HTTP request. The body is the bytes, or a body that `http.body` assembled.
+    request HTTP_REQUEST "http.request": HttpRequest + bytes => HttpAnswer + stream;
+    /// Assembles a request body piece by piece, for a request that names it.
+    body HTTP_BODY "http.body": HttpBody + bytes => HttpBodyAnswer;
+}
 
 /// The maximum size of an assembled body, in bytes: 200 MiB, which is two blobs.
 pub const HTTP_BODY_BYTES_MAX: u64 = 200 * 1024 * 1024;
@@ -48,12 +47,7 @@ pub struct HttpBodyAnswer {
     pub bytes: u64,
 }
 
-impl HttpBodyAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(body: u64, bytes: u64) -> Self {
-        Self { body, bytes }
-    }
-}
+crate::operations::made_by_host!(HttpBodyAnswer(body: u64, bytes: u64));
 
 /// An HTTP request. A response with any status is a success. Only a missing response is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

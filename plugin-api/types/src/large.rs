@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 /// answer to the request.
 pub const LARGE: &str = "large";
 
-/// Reads the JSON of the request behind a [`LARGE`] call. Takes no JSON, returns a
-/// [`StreamAnswer`](crate::service::StreamAnswer). Fails with `unavailable` in other calls.
-pub const REQUEST: &str = "request";
+crate::operations::service_operations! { $ request_operations, None, answered;
+    /// Reads the JSON of the request behind a `large` call. Fails with `unavailable` in other
+    /// calls.
+    request REQUEST "request": () => StreamAnswer + stream;
+}
 
 /// The maximum size of such a request, as JSON: 128 MiB. The largest context windows today, two
 /// million tokens, are about 8 MiB of text. Tool results with many bytes per token may need more.

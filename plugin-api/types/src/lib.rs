@@ -50,6 +50,7 @@ pub mod model;
 pub mod notify;
 mod object;
 pub mod objects;
+pub mod operations;
 pub mod permission_prompt;
 mod preview;
 mod price;

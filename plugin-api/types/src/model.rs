@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Completion, Delta, Message, RequestOptions};
 
-/// Sends a request without tools to the session's model or another one. Takes a [`ModelComplete`],
-/// returns a [`ModelAnswer`]. With `stream`, it returns a stream of frames, each a [`ModelPiece`],
-/// the last of which contains the answer.
-pub const MODEL_COMPLETE: &str = "model.complete";
+crate::operations::service_operations! { $ model_operations, Some("model.complete"), answered;
+    /// Sends a request without tools to the session's model or another one. With `stream`, the
+    /// answer is a `StreamAnswer` and each frame is a `ModelPiece`, the last of which contains the
+    /// answer.
+    complete MODEL_COMPLETE "model.complete": ModelComplete => ModelAnswer + stream;
+}
 
 /// The maximum number of simultaneous plugin requests of a session. Further ones wait.
 pub const COMPLETIONS_AT_ONCE: usize = 2;

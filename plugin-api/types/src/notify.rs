@@ -3,9 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Sends a message to the session's model with its next request. If no turn is running, it starts
-/// one. Takes a [`Notify`], returns a [`Notified`].
-pub const NOTIFY: &str = "notify";
+crate::operations::service_operations! { $ notify_operations, Some("notify"), answered;
+    /// Sends a message to the session's model with its next request. If no turn is running, it
+    /// starts one.
+    notify NOTIFY "notify": Notify => Notified;
+}
 
 /// The maximum number of notifications per minute from a plugin to a session.
 pub const NOTIFICATIONS_PER_MINUTE_MAX: u32 = 6;

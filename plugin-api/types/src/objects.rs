@@ -11,42 +11,39 @@ use serde_json::{Map, Value};
 
 use crate::{Result as Answer, to_object};
 
-/// Adds a result to the model's context and shows it to the session's clients. Takes an
-/// [`ObjectsAdd`], returns an [`ObjectsChanged`].
-pub const RESULT: &str = "objects.result";
-/// Adds objects for the model only, without showing them to clients. Takes an [`ObjectsAdd`],
-/// returns an [`ObjectsChanged`].
-pub const ADD: &str = "objects.add";
-/// Adds objects to the first item that matches. Takes an [`ObjectsChange`], returns an
-/// [`ObjectsChanged`].
-pub const APPEND: &str = "objects.append";
-/// Returns a tool's items. Takes an [`ObjectsFilter`] without a filter, returns [`ItemsFound`].
-pub const GET: &str = "objects.get";
-/// Returns the objects of all items that match. Takes an [`ObjectsFilter`], returns
-/// [`ObjectsFound`].
-pub const GET_OBJECTS: &str = "objects.get_objects";
-/// Replaces the objects of each item that matches. Takes an [`ObjectsChange`], returns an
-/// [`ObjectsChanged`].
-pub const REPLACE: &str = "objects.replace";
-/// Removes the objects of each item that matches. Takes an [`ObjectsFilter`], returns an
-/// [`ObjectsChanged`].
-pub const REMOVE: &str = "objects.remove";
-/// Checks whether no objects exist. Takes an [`ObjectsFilter`] without a filter and optionally
-/// without a tool, returns an [`ObjectsEmpty`].
-pub const IS_EMPTY: &str = "objects.is_empty";
-/// Lists the tools that have items. Takes no JSON, returns [`ToolsFound`].
-pub const TOOLS: &str = "objects.tools";
-/// Removes the objects of all tools. Items stay, with their metadata. Takes an [`ObjectsClear`],
-/// returns an [`ObjectsChanged`].
-pub const CLEAR: &str = "objects.clear";
-/// Lists the keys of hidden values. Takes no JSON, returns [`HiddenKeys`].
-pub const HIDDEN_KEYS: &str = "objects.hidden_keys";
-/// Returns a hidden value. Takes a [`HiddenKey`], returns a [`HiddenFound`], with bytes in the same
-/// frame.
-pub const HIDDEN_GET: &str = "objects.hidden_get";
-/// Sets or removes a hidden value. Takes a [`HiddenSet`], with bytes in the same frame, and returns
-/// the previous value like [`HIDDEN_GET`].
-pub const HIDDEN_SET: &str = "objects.hidden_set";
+crate::operations::service_operations! { $ object_operations, None, passed_on;
+    /// Adds a result to the model's context and shows it to the session's clients.
+    result RESULT "objects.result": ObjectsAdd => ObjectsChanged;
+    /// Adds objects for the model only, without showing them to clients.
+    add ADD "objects.add": ObjectsAdd => ObjectsChanged;
+    /// Adds objects to the first item that matches.
+    append APPEND "objects.append": ObjectsChange => ObjectsChanged;
+    /// Returns a tool's items. The request has no filter.
+    get GET "objects.get": ObjectsFilter => ItemsFound;
+    /// Returns the objects of all items that match.
+    get_objects GET_OBJECTS "objects.get_objects": ObjectsFilter => ObjectsFound;
+    /// Replaces the objects of each item that matches.
+    replace REPLACE "objects.replace": ObjectsChange => ObjectsChanged;
+    /// Removes the objects of each item that matches.
+    remove REMOVE "objects.remove": ObjectsFilter => ObjectsChanged;
+    /// Checks whether a tool has no objects, or the session if the request names no tool. The
+    /// request has no filter.
+    is_empty IS_EMPTY "objects.is_empty": ObjectsFilter => ObjectsEmpty;
+    /// Lists the tools that have items, with their number. Use `objects.get` to read the items of
+    /// each tool. An untrusted plugin sees only its own tools. Fails with `limit_reached` if the
+    /// list is too large.
+    tools TOOLS "objects.tools": () => ToolsFound, sdk [().tools: Vec<ToolObjects>];
+    /// Removes the objects of all tools. Items stay, with their metadata. The request decides
+    /// whether hidden values are removed too. An untrusted plugin clears only its own tools. Fails
+    /// with `unavailable` outside tools and commands.
+    clear CLEAR "objects.clear": ObjectsClear => ObjectsChanged, sdk [(ObjectsClear)];
+    /// Lists the keys of hidden values. Fails with `limit_reached` if the list is too large.
+    hidden_keys HIDDEN_KEYS "objects.hidden_keys": () => HiddenKeys, sdk [().keys: Vec<String>];
+    /// Returns a hidden value.
+    hidden HIDDEN_GET "objects.hidden_get": HiddenKey => HiddenFound + bytes;
+    /// Sets or removes a hidden value, and returns the previous value.
+    set_hidden HIDDEN_SET "objects.hidden_set": HiddenSet + bytes => HiddenFound + bytes;
+}
 
 /// A JSON object that a tool added to the model's context.
 pub type Object = Map<String, Value>;
@@ -181,11 +178,11 @@ pub struct ObjectsFound {
     pub objects: Option<Vec<Object>>,
 }
 
-/// The answer of [`IS_EMPTY`].
+/// Whether there are no objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsEmpty {
-    /// Whether no objects exist. Items without objects do not count.
+    /// Whether there are no objects. Items without objects do not count.
     pub is_empty: bool,
 }
 
@@ -210,12 +207,7 @@ pub struct ToolObjects {
     pub objects: usize,
 }
 
-impl ToolObjects {
-    /// Creates an entry. Only the host needs this.
-    pub fn new(tool: impl Into<String>, items: usize, objects: usize) -> Self {
-        Self { tool: tool.into(), items, objects }
-    }
-}
+crate::operations::made_by_host!(ToolObjects(tool: impl Into<String>, items: usize, objects: usize));
 
 /// A request to remove all objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -261,7 +253,7 @@ pub struct HiddenFound {
     pub value: HiddenForm,
 }
 
-/// The form of a hidden value: JSON, bytes, or neither if the value is missing.
+/// The form of a hidden value: JSON, bytes, or neither if there is no value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenForm {

@@ -12,38 +12,38 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Starts a program. Takes a [`Spawn`], returns a [`Spawned`] with a stream of [`ProcessEvent`]s.
-pub const SPAWN: &str = "process.spawn";
+crate::operations::service_operations! { $ process_operations, None, passed_on;
+    /// Starts a program. Each frame is a `ProcessEvent`.
+    spawn SPAWN "process.spawn": Spawn => Spawned + stream;
+    /// Starts a program on a terminal of the caller. The stream reports only the exit. Only
+    /// execution environments can use it, because no other plugin has terminals of its own.
+    spawn_on_terminal SPAWN_ON_TERMINAL "process.spawn_on_terminal":
+        SpawnOnTerminal => Spawned + stream;
+    /// Writes the bytes to a program's standard input.
+    write WRITE "process.write": ProcessWrite + bytes => ();
+    /// Sends a signal to a program's process group.
+    signal SIGNAL "process.signal": ProcessSignal => ();
+    /// Ends a program and all processes that it started, after a short grace period. The stream
+    /// then reports the exit. For a program that has already ended, it ends the processes that are
+    /// still running.
+    end END "process.end": ProcessRef => ();
+    /// Starts a program that outlives the call. It ends with the environment or by `process.end`.
+    /// The end of its output is kept for `process.output`.
+    start START "process.start": Spawn => Started;
+    /// Lists the programs started by `process.start`.
+    list LIST "process.list": () => (Vec<ProcessFacts>);
+    /// Reads the output of a program started by `process.start`.
+    output OUTPUT "process.output": ProcessOutputRead => ProcessOutput + bytes;
+    /// Waits for the exit of a program started by `process.start`.
+    wait WAIT "process.wait": ProcessWait => ProcessWaited;
+    /// Ends and forgets a program started by `process.start`.
+    forget FORGET "process.forget": ProcessRef => ();
+}
+
 /// Asks an execution environment how the host itself should run a program of [`SPAWN`] on this
 /// machine. Takes and returns a [`Spawn`]. Only the host calls it. Environments whose programs the
 /// host cannot run do not know this operation and run the programs themselves.
 pub const PREPARE: &str = "process.prepare";
-/// Starts a program on a terminal of the caller. Takes a [`SpawnOnTerminal`], returns a [`Spawned`]
-/// whose stream reports only the exit. Only execution environments can use it, because no other
-/// plugin has terminals of its own.
-pub const SPAWN_ON_TERMINAL: &str = "process.spawn_on_terminal";
-/// Writes to a program's standard input. Takes a [`ProcessWrite`] with the bytes in the same frame,
-/// returns no JSON.
-pub const WRITE: &str = "process.write";
-/// Sends a signal to a program's process group. Takes a [`ProcessSignal`], returns no JSON.
-pub const SIGNAL: &str = "process.signal";
-/// Ends a program and all processes that it started, after a short grace period. The stream then
-/// reports the exit. For a program that has already ended, it ends the processes that are still
-/// running. Takes a [`ProcessRef`], returns no JSON.
-pub const END: &str = "process.end";
-/// Starts a program that outlives the call. It ends with the environment or by [`END`]. The end of
-/// its output is kept for [`OUTPUT`]. Takes a [`Spawn`], returns a [`Started`].
-pub const START: &str = "process.start";
-/// Lists the programs started by [`START`]. Takes no JSON, returns a list of [`ProcessFacts`].
-pub const LIST: &str = "process.list";
-/// Reads the output of a program started by [`START`]. Takes a [`ProcessOutputRead`], returns a
-/// [`ProcessOutput`] with the bytes in the same frame.
-pub const OUTPUT: &str = "process.output";
-/// Waits for the exit of a program started by [`START`]. Takes a [`ProcessWait`], returns a
-/// [`ProcessWaited`].
-pub const WAIT: &str = "process.wait";
-/// Ends and forgets a program started by [`START`]. Takes a [`ProcessRef`], returns no JSON.
-pub const FORGET: &str = "process.forget";
 
 /// The maximum number of output bytes kept for a program started by [`START`]. Older ones are
 /// dropped and counted.

@@ -8,21 +8,22 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Registers a resource of the calling plugin. An existing resource with the same name is closed
-/// first. Takes a [`ResourceSet`], returns a [`ResourceClosed`].
-pub const SET: &str = "resources.set";
-/// Returns a resource by name. Takes a [`ResourceName`], returns [`ResourceFacts`] or null.
-pub const GET: &str = "resources.get";
-/// Lists all resources in the order of their registration. Takes no JSON, returns a list of
-/// [`ResourceFacts`].
-pub const LIST: &str = "resources.list";
-/// Calls an operation of a resource. Takes a [`ResourceCall`], returns the resource's answer.
-pub const CALL: &str = "resources.call";
-/// Returns a resource. If it does not exist, the plugin with a matching factory creates it,
-/// only once even for simultaneous requests. Takes a [`ResourceName`], returns [`ResourceFacts`].
-pub const GET_OR_CREATE: &str = "resources.get_or_create";
-/// Closes and removes a resource. Takes a [`ResourceName`], returns a [`ResourceClosed`].
-pub const REMOVE: &str = "resources.remove";
+crate::operations::service_operations! { $ resource_operations, None, passed_on;
+    /// Registers a resource of the calling plugin. An existing resource with the same name is
+    /// closed first.
+    set SET "resources.set": ResourceSet => ResourceClosed;
+    /// Returns a resource by name.
+    get GET "resources.get": ResourceName => (Option<ResourceFacts>);
+    /// Lists all resources in the order of their registration.
+    list LIST "resources.list": () => (Vec<ResourceFacts>);
+    /// Calls an operation of a resource and returns the resource's answer.
+    call CALL "resources.call": ResourceCall => Value;
+    /// Returns a resource. If it does not exist, the plugin with a matching factory creates it,
+    /// only once even for simultaneous requests.
+    get_or_create GET_OR_CREATE "resources.get_or_create": ResourceName => ResourceFacts;
+    /// Closes and removes a resource.
+    remove REMOVE "resources.remove": ResourceName => ResourceClosed;
+}
 
 /// The operation with which the host accesses a plugin's resources. Takes a [`ResourceRequest`];
 /// the answer depends on its action.

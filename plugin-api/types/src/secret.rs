@@ -6,14 +6,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Reads a secret. Takes a [`SecretName`], returns a [`SecretFound`] with the value as bytes in the
-/// same frame.
-pub const GET: &str = "secret.get";
-/// Stores a secret and replaces an existing value. Takes a [`SecretName`] with the value as bytes
-/// in the same frame, returns a [`SecretKept`].
-pub const SET: &str = "secret.set";
-/// Deletes a secret. Takes a [`SecretName`], returns a [`SecretForgotten`].
-pub const DELETE: &str = "secret.delete";
+crate::operations::service_operations! { $ secret_operations, Some("secret"), answered;
+    /// Reads a secret.
+    get GET "secret.get": SecretName => SecretFound + bytes;
+    /// Stores the bytes as a secret and replaces an existing value.
+    set SET "secret.set": SecretName + bytes => SecretKept;
+    /// Deletes a secret. Returns false if it does not exist.
+    delete DELETE "secret.delete": SecretName => SecretForgotten,
+        sdk [{ name: &str }.deleted: bool];
+}
 
 /// The maximum number of secrets of a plugin.
 pub const SECRETS_MAX: usize = 64;
@@ -39,12 +40,7 @@ pub struct SecretFound {
     pub found: bool,
 }
 
-impl SecretFound {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(found: bool) -> Self {
-        Self { found }
-    }
-}
+crate::operations::made_by_host!(SecretFound(found: bool));
 
 /// The place where a secret is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,12 +52,7 @@ pub struct SecretKept {
     pub by_system: bool,
 }
 
-impl SecretKept {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(by_system: bool) -> Self {
-        Self { by_system }
-    }
-}
+crate::operations::made_by_host!(SecretKept(by_system: bool));
 
 /// Whether a deleted secret existed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,9 +63,4 @@ pub struct SecretForgotten {
     pub deleted: bool,
 }
 
-impl SecretForgotten {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(deleted: bool) -> Self {
-        Self { deleted }
-    }
-}
+crate::operations::made_by_host!(SecretForgotten(deleted: bool));

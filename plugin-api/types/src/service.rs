@@ -4,31 +4,41 @@
 //! know an operation answers with the kind `unknown_operation`.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::mcp_entry::AgreedVariables;
 
-/// Returns [`SessionFacts`]. Takes no JSON.
-pub const SESSION: &str = "session";
-/// Returns the plugin's configuration, `[plugins.NAME]`, as JSON. Takes no JSON.
-pub const CONFIG: &str = "config";
-/// Returns the path of an asset that the plugin declares, and downloads it if necessary. Takes an
-/// [`AssetRequest`], returns an [`AssetAnswer`].
-pub const ASSET: &str = "asset";
-/// Returns the plugin's own folder in the user's cache, as a [`FolderAnswer`]. Takes no JSON.
-pub const CACHE_FOLDER: &str = "cache_folder";
-/// Streams a text of a tool call's result. Takes an [`OutputWrite`] with a piece of the text as
-/// bytes in the same frame, returns an [`OutputAnswer`].
-pub const OUTPUT: &str = "output";
+crate::operations::service_operations! { $ session_operations, None, answered;
+    /// Returns the facts about the session.
+    [reads] session SESSION "session": () => SessionFacts, sdk [()];
+    /// Returns the plugin's configuration, `[plugins.NAME]`, as JSON.
+    [reads] config CONFIG "config": () => Value;
+}
 
-/// Stores bytes for the session, at once or in pieces. Takes a [`BlobPut`] with the bytes in the
-/// same frame, returns a [`BlobPutAnswer`].
-pub const BLOB_PUT: &str = "blob.put";
-/// Reads stored bytes. Takes a [`BlobGet`], returns a [`BlobGetAnswer`].
-pub const BLOB_GET: &str = "blob.get";
+crate::operations::service_operations! { $ asset_operations, None, answered;
+    /// Returns the path of an asset that the plugin declares, and downloads it if necessary. Fails
+    /// with `unavailable` if the host cannot get it.
+    asset ASSET "asset": AssetRequest => AssetAnswer, sdk [{ id: &str }];
+    /// Returns the path of the plugin's own folder in the user's cache.
+    cache_folder CACHE_FOLDER "cache_folder": () => FolderAnswer, sdk [().path: String];
+}
 
-/// Attaches a blob of the session to the result of the running tool call. Takes an [`Attach`],
-/// returns an [`AttachAnswer`].
-pub const ATTACH: &str = "attach";
+crate::operations::service_operations! { $ output_operations, None, answered;
+    /// Streams a piece of a text of the tool call's result.
+    output OUTPUT "output": (Option<OutputWrite>) + bytes => OutputAnswer;
+}
+
+crate::operations::service_operations! { $ blob_operations, None, answered;
+    /// Stores bytes for the session, at once or in pieces.
+    put BLOB_PUT "blob.put": BlobPut + bytes => BlobPutAnswer;
+    /// Reads stored bytes.
+    [reads] get BLOB_GET "blob.get": BlobGet => BlobGetAnswer + stream;
+}
+
+crate::operations::service_operations! { $ attach_operations, None, answered;
+    /// Attaches a blob of the session to the result of the running tool call.
+    attach ATTACH "attach": Attach => AttachAnswer;
+}
 
 /// The maximum number of attachments of one tool call.
 pub const ATTACHMENTS_MAX: usize = 20;
@@ -151,12 +161,7 @@ pub struct AssetAnswer {
     pub sha256: String,
 }
 
-impl AssetAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(path: impl Into<String>, sha256: impl Into<String>) -> Self {
-        Self { path: path.into(), sha256: sha256.into() }
-    }
-}
+crate::operations::made_by_host!(AssetAnswer(path: impl Into<String>, sha256: impl Into<String>));
 
 /// A folder to which the plugin may write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,12 +171,7 @@ pub struct FolderAnswer {
     pub path: String,
 }
 
-impl FolderAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into() }
-    }
-}
+crate::operations::made_by_host!(FolderAnswer(path: impl Into<String>));
 
 /// A request to append the bytes of the frame to a text of the call's result. The host keeps the
 /// whole text in a file and truncates the text for the model.
@@ -192,12 +192,7 @@ pub struct OutputAnswer {
     pub bytes: u64,
 }
 
-impl OutputAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(bytes: u64) -> Self {
-        Self { bytes }
-    }
-}
+crate::operations::made_by_host!(OutputAnswer(bytes: u64));
 
 /// A request to write the bytes of the frame to a blob of the session.
 ///
@@ -287,12 +282,7 @@ pub struct AttachAnswer {
     pub attached: u64,
 }
 
-impl AttachAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(attached: u64) -> Self {
-        Self { attached }
-    }
-}
+crate::operations::made_by_host!(AttachAnswer(attached: u64));
 
 /// The answer of a streaming service: a stream to read with `next` and to close with `close`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,19 +6,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Reads a value. Takes a [`StoreGet`], returns a [`StoreValue`] with the value as bytes in the
-/// same frame.
-pub const GET: &str = "store.get";
-/// Writes a value atomically. Takes a [`StoreSet`] with the value as bytes in the same frame,
-/// returns a [`StoreStored`].
-pub const SET: &str = "store.set";
-/// Deletes a value. Takes a [`StoreDelete`], returns a [`StoreDeleted`].
-pub const DELETE: &str = "store.delete";
-/// Lists keys, sorted. Takes a [`StoreList`], returns [`StoreKeys`].
-pub const LIST: &str = "store.list";
-/// Returns a folder for the plugin's own files. Takes a [`StoreFolder`], returns a
-/// [`FolderAnswer`](crate::service::FolderAnswer).
-pub const FOLDER: &str = "store.folder";
+use crate::service::FolderAnswer;
+
+crate::operations::service_operations! { $ store_operations, None, answered;
+    /// Reads a value.
+    [reads] get GET "store.get": StoreGet => StoreValue + bytes;
+    /// Writes the bytes as a value, atomically.
+    set SET "store.set": StoreSet + bytes => StoreStored;
+    /// Deletes a value.
+    delete DELETE "store.delete": StoreDelete => StoreDeleted;
+    /// Lists keys, sorted.
+    [reads] list LIST "store.list": StoreList => StoreKeys;
+    /// Returns a folder for the plugin's own files.
+    folder FOLDER "store.folder": StoreFolder => FolderAnswer;
+}
 
 /// The maximum length of a key, in bytes.
 pub const KEY_BYTES_MAX: usize = 200;
@@ -99,12 +100,7 @@ pub struct StoreStored {
     pub digest: String,
 }
 
-impl StoreStored {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(digest: impl Into<String>) -> Self {
-        Self { digest: digest.into() }
-    }
-}
+crate::operations::made_by_host!(StoreStored(digest: impl Into<String>));
 
 /// A request to delete a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,12 +124,7 @@ pub struct StoreDeleted {
     pub deleted: bool,
 }
 
-impl StoreDeleted {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(deleted: bool) -> Self {
-        Self { deleted }
-    }
-}
+crate::operations::made_by_host!(StoreDeleted(deleted: bool));
 
 /// A request to list keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,12 +145,7 @@ pub struct StoreKeys {
     pub keys: Vec<StoredKey>,
 }
 
-impl StoreKeys {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(keys: Vec<StoredKey>) -> Self {
-        Self { keys }
-    }
-}
+crate::operations::made_by_host!(StoreKeys(keys: Vec<StoredKey>));
 
 /// A key with the size of its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -172,12 +158,7 @@ pub struct StoredKey {
     pub bytes: u64,
 }
 
-impl StoredKey {
-    /// Creates an entry. Only the host needs this.
-    pub fn new(key: impl Into<String>, bytes: u64) -> Self {
-        Self { key: key.into(), bytes }
-    }
-}
+crate::operations::made_by_host!(StoredKey(key: impl Into<String>, bytes: u64));
 
 /// A request for a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,14 +5,20 @@ use serde_json::{Map, Value};
 
 use crate::ToolName;
 
-/// Starts a detached task. Takes a [`TaskStart`], returns a [`TaskStarted`].
-pub const TASKS_START: &str = "tasks.start";
-/// Lists the session's tasks, including finished ones. Takes no JSON, returns a [`TasksAnswer`].
-pub const TASKS_LIST: &str = "tasks.list";
-/// Reads a task's output and result. Takes a [`TaskRead`], returns a [`TaskReadAnswer`].
-pub const TASKS_READ: &str = "tasks.read";
-/// Ends a task. Takes a [`TaskCancel`], returns the [`TaskFacts`] directly after it.
-pub const TASKS_CANCEL: &str = "tasks.cancel";
+crate::operations::service_operations! { $ task_operations, Some("tasks"), answered;
+    /// Starts a tool call as a detached task with its own time limit. Fails like `tools.call`, and
+    /// with `limit_reached` if too many tasks are running.
+    start_task TASKS_START "tasks.start": TaskStart => TaskStarted,
+        sdk [(&TaskStart).task_id: String];
+    /// Lists the session's tasks, which are those that plugins started and calls that moved to the
+    /// background. The list includes the last 64 finished tasks.
+    list TASKS_LIST "tasks.list": () => TasksAnswer, sdk [().tasks: Vec<TaskFacts>];
+    /// Reads a task's output from an offset, and its result. Fails with `not_found` if the session
+    /// has no such task.
+    read TASKS_READ "tasks.read": TaskRead => TaskReadAnswer, sdk [(&TaskRead)];
+    /// Ends a task. The answer has the outcome.
+    cancel TASKS_CANCEL "tasks.cancel": TaskCancel => TaskFacts, sdk [{ task_id: &str }];
+}
 
 /// The maximum number of bytes of a task's output that are kept. Earlier output is lost.
 pub const TASK_OUTPUT_BYTES_MAX: usize = 256 * 1024;
@@ -142,19 +148,9 @@ pub enum TaskStatus {
     Unknown,
 }
 
-impl TaskStarted {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(task_id: impl Into<String>) -> Self {
-        Self { task_id: task_id.into() }
-    }
-}
+crate::operations::made_by_host!(TaskStarted(task_id: impl Into<String>));
 
-impl TasksAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(tasks: Vec<TaskFacts>) -> Self {
-        Self { tasks }
-    }
-}
+crate::operations::made_by_host!(TasksAnswer(tasks: Vec<TaskFacts>));
 
 fn is_zero(number: &u64) -> bool {
     *number == 0

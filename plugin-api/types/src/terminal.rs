@@ -10,33 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{ProcessExit, Signal};
 
-/// Starts a program on a new terminal. Takes a [`TerminalSpawn`], returns a [`TerminalSpawned`]
-/// with a stream of [`TerminalEvent`]s.
-pub const SPAWN: &str = "terminal.spawn";
-/// Types bytes into a terminal. Takes a [`TerminalWrite`] with the bytes in the same frame. Returns
-/// a [`TerminalWritten`] if the request has a time limit, otherwise no JSON.
-pub const WRITE: &str = "terminal.write";
-/// Sets the size. Takes a [`TerminalResize`], returns no JSON.
-pub const RESIZE: &str = "terminal.resize";
-/// Sends a signal to the terminal's foreground processes. Takes a [`TerminalSignal`], returns no
-/// JSON.
-pub const SIGNAL: &str = "terminal.signal";
-/// Returns the current state of the terminal, as the system reports it. Takes a [`TerminalRef`],
-/// returns a [`TerminalState`].
-pub const STATE: &str = "terminal.state";
-/// Ends the program and all processes that it started. The stream then reports the exit. After the
-/// exit, and until the stream is closed, it ends the processes that are still running. Takes a
-/// [`TerminalRef`], returns no JSON.
-pub const END: &str = "terminal.end";
-
-/// Shows users the screen of a terminal of the plugin. Takes a [`TerminalScreen`] with the same
-/// screen as ANSI text in the bytes, returns a [`TerminalShown`].
-pub const SHOW: &str = "terminal.show";
-/// Asks the user to type a secret directly into the terminal. Takes a [`TerminalAsk`], returns a
-/// [`TerminalAsked`].
-pub const ASK: &str = "terminal.ask";
-/// Opens a stream of users' actions on the plugin's terminals. Its frames are [`TerminalNews`].
-pub const WATCH: &str = "terminal.watch";
+crate::operations::service_operations! { $ terminal_operations, None, passed_on;
+    /// Starts a program on a new terminal. Each frame is a `TerminalEvent`.
+    spawn SPAWN "terminal.spawn": TerminalSpawn => TerminalSpawned + stream;
+    /// Types the bytes into a terminal. The answer has JSON only if the request has a time limit.
+    write WRITE "terminal.write": TerminalWrite + bytes => TerminalWritten;
+    /// Sets the size.
+    resize RESIZE "terminal.resize": TerminalResize => ();
+    /// Sends a signal to the terminal's foreground processes.
+    signal SIGNAL "terminal.signal": TerminalSignal => ();
+    /// Returns the current state of the terminal, as the system reports it.
+    state STATE "terminal.state": TerminalRef => TerminalState;
+    /// Ends the program and all processes that it started. The stream then reports the exit. After
+    /// the exit, and until the stream is closed, it ends the processes that are still running.
+    end END "terminal.end": TerminalRef => ();
+    /// Shows users the screen of a terminal of the plugin. The bytes are the same screen as ANSI
+    /// text.
+    show SHOW "terminal.show": TerminalScreen + bytes => TerminalShown;
+    /// Asks the user to type a secret directly into the terminal.
+    ask ASK "terminal.ask": TerminalAsk => TerminalAsked;
+    /// Follows users' actions on the plugin's terminals. Each frame is a `TerminalNews`.
+    terminal_news WATCH "terminal.watch": () => StreamAnswer + stream, sdk [() as TerminalWatch];
+}
 
 /// The default rows and columns of a terminal.
 pub const SIZE: (u16, u16) = (24, 80);

@@ -5,9 +5,11 @@ use serde_json::{Map, Value};
 
 use crate::{Data, ToolName};
 
-/// Calls a tool of the session and waits for its result. Takes a [`ToolsCall`], returns a
-/// [`ToolsCallAnswer`]. Raw bytes of the result are in the same frame.
-pub const TOOLS_CALL: &str = "tools.call";
+crate::operations::service_operations! { $ tool_call_operations, Some("tools.call"), answered;
+    /// Calls a tool of the session and waits for its result. The bytes are the raw bytes of the
+    /// result.
+    call TOOLS_CALL "tools.call": ToolsCall => ToolsCallAnswer + bytes;
+}
 
 /// The maximum number of calls that one call of a plugin may make. It stops a tool that calls
 /// itself in a loop.
@@ -37,9 +39,4 @@ pub struct ToolsCallAnswer {
     pub attachments: Vec<Data>,
 }
 
-impl ToolsCallAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(content: Map<String, Value>, attachments: Vec<Data>) -> Self {
-        Self { content, attachments }
-    }
-}
+crate::operations::made_by_host!(ToolsCallAnswer(content: Map<String, Value>, attachments: Vec<Data>));

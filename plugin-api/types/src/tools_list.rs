@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::ToolName;
 
-/// Lists the tools that may be called in the session, except those of the host. Takes no JSON,
-/// returns a [`ToolsListAnswer`].
-pub const TOOLS_LIST: &str = "tools.list";
+crate::operations::service_operations! { $ tools_list_operations, None, answered;
+    /// Lists the tools that may be called in the session, except those of the host. Fails with
+    /// `unavailable` if there is no session.
+    tools TOOLS_LIST "tools.list": () => ToolsListAnswer, sdk [().tools: Vec<ToolFacts>];
+}
 
 /// The tools of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,9 +36,4 @@ pub struct ToolFacts {
     pub auto_background: bool,
 }
 
-impl ToolsListAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(tools: Vec<ToolFacts>) -> Self {
-        Self { tools }
-    }
-}
+crate::operations::made_by_host!(ToolsListAnswer(tools: Vec<ToolFacts>));

@@ -4,9 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CommandSpec, ToolSpec};
 
-/// Replaces the tools that the plugin set before. Tools declared in its code stay. Takes a
-/// [`ToolsSet`], returns a [`ToolsSetAnswer`].
-pub const TOOLS_SET: &str = "tools.set";
+crate::operations::service_operations! { $ tools_set_operations, None, answered;
+    /// Sets the tools and commands that the plugin offers in addition to those declared in its
+    /// code, and replaces those that it set before. New tools become available with the next step,
+    /// all other changes with the next turn. This is for plugins with `tools: dynamic`, whose
+    /// `State::call_tool` runs the tools. An instance of a session sets them for that session, a
+    /// host-wide instance for all sessions. Fails with `limit_reached` at the sixth change without
+    /// a pause of one second.
+    set_tools TOOLS_SET "tools.set": ToolsSet => ToolsSetAnswer, sdk [(&ToolsSet)];
+}
 
 /// The minimum time between two changes, in milliseconds, after [`TOOLS_SET_BURST`] changes without
 /// such a pause.
@@ -136,16 +142,6 @@ impl ToolsMissing {
     }
 }
 
-impl ToolsSetAnswer {
-    /// Creates an answer. Only the host needs this.
-    pub fn new(tools: u64, refused: Vec<RefusedTool>) -> Self {
-        Self { tools, refused }
-    }
-}
+crate::operations::made_by_host!(ToolsSetAnswer(tools: u64, refused: Vec<RefusedTool>));
 
-impl RefusedTool {
-    /// Creates an entry. Only the host needs this.
-    pub fn new(name: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { name: name.into(), why: why.into() }
-    }
-}
+crate::operations::made_by_host!(RefusedTool(name: impl Into<String>, why: impl Into<String>));

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Writes a workspace file that the user's trust covers, and keeps the workspace trusted. Takes a
-/// [`WorkspaceFileSet`] with the content as bytes in the same frame, returns a
-/// [`WorkspaceFileStored`]. Only available in a command that a user runs.
-pub const WORKSPACE_FILE_SET: &str = "workspace_file.set";
+crate::operations::service_operations! { $ workspace_file_operations, Some("workspace_file"), answered;
+    /// Writes a workspace file that the user's trust covers, and keeps the workspace trusted. Only
+    /// available in a command that a user runs.
+    set WORKSPACE_FILE_SET "workspace_file.set": WorkspaceFileSet + bytes => WorkspaceFileStored;
+}
 
 /// The files that may be written.
 pub const WORKSPACE_FILES: [&str; 1] = [".mcp.json"];

@@ -4,4 +4,5 @@
 mod c_page;
 mod events;
 mod future;
+mod services_page;
 mod shapes;

@@ -1,32 +1,40 @@
-//! The service `asset`: a big file that the plugin declares, fetched if need be.
+//! The services `asset` and `cache_folder`, for big files that the plugin declares and for the
+//! plugin's own folder in the user's cache.
 
 use std::sync::Arc;
 
-use jaato_types::Frame;
-use jaato_types::service::{ASSET, AssetAnswer, AssetRequest};
+use jaato_types::service::{AssetAnswer, AssetRequest, FolderAnswer};
+use jaato_types::{Error, ErrorKind};
 
-use super::{Answer, Service, bad_request, frame, no_home};
+use super::Later;
 use crate::assets::delta_of;
 use crate::call::Call;
 
-/// The big files of a plugin.
-pub struct AssetFiles;
+jaato_types::asset_operations!(bodies);
 
-impl Service for AssetFiles {
-    fn has(&self, operation: &str) -> bool {
-        operation == ASSET
-    }
+fn asset(call: &Call, request: AssetRequest) -> Result<Later<AssetAnswer>, Error> {
+    let (shared, declared, tell) =
+        (Arc::clone(&call.shared), Arc::clone(&call.assets), Arc::clone(&call.tell));
+    Ok(Box::pin(async move {
+        let assets = shared.assets.as_ref().ok_or_else(no_home)?;
+        let report: jaato_assets::Report = Arc::new(move |event| tell(delta_of(&event)));
+        let found = assets.get(&request.id, &declared, &report).await?;
+        Ok(AssetAnswer::new(found.path.display().to_string(), found.sha256))
+    }))
+}
 
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-        let (shared, declared, tell) =
-            (Arc::clone(&call.shared), Arc::clone(&call.assets), Arc::clone(&call.tell));
-        Box::pin(async move {
-            let request: AssetRequest = Frame::read(&request).map_err(bad_request)?;
-            let assets = shared.assets.as_ref().ok_or_else(no_home)?;
-            let report: jaato_assets::Report = Arc::new(move |event| tell(delta_of(&event)));
-            let found = assets.get(&request.id, &declared, &report).await?;
-            let path = found.path.display().to_string();
-            frame(&AssetAnswer::new(path, found.sha256))
-        })
-    }
+fn cache_folder(call: &Call) -> Result<FolderAnswer, Error> {
+    let cache = call.shared.folders.cache().map_err(|_| no_home())?;
+    let folder = cache.join("plugins").join(call.plugin.as_str());
+    jaato_places::make(&folder).map_err(|error| {
+        let made = Error::new(ErrorKind::Io, error.to_string());
+        error.hint().into_iter().fold(made, Error::with_hint)
+    })?;
+    Ok(FolderAnswer::new(folder.display().to_string()))
+}
+
+fn no_home() -> Error {
+    let text = "the system does not say where the user's home is, so there is no cache";
+    Error::new(ErrorKind::Unavailable, text)
+        .with_hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
 }

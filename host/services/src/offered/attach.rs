@@ -2,43 +2,33 @@
 
 use jaato_instances::Attachments;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
-use jaato_types::service::{ATTACH, ATTACHMENTS_MAX, Attach, AttachAnswer};
-use jaato_types::{Data, Error, ErrorKind, Frame};
+use jaato_types::service::{ATTACHMENTS_MAX, Attach, AttachAnswer};
+use jaato_types::{Data, Error, ErrorKind};
 
-use super::{Answer, Service, bad_request, frame, ready};
+use super::Later;
 use crate::blobs::{SessionBlobs, blocking};
 use crate::call::Call;
 
 /// Longest file name, in bytes: that of most file systems.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The attachments of a tool call.
-pub struct ToResult;
+jaato_types::attach_operations!(bodies);
 
-impl Service for ToResult {
-    fn has(&self, operation: &str) -> bool {
-        operation == ATTACH
-    }
-
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-        let Some(attachments) = call.site.attachments.clone() else {
-            let text = "only a tool call can attach: there is no result to attach to";
-            return ready(Err(Error::new(ErrorKind::Unavailable, text)));
-        };
-        let blobs = match call.shared.blobs.of(&call.site.session) {
-            Ok(blobs) => blobs,
-            Err(error) => return ready(Err(error)),
-        };
-        Box::pin(async move {
-            let data = blocking(move || checked(&blobs, &request)).await?;
-            frame(&AttachAnswer::new(add(&attachments, data)?))
-        })
-    }
+fn attach(call: &Call, asked: Attach) -> Result<Later<AttachAnswer>, Error> {
+    let Some(attachments) = call.site.attachments.clone() else {
+        let text = "only a tool call can attach: there is no result to attach to";
+        return Err(Error::new(ErrorKind::Unavailable, text));
+    };
+    let blobs = call.shared.blobs.of(&call.site.session)?;
+    Ok(Box::pin(async move {
+        let data = blocking(move || checked(&blobs, asked)).await?;
+        add(&attachments, data).map(AttachAnswer::new)
+    }))
 }
 
 /// Looks at the blob: a model is never shown as an image what is none.
-fn checked(blobs: &SessionBlobs, request: &[u8]) -> Result<Data, Error> {
-    let Attach { mime_type, blob, name } = Frame::read(request).map_err(bad_request)?;
+fn checked(blobs: &SessionBlobs, asked: Attach) -> Result<Data, Error> {
+    let Attach { mime_type, blob, name } = asked;
     let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
     if !is_media_type(&mime_type) {
         return Err(wrong("the attachment's `mime_type` is no media type".to_owned()));
@@ -89,7 +79,7 @@ mod tests {
         upload.write(bytes).unwrap();
         let (blob, mime_type) = (upload.finish().unwrap().id, mime_type.to_owned());
         let request = Attach { mime_type, blob, name: name.map(str::to_owned) };
-        checked(&blobs, &Frame::write(&request).unwrap())
+        checked(&blobs, request)
     }
 
     #[test]

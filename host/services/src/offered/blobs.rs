@@ -10,26 +10,22 @@ use jaato_types::service::{BLOB_GET, BLOB_PUT, BlobGet, BlobPut, BlobPutAnswer};
 use jaato_types::{Error, ErrorKind, Frame};
 use serde_json::Map;
 
-use super::{Answer, Service, bad_request, frame, ready};
+use super::{Answer, Body, bad_request, frame, ready};
 use crate::blobs::{Kept, Piece, SessionBlobs, Uploads, Written, blocking};
 use crate::call::Call;
 
 /// Bytes that one `next` gives at most.
 const PIECE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The session's blobs.
-pub struct Blobs;
+// Handwritten, so that the engine can check blobs without a call.
+pub(super) fn body(operation: &str) -> Option<Body> {
+    matches!(operation, BLOB_PUT | BLOB_GET).then_some(of_call)
+}
 
-impl Service for Blobs {
-    fn has(&self, operation: &str) -> bool {
-        matches!(operation, BLOB_PUT | BLOB_GET)
-    }
-
-    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-        match call.shared.blobs.of(&call.site.session) {
-            Ok(blobs) => answer(blobs, Arc::clone(&call.uploads), operation, request),
-            Err(error) => ready(Err(error)),
-        }
+fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+    match call.shared.blobs.of(&call.site.session) {
+        Ok(blobs) => answer(blobs, Arc::clone(&call.uploads), operation, request),
+        Err(error) => ready(Err(error)),
     }
 }
 

@@ -4,45 +4,35 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use jaato_types::count::{COUNT, COUNT_WAIT_MS, COUNTS_WAITING_MAX, Count, Counted};
-use jaato_types::{Error, ErrorKind, Frame, SessionId};
+use jaato_types::count::{COUNT_WAIT_MS, COUNTS_WAITING_MAX, Count, Counted};
+use jaato_types::{Error, ErrorKind, SessionId};
 
-use super::{Answer, Service, bad_request, frame, ready};
+use super::Later;
 use crate::call::Call;
 use crate::detached::Detached;
 use crate::shared::Shared;
 
-/// Counts of tokens.
-pub struct Counts;
+jaato_types::count_operations!(bodies);
 
-impl Service for Counts {
-    fn has(&self, operation: &str) -> bool {
-        operation == COUNT
+fn count(call: &Call, asked: Option<Count>) -> Result<Later<Counted>, Error> {
+    let asked = asked.unwrap_or_default();
+    if asked.request_to("").is_none() {
+        let text = "either `text` or `request` is counted, one of both";
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
-
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-        let asked = match Frame::read::<Option<Count>>(&request).map_err(bad_request) {
-            Ok(asked) => asked.unwrap_or_default(),
-            Err(error) => return ready(Err(error)),
-        };
-        if asked.request_to("").is_none() {
-            let text = "either `text` or `request` is counted, one of both";
-            return ready(Err(Error::new(ErrorKind::InvalidArguments, text)));
-        }
-        let of_session = call.site.facts.as_ref().map(|facts| facts.read().model);
-        let model = asked.model.clone().or(of_session).filter(|model| !model.is_empty());
-        let Some(model) = model else {
-            return ready(frame(&Counted::estimate(asked.estimate(), None, None)));
-        };
-        let (shared, session) = (Arc::clone(&call.shared), call.site.session.clone());
-        // The provider is asked where the session runs, not on the asking plugin's thread.
-        let counting =
-            Detached::start(|_| async move { count(&shared, asked, model, session).await });
-        Box::pin(async move { frame(&counting.await?) })
-    }
+    let of_session = call.site.facts.as_ref().map(|facts| facts.read().model);
+    let model = asked.model.clone().or(of_session).filter(|model| !model.is_empty());
+    let Some(model) = model else {
+        let estimate = Counted::estimate(asked.estimate(), None, None);
+        return Ok(Box::pin(std::future::ready(Ok(estimate))));
+    };
+    let (shared, session) = (Arc::clone(&call.shared), call.site.session.clone());
+    // Call the provider on the session's runtime and not on the thread of the calling plugin.
+    let counting = |_| async move { count_for(&shared, asked, model, session).await };
+    Ok(Box::pin(Detached::start(counting)))
 }
 
-async fn count(
+async fn count_for(
     shared: &Shared,
     asked: Count,
     model: String,

@@ -1,32 +1,29 @@
-//! The services of the session's execution environment: files, programs, terminals.
+//! The services of the session's execution environment: files, programs and terminals.
+//!
+//! The host forwards their frames unchanged, including operations that it does not know, because
+//! the environment may be newer.
 
 use jaato_environments::is_operation;
-use jaato_loader::Caller;
 use jaato_types::{Error, ErrorKind};
 
-use super::{Answer, Service, ready};
+use super::{Answer, Body, ready, unknown};
 use crate::call::Call;
 
-/// The session's execution environment, for all plugins but those that are one.
-pub struct OfEnvironment;
+pub(super) fn body(operation: &str) -> Option<Body> {
+    is_operation(operation).then_some(pass_on)
+}
 
-impl Service for OfEnvironment {
-    fn has(&self, operation: &str) -> bool {
-        is_operation(operation)
+fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+    // Environment plugins can only run programs on this machine.
+    if let Some(processes) = &call.processes {
+        let answer = processes.call(operation, &request);
+        return answer.unwrap_or_else(|| ready(Err(unknown(operation))));
     }
-
-    fn is_for(&self, call: &Call, _caller: &Caller) -> bool {
-        call.processes.is_none()
-    }
-
-    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-        let request = call.to_environment(operation, request);
-        let answer = call.site.environment.as_ref().and_then(|it| it.call(request));
-        answer.unwrap_or_else(|| {
-            let text = "there is no execution environment to run it in";
-            ready(Err(Error::new(ErrorKind::UnknownOperation, text).with_hint(
-                "only sessions have one; `jaato environment list` tells which there are",
-            )))
-        })
-    }
+    let request = call.to_environment(operation, request);
+    let answer = call.site.environment.as_ref().and_then(|it| it.call(request));
+    answer.unwrap_or_else(|| {
+        let text = "there is no execution environment to run it in";
+        ready(Err(Error::new(ErrorKind::UnknownOperation, text)
+            .with_hint("only sessions have one; `jaato environment list` tells which there are")))
+    })
 }

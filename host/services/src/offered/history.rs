@@ -5,11 +5,11 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 use jaato_loader::{Frames, Served};
 use jaato_session::{Entry, Mark};
-use jaato_types::history::{HistoryMessage, HistoryRead, SESSION_HISTORY};
-use jaato_types::{Error, ErrorKind, Frame, FrameError, Message, Part};
+use jaato_types::history::{HistoryMessage, HistoryRead};
+use jaato_types::{Error, Frame, FrameError, Message, Part};
 use serde_json::{Map, json};
 
-use super::{Answer, Service, bad_request, ready};
+use super::host_bug;
 use crate::call::Call;
 
 /// Bytes of a part that is left out of a message which is larger than a frame.
@@ -17,21 +17,9 @@ const LARGE_PART_BYTES: usize = 64 * 1024;
 /// Stands for a part that was left out.
 const LEFT_OUT: &str = "[left out: the message is larger than a frame]";
 
-/// The conversation.
-pub struct History;
+jaato_types::history_operations!(bodies);
 
-impl Service for History {
-    fn has(&self, operation: &str) -> bool {
-        operation == SESSION_HISTORY
-    }
-
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-        ready(read(call, &request))
-    }
-}
-
-fn read(call: &Call, request: &[u8]) -> Result<Served, Error> {
-    let asked: Option<HistoryRead> = Frame::read(request).map_err(bad_request)?;
+fn history(call: &Call, asked: Option<HistoryRead>) -> Result<Served, Error> {
     let asked = asked.unwrap_or_default();
     let record = call.shared.sessions.find(&call.site.session)?.record()?;
     let messages = record.len() as u64;
@@ -53,7 +41,7 @@ fn frame_of(number: u64, entry: &Arc<Entry>) -> Result<Vec<u8>, Error> {
         }
         error => Err(error),
     });
-    frame.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+    frame.map_err(host_bug)
 }
 
 fn without_large_parts(message: &Message) -> Message {

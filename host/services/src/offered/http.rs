@@ -7,13 +7,10 @@ use std::sync::Arc;
 use jaato_types::http::{HTTP_BODY, HTTP_REQUEST, HttpBody, HttpBodyAnswer};
 use jaato_types::{Error, Frame};
 
-use super::{Answer, Service, bad_request, frame, ready};
+use super::{Answer, Body, bad_request, frame, ready};
 use crate::bodies::BlobPart;
 use crate::call::Call;
 use crate::http;
-
-/// Requests over HTTP.
-pub struct Http;
 
 /// A piece of a body.
 struct Piece {
@@ -23,31 +20,31 @@ struct Piece {
     blob: Option<BlobPart>,
 }
 
-impl Service for Http {
-    fn has(&self, operation: &str) -> bool {
-        matches!(operation, HTTP_REQUEST | HTTP_BODY)
-    }
-
-    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-        if operation == HTTP_BODY {
-            return append(call, &request);
-        }
-        let shared = &call.shared;
-        let lent = (&shared.http, &shared.requests, &call.bodies, &shared.key_commands);
-        let alive = call.site.alive.clone();
-        http::request(lent, &call.plugin, &call.credentials, &request, alive)
+// Handwritten, because the request's body stays in its frame.
+pub(super) fn body(operation: &str) -> Option<Body> {
+    match operation {
+        HTTP_REQUEST => Some(request),
+        HTTP_BODY => Some(append),
+        _ => None,
     }
 }
 
-fn append(call: &Call, request: &[u8]) -> Answer {
-    let Piece { number, folder, bytes, blob } = match piece(call, request) {
+fn request(call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+    let shared = &call.shared;
+    let lent = (&shared.http, &shared.requests, &call.bodies, &shared.key_commands);
+    let alive = call.site.alive.clone();
+    http::request(lent, &call.plugin, &call.credentials, &request, alive)
+}
+
+fn append(call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+    let Piece { number, folder, bytes, blob } = match piece(call, &request) {
         Ok(piece) => piece,
         Err(error) => return ready(Err(error)),
     };
     let bodies = Arc::clone(&call.bodies);
     Box::pin(async move {
         let (number, bytes) = bodies.append(number, &folder, bytes, blob).await?;
-        frame(&HttpBodyAnswer::new(number, bytes))
+        frame(HttpBodyAnswer::new(number, bytes))
     })
 }
 

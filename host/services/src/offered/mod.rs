@@ -1,14 +1,68 @@
-//! The services, one file each, and the table in which each has its row.
+//! The bodies of the services, and the list of their groups.
+//!
+//! A group is a module with a function `body`, which finds the body of an operation. For most
+//! groups, the macro `bodies` generates it from the rows in `jaato-types`, and the module has one
+//! function for each row. The function takes the call and the request (with `+ bytes`, also the raw
+//! bytes) and returns the answer or a future of it. In other modules `body` is handwritten, and a
+//! comment explains why.
+
+/// Generates a group's function `body` from its rows. It decodes the request, calls the function
+/// with the row's name, and encodes the answer.
+macro_rules! bodies {
+    ($(
+        $(#[doc = $doc:literal])+
+        $body:ident $name:literal:
+        $request:tt $(+ $request_extra:ident)? => $answer:tt $(+ $answer_extra:ident)?
+        $(, sdk $sdk:tt)?;
+    )+) => {
+        pub(super) fn body(operation: &str) -> Option<super::Body> {
+            let body: super::Body = match operation {
+                $($name => |call: &Call, _: &str, frame: Vec<u8>| super::answer(
+                    call_body!(call frame $body $request $($request_extra)?),
+                    encoding!($answer $($answer_extra)?),
+                ),)+
+                _ => return None,
+            };
+            Some(body)
+        }
+    };
+}
+
+/// Calls a body with its decoded request.
+macro_rules! call_body {
+    ($call:ident $frame:ident $body:ident ()) => {{
+        drop($frame);
+        $body($call)
+    }};
+    ($call:ident $frame:ident $body:ident $request:tt) => {
+        super::read::<$request>(&$frame).and_then(|request| $body($call, request))
+    };
+    ($call:ident $frame:ident $body:ident $request:tt bytes) => {
+        super::read_with_bytes::<$request>(&$frame)
+            .and_then(|(request, bytes)| $body($call, request, bytes))
+    };
+}
+
+/// Selects the function that encodes an answer. The body encodes an answer with a stream itself.
+macro_rules! encoding {
+    ($answer:tt) => {
+        super::frame::<$answer>
+    };
+    ($answer:tt bytes) => {
+        super::frame_with_bytes::<$answer>
+    };
+    ($answer:tt stream) => {
+        Ok
+    };
+}
 
 mod ask;
 mod assets;
 mod attach;
 pub mod blobs;
 mod children;
-mod config;
 mod count;
 mod environment;
-mod folder;
 mod history;
 mod host_processes;
 mod http;
@@ -16,8 +70,6 @@ mod model;
 mod notify;
 mod objects;
 mod output;
-mod processes;
-mod reading;
 mod request;
 mod resources;
 mod secrets;
@@ -25,77 +77,87 @@ mod session;
 mod store;
 mod tasks;
 mod tool_calls;
+mod tools_list;
 mod tools_set;
 mod workspace_file;
 
 use futures_util::future::BoxFuture;
-use jaato_loader::{Caller, Served};
+use jaato_instances::Access;
+use jaato_loader::{Caller, CallerKind, Served};
+use jaato_types::hooks::only_reads;
+use jaato_types::operations::operation_named;
+use jaato_types::service::OUTPUT;
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::call::Call;
 
-/// What a service answers with.
-pub type Answer = BoxFuture<'static, Result<Served, Error>>;
+/// A future answer. It must not block the thread that polls it.
+pub type Later<T> = BoxFuture<'static, Result<T, Error>>;
 
-/// Something that plugins may ask of the host by name.
-trait Service: Sync {
-    /// Returns true if an operation is of this service.
-    fn has(&self, operation: &str) -> bool;
+/// An encoded answer.
+pub type Answer = Later<Served>;
 
-    /// Returns true if the service is offered to this caller.
-    fn is_for(&self, _call: &Call, _caller: &Caller) -> bool {
-        true
-    }
+/// Answers an operation. Runs on the thread that serves plugins, so it must not block.
+type Body = fn(&Call, &str, Vec<u8>) -> Answer;
 
-    /// Answers an operation. Called on the thread that serves plugins, so it must not block.
-    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer;
+macro_rules! groups {
+    ($($group:ident)*) => { &[$($group::body),*] };
 }
 
-/// All services. The first that has an operation and is offered answers it.
-const SERVICES: &[&dyn Service] = &[
-    &session::Session,
-    &config::Configuration,
-    &request::OfCall,
-    &folder::CacheFolder,
-    &store::Store,
-    &secrets::Secrets,
-    &assets::AssetFiles,
-    &http::Http,
-    &output::Output,
-    &blobs::Blobs,
-    &attach::ToResult,
-    &objects::Objects,
-    &resources::Resources,
-    &history::History,
-    &tool_calls::ToolCalls,
-    &tools_set::SettingTools,
-    &tasks::Tasks,
-    &notify::Notifications,
-    &ask::Forms,
-    &model::Models,
-    &children::Children,
-    &count::Counts,
-    &host_processes::HostProcesses,
-    &workspace_file::WorkspaceFiles,
-    &processes::Processes,
-    &environment::OfEnvironment,
-];
+/// All groups.
+const GROUPS: &[fn(&str) -> Option<Body>] = groups! {
+    session request store secrets assets http output blobs attach objects resources history
+    tool_calls tools_list tools_set tasks notify ask model children count host_processes
+    workspace_file environment
+};
 
-/// Answers an operation of a call. The grant that it needs is looked up each time, so
-/// that one which is taken back ends with the request that goes on.
-pub fn call(call: &Call, caller: Caller, operation: &str, request: Vec<u8>) -> Answer {
-    for service in SERVICES {
-        if service.has(operation) && service.is_for(call, &caller) {
-            let allowed =
-                reading::check(call, operation).and_then(|()| call.check_grant(operation));
-            return match allowed {
-                Ok(()) => service.call(call, operation, request),
-                Err(error) => ready(Err(error)),
-            };
-        }
+/// Answers an operation of a call. It looks up the grant each time, so that a revoked grant applies
+/// from the next request.
+pub fn call(call: &Call, caller: &Caller, operation: &str, request: Vec<u8>) -> Answer {
+    // Instances have no output.
+    let is_offered = operation != OUTPUT || caller.kind == CallerKind::Call;
+    let body = GROUPS.iter().find_map(|body| body(operation)).filter(|_| is_offered);
+    let allowed = || check_access(call, operation).and_then(|()| call.check_grant(operation));
+    match body.ok_or_else(|| unknown(operation)).and_then(|body| allowed().map(|()| body)) {
+        Ok(body) => body(call, operation, request),
+        Err(error) => ready(Err(error)),
     }
-    ready(Err(unknown(operation)))
+}
+
+/// Checks that the operation only reads if the call may only read.
+fn check_access(call: &Call, operation: &str) -> Result<(), Error> {
+    match call.site.access {
+        Access::Full => Ok(()),
+        Access::Reads if operation_named(operation).is_some_and(|it| it.only_reads) => Ok(()),
+        Access::Reads => Err(only_reads(operation)),
+    }
+}
+
+/// The result of a body, which is either the answer or, with `Later`, a future of it.
+trait Reply<T> {
+    fn later(self) -> Result<Later<T>, Error>;
+}
+
+impl<T: Send + 'static> Reply<T> for Result<T, Error> {
+    fn later(self) -> Result<Later<T>, Error> {
+        self.map(|answer| Box::pin(std::future::ready(Ok(answer))) as Later<T>)
+    }
+}
+
+impl<T> Reply<T> for Result<Later<T>, Error> {
+    fn later(self) -> Result<Later<T>, Error> {
+        self
+    }
+}
+
+/// Encodes the result of a body.
+fn answer<T: 'static>(reply: impl Reply<T>, encode: fn(T) -> Result<Served, Error>) -> Answer {
+    match reply.later() {
+        Ok(later) => Box::pin(async move { encode(later.await?) }),
+        Err(error) => ready(Err(error)),
+    }
 }
 
 fn unknown(operation: &str) -> Error {
@@ -107,9 +169,21 @@ fn ready(served: Result<Served, Error>) -> Answer {
     Box::pin(std::future::ready(served))
 }
 
-fn frame<T: Serialize + ?Sized>(value: &T) -> Result<Served, Error> {
-    let written = Frame::write(value);
-    written.map(Served::Frame).map_err(host_bug)
+fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
+    Frame::read(request).map_err(bad_request)
+}
+
+fn read_with_bytes<T: DeserializeOwned>(request: &[u8]) -> Result<(T, Vec<u8>), Error> {
+    let parsed = Frame::parse(request).map_err(bad_request)?;
+    Ok((parsed.json().map_err(bad_request)?, parsed.bytes.to_vec()))
+}
+
+fn frame<T: Serialize>(answer: T) -> Result<Served, Error> {
+    Frame::write(&answer).map(Served::Frame).map_err(host_bug)
+}
+
+fn frame_with_bytes<T: Serialize>((answer, bytes): (T, Vec<u8>)) -> Result<Served, Error> {
+    Frame::write_with_bytes(&answer, &bytes).map(Served::Frame).map_err(host_bug)
 }
 
 fn host_bug(error: FrameError) -> Error {
@@ -120,56 +194,27 @@ fn bad_request(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-fn no_home() -> Error {
-    let text = "the system does not say where the user's home is, so there is no cache";
-    Error::new(ErrorKind::Unavailable, text)
-        .with_hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
-}
-
 #[cfg(test)]
 mod tests {
-    use jaato_types::large::REQUEST;
-    use jaato_types::service::{
-        ASSET, ATTACH, BLOB_GET, BLOB_PUT, CACHE_FOLDER, CONFIG, OUTPUT, SESSION,
-    };
-    use jaato_types::{
-        execution, files, http, objects, process, resources, secret, store, terminal,
-    };
+    use jaato_types::operations::operations;
 
     use super::*;
 
-    /// How many rows of the table have an operation.
-    fn rows(operation: &str) -> usize {
-        SERVICES.iter().filter(|service| service.has(operation)).count()
+    /// Counts the groups that have an operation.
+    fn groups_with(operation: &str) -> usize {
+        GROUPS.iter().filter(|body| body(operation).is_some()).count()
     }
 
     #[test]
-    fn each_operation_is_of_one_service() {
-        let of_plugins = [
-            SESSION,
-            CONFIG,
-            REQUEST,
-            CACHE_FOLDER,
-            store::SET,
-            secret::SET,
-            ASSET,
-            OUTPUT,
-            http::HTTP_REQUEST,
-            http::HTTP_BODY,
-        ];
-        let of_sessions = [objects::RESULT, resources::GET_OR_CREATE, BLOB_PUT, BLOB_GET, ATTACH];
-        for operation in of_plugins.into_iter().chain(of_sessions) {
-            assert_eq!(rows(operation), 1, "{operation}");
-        }
-        // Programs of this machine for environments, those of the environment for all others.
-        for operation in [execution::DESCRIBE, files::WRITE, process::SPAWN, terminal::SHOW] {
-            assert_eq!(rows(operation), 2, "{operation}");
+    fn each_declared_operation_is_in_one_group() {
+        for operation in operations() {
+            assert_eq!(groups_with(operation.name), 1, "{}", operation.name);
         }
     }
 
     #[test]
-    fn what_is_of_no_service_is_told_by_its_name() {
-        assert_eq!(rows("moon.phase"), 0);
+    fn an_unknown_operation_is_refused_by_its_name() {
+        assert_eq!(groups_with("moon.phase"), 0);
         let error = unknown("moon.phase");
         assert_eq!(error.kind, ErrorKind::UnknownOperation);
         assert_eq!(error.message, "this host has no service `moon.phase`");

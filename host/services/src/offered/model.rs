@@ -5,33 +5,24 @@ use std::sync::Arc;
 use futures_util::stream;
 use jaato_loader::{Frames, Served};
 use jaato_session::{AnsweringModel, AskingPlugin, PieceSink, SessionHandle};
-use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece};
+use jaato_types::model::{ModelAnswer, ModelComplete, ModelPiece};
 use jaato_types::{Error, ErrorKind, Frame};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::{Answer, Service, bad_request, frame, ready};
+use super::{Later, frame};
 use crate::call::Call;
 use crate::detached::Detached;
 
-/// Requests to models.
-pub struct Models;
+jaato_types::model_operations!(bodies);
 
-impl Service for Models {
-    fn has(&self, operation: &str) -> bool {
-        operation == MODEL_COMPLETE
+fn complete(call: &Call, request: ModelComplete) -> Result<Later<Served>, Error> {
+    let asked = Asked::new(call, request)?;
+    if asked.request.stream {
+        return Ok(Box::pin(std::future::ready(Ok(asked.stream()))));
     }
-
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-        match Asked::read(call, &request) {
-            Ok(asked) if asked.request.stream => ready(Ok(asked.stream())),
-            Ok(asked) => {
-                let answering = asked.begin(Arc::new(|_| {}));
-                Box::pin(async move { frame(&answering.await?) })
-            }
-            Err(error) => ready(Err(error)),
-        }
-    }
+    let answering = asked.begin(Arc::new(|_| {}));
+    Ok(Box::pin(async move { frame(answering.await?) }))
 }
 
 /// A request that is understood.
@@ -43,8 +34,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(call: &Call, request: &[u8]) -> Result<Self, Error> {
-        let request: ModelComplete = Frame::read(request).map_err(bad_request)?;
+    fn new(call: &Call, request: ModelComplete) -> Result<Self, Error> {
         let sessions = &call.shared.sessions;
         let session = sessions.find(&call.site.session)?;
         let other = match &request.model {

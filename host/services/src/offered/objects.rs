@@ -1,25 +1,22 @@
-//! The service `objects`: what tools put in front of the model.
+//! The services `objects.*`, with which tools put objects in the model's context.
+//!
+//! `jaato-objects` answers them, for the fake host too.
 
 use jaato_types::{Error, ErrorKind};
 
-use super::{Answer, Service, ready};
+use super::{Answer, Body, ready};
 use crate::call::Call;
 use crate::objects;
 
-/// The session's objects.
-pub struct Objects;
+pub(super) fn body(operation: &str) -> Option<Body> {
+    jaato_objects::service::is_operation(operation).then_some(answer)
+}
 
-impl Service for Objects {
-    fn has(&self, operation: &str) -> bool {
-        jaato_objects::service::is_operation(operation)
-    }
-
-    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-        let Some(all) = &call.site.objects else {
-            let text = "only tools and commands reach the session's objects";
-            return ready(Err(Error::new(ErrorKind::Unavailable, text)));
-        };
-        let own = call.own_tools.as_deref();
-        ready(objects::answer(all, &call.plugin, own, operation, &request))
-    }
+fn answer(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+    let Some(all) = &call.site.objects else {
+        let text = "only tools and commands reach the session's objects";
+        return ready(Err(Error::new(ErrorKind::Unavailable, text)));
+    };
+    let own = call.own_tools.as_deref();
+    ready(objects::answer(all, &call.plugin, own, operation, &request))
 }

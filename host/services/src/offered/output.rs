@@ -1,34 +1,22 @@
 //! The service `output`: texts of a tool call's result that may be long, piece by piece.
 
-use jaato_loader::{Caller, CallerKind};
-use jaato_types::service::{OUTPUT, OutputAnswer, OutputWrite};
-use jaato_types::{Error, ErrorKind, Frame};
+use jaato_types::service::{OutputAnswer, OutputWrite};
+use jaato_types::{Error, ErrorKind};
 
-use super::{Answer, Service, bad_request, frame, ready};
+use super::Later;
 use crate::call::Call;
 
-/// The output that a tool call streams.
-pub struct Output;
+jaato_types::output_operations!(bodies);
 
-impl Service for Output {
-    fn has(&self, operation: &str) -> bool {
-        operation == OUTPUT
-    }
-
-    fn is_for(&self, _call: &Call, caller: &Caller) -> bool {
-        caller.kind == CallerKind::Call
-    }
-
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-        let Some(streamed) = call.site.streamed.clone() else {
-            let text = "only a tool call has an output";
-            return ready(Err(Error::new(ErrorKind::Unavailable, text)));
-        };
-        Box::pin(async move {
-            let parsed = Frame::parse(&request).map_err(bad_request)?;
-            let write: Option<OutputWrite> = parsed.json().map_err(bad_request)?;
-            let bytes = streamed.push(&write.unwrap_or_default(), parsed.bytes).await?;
-            frame(&OutputAnswer::new(bytes))
-        })
-    }
+fn output(
+    call: &Call,
+    write: Option<OutputWrite>,
+    bytes: Vec<u8>,
+) -> Result<Later<OutputAnswer>, Error> {
+    let Some(streamed) = call.site.streamed.clone() else {
+        let text = "only a tool call has an output";
+        return Err(Error::new(ErrorKind::Unavailable, text));
+    };
+    let write = write.unwrap_or_default();
+    Ok(Box::pin(async move { streamed.push(&write, &bytes).await.map(OutputAnswer::new) }))
 }

@@ -6,22 +6,18 @@ use jaato_loader::Served;
 use jaato_types::secret::{DELETE, GET, SET, SecretForgotten, SecretFound, SecretKept, SecretName};
 use jaato_types::{Error, Frame, PluginName};
 
-use super::{Answer, Service, bad_request, frame, host_bug, unknown};
+use super::{Answer, Body, bad_request, frame, frame_with_bytes, unknown};
 use crate::call::Call;
 use crate::secret_place::StoredIn;
 use crate::secrets::PluginSecrets;
 
-/// The plugin's own secrets.
-pub struct Secrets;
+// Handwritten, so that the engine can check secrets without a call.
+pub(super) fn body(operation: &str) -> Option<Body> {
+    matches!(operation, GET | SET | DELETE).then_some(of_call)
+}
 
-impl Service for Secrets {
-    fn has(&self, operation: &str) -> bool {
-        matches!(operation, GET | SET | DELETE)
-    }
-
-    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-        answer(&call.shared.secrets, &call.plugin, operation, request)
-    }
+fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+    answer(&call.shared.secrets, &call.plugin, operation, request)
 }
 
 /// Answers an operation on the secrets of a plugin.
@@ -47,16 +43,14 @@ async fn work(
     let SecretName { name } = asked.unwrap_or_default();
     match operation {
         GET => match secrets.get(plugin, &name).await? {
-            None => frame(&SecretFound::new(false)),
-            Some(value) => Frame::write_with_bytes(&SecretFound::new(true), &value)
-                .map(Served::Frame)
-                .map_err(host_bug),
+            None => frame(SecretFound::new(false)),
+            Some(value) => frame_with_bytes((SecretFound::new(true), value)),
         },
         SET => {
             let stored = secrets.set(plugin, &name, parsed.bytes.to_vec()).await?;
-            frame(&SecretKept::new(stored == StoredIn::Tool))
+            frame(SecretKept::new(stored == StoredIn::Tool))
         }
-        DELETE => frame(&SecretForgotten::new(secrets.delete(plugin, &name).await?)),
+        DELETE => frame(SecretForgotten::new(secrets.delete(plugin, &name).await?)),
         other => Err(unknown(other)),
     }
 }

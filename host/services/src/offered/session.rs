@@ -1,35 +1,32 @@
-//! The service `session`: what a plugin may know of the session and the process.
+//! The services `session` and `config`: facts about the session and the process, and the plugin's
+//! settings.
 
 use jaato_session::SharedFacts;
-use jaato_types::service::{SESSION, SessionFacts};
+use jaato_types::Error;
+use jaato_types::service::SessionFacts;
+use serde_json::Value;
 
-use super::{Answer, Service, frame, ready};
+use super::Later;
 use crate::blobs::blocking;
 use crate::call::Call;
 
-/// Session facts.
-pub struct Session;
+jaato_types::session_operations!(bodies);
 
-impl Service for Session {
-    fn has(&self, operation: &str) -> bool {
-        operation == SESSION
-    }
-
-    fn call(&self, call: &Call, _operation: &str, _request: Vec<u8>) -> Answer {
+fn session(call: &Call) -> Result<Later<SessionFacts>, Error> {
+    let (facts, trust) = (facts(call), call.shared.workspace_trust.clone());
+    Ok(Box::pin(async move {
         // A plugin that asks as its session begins would else be told of a trust that is over.
-        let Some(trust) = call.shared.workspace_trust.clone() else {
-            return ready(frame(&facts(call)));
-        };
-        let facts = facts(call);
-        Box::pin(async move {
-            let Some(trusted) = blocking(move || Ok(trust.now())).await? else {
-                return frame(&facts);
-            };
-            let trusted_workspace = Some(trusted.root().display().to_string());
-            let agreed_variables = trusted.agreed_variables().to_vec();
-            frame(&SessionFacts { trusted_workspace, agreed_variables, ..facts })
-        })
-    }
+        let Some(trust) = trust else { return Ok(facts) };
+        let Some(trusted) = blocking(move || Ok(trust.now())).await? else { return Ok(facts) };
+        let trusted_workspace = Some(trusted.root().display().to_string());
+        let agreed_variables = trusted.agreed_variables().to_vec();
+        Ok(SessionFacts { trusted_workspace, agreed_variables, ..facts })
+    }))
+}
+
+/// Returns the plugin's settings, without the host's own keys.
+fn config(call: &Call) -> Result<Value, Error> {
+    Ok(Value::clone(&call.config))
 }
 
 fn facts(call: &Call) -> SessionFacts {

@@ -11,21 +11,17 @@ use jaato_types::store::{
 use jaato_types::{Error, Frame, PluginName};
 use serde::de::DeserializeOwned;
 
-use super::{Answer, Service, bad_request, frame, ready, unknown};
+use super::{Answer, Body, bad_request, frame, frame_with_bytes, ready, unknown};
 use crate::call::Call;
 use crate::store::{Expected, StorePlace, Stores};
 
-/// The plugin's own store.
-pub struct Store;
+// Handwritten, so that the engine can check the store without a call.
+pub(super) fn body(operation: &str) -> Option<Body> {
+    matches!(operation, GET | SET | DELETE | LIST | FOLDER).then_some(of_call)
+}
 
-impl Service for Store {
-    fn has(&self, operation: &str) -> bool {
-        matches!(operation, GET | SET | DELETE | LIST | FOLDER)
-    }
-
-    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-        answer(&call.shared.stores, &call.plugin, operation, request)
-    }
+fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+    answer(&call.shared.stores, &call.plugin, operation, request)
 }
 
 /// Answers an operation on the store of a plugin.
@@ -63,26 +59,21 @@ fn whose(operation: &str, request: &[u8]) -> Result<StoreOf, Error> {
 fn work(place: &StorePlace, operation: &str, request: &[u8]) -> Result<Served, Error> {
     match operation {
         GET => match place.get(&read::<StoreGet>(request)?.key)? {
-            None => frame(&StoreValue::default()),
-            Some(value) => {
-                let head = StoreValue::found(value.digest);
-                Frame::write_with_bytes(&head, &value.bytes)
-                    .map(Served::Frame)
-                    .map_err(super::host_bug)
-            }
+            None => frame(StoreValue::default()),
+            Some(value) => frame_with_bytes((StoreValue::found(value.digest), value.bytes)),
         },
         SET => {
             let StoreSet { key, expected, .. } = read(request)?;
             let value = Frame::parse(request).map_err(bad_request)?.bytes;
             let digest = place.set(&key, value, &Expected::read(expected)?)?;
-            frame(&StoreStored::new(digest))
+            frame(StoreStored::new(digest))
         }
         DELETE => {
             let StoreDelete { key, expected, .. } = read(request)?;
-            frame(&StoreDeleted::new(place.delete(&key, &Expected::read(expected)?)?))
+            frame(StoreDeleted::new(place.delete(&key, &Expected::read(expected)?)?))
         }
-        LIST => frame(&StoreKeys::new(place.list(&read::<StoreList>(request)?.prefix)?)),
-        FOLDER => frame(&FolderAnswer::new(place.folder()?.display().to_string())),
+        LIST => frame(StoreKeys::new(place.list(&read::<StoreList>(request)?.prefix)?)),
+        FOLDER => frame(FolderAnswer::new(place.folder()?.display().to_string())),
         other => Err(unknown(other)),
     }
 }

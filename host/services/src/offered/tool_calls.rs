@@ -1,38 +1,27 @@
-//! The services `tools.call` and `tools.list`: a plugin calls another tool of its session, by the
-//! session's gate, and sees which there are.
+//! The service `tools.call`, with which a plugin calls another tool through the session's gate.
 
 use jaato_loader::Served;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
-use jaato_types::tools_list::{TOOLS_LIST, ToolsListAnswer};
 use jaato_types::{Error, ErrorKind, Frame, Output};
 
-use super::{Answer, Service, bad_request, frame, ready};
+use super::{Answer, Body, read, ready};
 use crate::call::Call;
 use crate::detached::Detached;
 
-/// Calls of tools.
-pub struct ToolCalls;
+// Handwritten, because a result that is too large has its own error.
+pub(super) fn body(operation: &str) -> Option<Body> {
+    (operation == TOOLS_CALL).then_some(answer)
+}
 
-impl Service for ToolCalls {
-    fn has(&self, operation: &str) -> bool {
-        [TOOLS_CALL, TOOLS_LIST].contains(&operation)
-    }
-
-    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-        if operation == TOOLS_LIST {
-            let session = call.shared.sessions.find(&call.site.session);
-            let tools = session.and_then(|session| session.list_tools());
-            return ready(tools.and_then(|tools| frame(&ToolsListAnswer::new(tools))));
-        }
-        match begin(call, &request) {
-            Ok(running) => Box::pin(async move { served(running.await?) }),
-            Err(error) => ready(Err(error)),
-        }
+fn answer(call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+    match begin(call, &request) {
+        Ok(running) => Box::pin(async move { served(running.await?) }),
+        Err(error) => ready(Err(error)),
     }
 }
 
 fn begin(call: &Call, request: &[u8]) -> Result<Detached<Output>, Error> {
-    let asked: ToolsCall = Frame::read(request).map_err(bad_request)?;
+    let asked: ToolsCall = read(request)?;
     let session = call.shared.sessions.find(&call.site.session)?;
     call.count_made_call()?;
     let origin = call.origin();

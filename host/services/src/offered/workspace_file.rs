@@ -2,45 +2,35 @@
 
 use jaato_config::trust::TrustError;
 use jaato_types::workspace_file::{
-    WORKSPACE_FILE_BYTES_MAX, WORKSPACE_FILE_SET, WORKSPACE_FILES, WorkspaceFileSet,
-    WorkspaceFileStored,
+    WORKSPACE_FILE_BYTES_MAX, WORKSPACE_FILES, WorkspaceFileSet, WorkspaceFileStored,
 };
-use jaato_types::{Error, ErrorKind, Frame};
+use jaato_types::{Error, ErrorKind};
 
-use super::{Answer, Service, bad_request, frame, ready};
+use super::Later;
 use crate::blobs::blocking;
 use crate::call::Call;
 
-/// Files of a trusted workspace.
-pub struct WorkspaceFiles;
+jaato_types::workspace_file_operations!(bodies);
 
-impl Service for WorkspaceFiles {
-    fn has(&self, operation: &str) -> bool {
-        operation == WORKSPACE_FILE_SET
+fn set(
+    call: &Call,
+    WorkspaceFileSet { name, .. }: WorkspaceFileSet,
+    content: Vec<u8>,
+) -> Result<Later<WorkspaceFileStored>, Error> {
+    let unavailable = |text: &str| Error::new(ErrorKind::Unavailable, text);
+    // A tool call of the model must not change files that the user trusts.
+    // Only tool calls have a place for attachments, commands do not.
+    let is_command = call.site.call.is_some() && call.site.attachments.is_none();
+    if !is_command {
+        return Err(unavailable("files of the workspace are written in a person's command alone"));
     }
-
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-        let unavailable = |text: &str| ready(Err(Error::new(ErrorKind::Unavailable, text)));
-        // A model's call must not change what the person has trusted.
-        // What a tool answers has attachments, what a command answers has none.
-        let is_command = call.site.call.is_some() && call.site.attachments.is_none();
-        if !is_command {
-            return unavailable("files of the workspace are written in a person's command alone");
-        }
-        let Some(trust) = call.shared.workspace_trust.clone() else {
-            return unavailable("the workspace is not trusted");
-        };
-        Box::pin(async move {
-            blocking(move || {
-                let parsed = Frame::parse(&request).map_err(bad_request)?;
-                let WorkspaceFileSet { name } = parsed.json().map_err(bad_request)?;
-                check(&name, parsed.bytes)?;
-                trust.rewrite(&name, parsed.bytes).map_err(|error| in_words(&error))
-            })
-            .await?;
-            frame(&WorkspaceFileStored::default())
-        })
-    }
+    let trust = call.shared.workspace_trust.clone();
+    let trust = trust.ok_or_else(|| unavailable("the workspace is not trusted"))?;
+    Ok(Box::pin(blocking(move || {
+        check(&name, &content)?;
+        trust.rewrite(&name, &content).map_err(|error| in_words(&error))?;
+        Ok(WorkspaceFileStored::default())
+    })))
 }
 
 fn check(name: &str, content: &[u8]) -> Result<(), Error> {

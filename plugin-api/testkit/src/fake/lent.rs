@@ -221,7 +221,7 @@ impl Lent {
                 Reply::of(&answer)
             }
             TASKS_CANCEL => Reply::of(&self.task(&request.read::<TaskCancel>()?.task_id)?),
-            other => Err(super::services::no_service(other)),
+            _ => super::services::default_answer(request),
         }
     }
 
@@ -274,7 +274,7 @@ impl Lent {
                 self.children.remove(&session);
                 Reply::of(&ChildDone::default())
             }
-            other => Err(super::services::no_service(other)),
+            _ => super::services::default_answer(request),
         }
     }
 

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
 use jaato_types::count::{COUNT, Count, Counted};
-use jaato_types::hooks::{READING, only_reads};
+use jaato_types::hooks::only_reads;
 use jaato_types::host_process::process_operation;
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
 };
 use jaato_types::large::REQUEST;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
+use jaato_types::operations::operation_named;
 use jaato_types::service::{
     self, ATTACHMENTS_MAX, AssetAnswer, AssetRequest, Attach, AttachAnswer, BLOB_BYTES_MAX,
     BLOBS_BEGUN_MAX, BLOBS_BYTES_MAX, BlobGet, BlobPut, BlobPutAnswer, FolderAnswer, OutputAnswer,
@@ -56,10 +57,12 @@ impl ServiceRequest {
     /// # Errors
     /// `invalid_arguments`, as the host answers it.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_value(self.json.clone()).map_err(|error| {
-            let text = format!("the request of `{}` cannot be read: {error}", self.operation);
-            Error::new(ErrorKind::InvalidArguments, text)
-        })
+        serde_json::from_value(self.json.clone()).map_err(|error| self.unreadable(&error))
+    }
+
+    fn unreadable(&self, error: &serde_json::Error) -> Error {
+        let text = format!("the request of `{}` cannot be read: {error}", self.operation);
+        Error::new(ErrorKind::InvalidArguments, text)
     }
 }
 
@@ -430,7 +433,8 @@ impl Services {
             let mut state = self.lock();
             state.take_body(&mut request)?;
             state.asked.push(request.clone());
-            if state.reading.contains(&context) && !READING.contains(&operation) {
+            let may_read = || operation_named(operation).is_some_and(|it| it.only_reads);
+            if state.reading.contains(&context) && !may_read() {
                 return Err(only_reads(operation));
             }
             state.grants.check(operation)?;
@@ -498,7 +502,7 @@ impl Services {
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
             other if session_environment::is_operation(other) => self.answer_environment(request),
-            other => Err(no_service(other)),
+            _ => default_answer(request),
         }
     }
 
@@ -545,7 +549,15 @@ impl Services {
     }
 }
 
-pub(super) fn no_service(operation: &str) -> Error {
+/// Answers an operation with the default of its answer type if the fake host has no code for it.
+pub(super) fn default_answer(request: &ServiceRequest) -> Result<Reply> {
+    let operation = operation_named(&request.operation);
+    let default = operation.and_then(|operation| operation.default_answer);
+    let default = default.ok_or_else(|| no_service(&request.operation))?;
+    default(&request.json).map(Reply::Json).map_err(|error| request.unreadable(&error))
+}
+
+fn no_service(operation: &str) -> Error {
     let text = format!("this host has no service `{operation}`");
     Error::new(ErrorKind::UnknownOperation, text)
 }
