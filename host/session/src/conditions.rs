@@ -156,7 +156,9 @@ impl Session {
         // Tools that are offered from the first request on are not a change that a user would look
         // for.
         let is_first_request = self.history.entries().len() <= 1;
-        for (name, offer) in self.shared.tools().offers() {
+        // Not in the loop's head, where the tools would live on, and each change would copy them.
+        let offers = self.shared.tools().offers();
+        for (name, offer) in offers {
             if matches!(offer.condition, Condition::ModelSees { .. })
                 && self.shared.tools().is_wanted(&name)
             {

@@ -1,11 +1,13 @@
 //! Counts the tokens in use: the provider's last count, plus a quarter of the bytes added since.
 
 use std::io;
+use std::sync::Arc;
 
 use jaato_types::{Role, Usage};
 use serde::Serialize;
 
 use crate::Session;
+use crate::history::Entry;
 
 /// How many bytes count as one token without a better estimate.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
@@ -27,6 +29,10 @@ pub(super) struct Counted {
     with_answer: bool,
 }
 
+/// An entry of the record, and the bytes of its message. As it is shared, a change of the record
+/// replaces it.
+pub(super) type EntrySize = (Arc<Entry>, u64);
+
 impl Session {
     /// Records the provider's token count of the last request.
     pub(crate) fn counted(&mut self, usage: Usage) {
@@ -45,12 +51,13 @@ impl Session {
         let Some(counted) = self.gc.counted else {
             return tokens_of(self.bytes_in_use());
         };
-        let since = self.history.messages().skip(counted.messages);
+        let messages = self.history.messages().zip(self.message_bytes());
         // The answer is the first message after the counted ones.
         let is_counted =
             |(at, role): (usize, Role)| at == 0 && counted.with_answer && role == Role::Model;
-        let since = since.enumerate().filter(|(at, message)| !is_counted((*at, message.role)));
-        let bytes: u64 = since.map(|(_, message)| json_bytes(message)).sum();
+        let since = messages.skip(counted.messages).enumerate();
+        let since = since.filter(|(at, (message, _))| !is_counted((*at, message.role)));
+        let bytes: u64 = since.map(|(_, (_, bytes))| bytes).sum();
         counted.tokens.saturating_add(tokens_of(bytes))
     }
 
@@ -66,7 +73,25 @@ impl Session {
 
     /// Returns the bytes of the whole request.
     pub(crate) fn bytes_in_use(&self) -> u64 {
-        json_bytes(&self.prefix) + self.history.messages().map(json_bytes).sum::<u64>()
+        json_bytes(&self.prefix) + self.message_bytes().iter().sum::<u64>()
+    }
+
+    /// Returns the bytes of each message that the model receives. Counts only those that have
+    /// changed since the last time, because long conversations would be counted several times with
+    /// each request.
+    fn message_bytes(&self) -> Vec<u64> {
+        let mut sizes = self.gc.sizes.lock();
+        let entries = self.history.entries();
+        let sized = |entry: &Arc<Entry>| (Arc::clone(entry), json_bytes(entry.sent()));
+        sizes.truncate(entries.len());
+        for (at, entry) in entries.iter().enumerate() {
+            match sizes.get_mut(at) {
+                Some((counted, _)) if Arc::ptr_eq(counted, entry) => {}
+                Some(changed) => *changed = sized(entry),
+                None => sizes.push(sized(entry)),
+            }
+        }
+        sizes.iter().filter(|(entry, _)| entry.is_sent()).map(|(_, bytes)| *bytes).collect()
     }
 
     /// Recounts after the request has changed, at the previous ratio of tokens to bytes.

@@ -19,9 +19,10 @@ mod window;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{Error, GcPlan, GcRequest, Result};
+use parking_lot::Mutex;
 
 use crate::{Cancel, GcSettings};
-use count::Counted;
+use count::{Counted, EntrySize};
 use cut::PART_BYTES_MIN;
 use window::WindowState;
 
@@ -73,6 +74,7 @@ pub(crate) struct GcState {
     window: WindowState,
     /// The provider's last count.
     counted: Option<Counted>,
+    sizes: Mutex<Vec<EntrySize>>,
     asked: Asked,
     /// The failure that was reported last. It is reported once, not with every request.
     told: Option<Error>,
@@ -95,6 +97,7 @@ enum Asked {
 impl GcState {
     pub(crate) fn new(settings: GcSettings, limit: u64, origin: WindowOrigin) -> Self {
         let window = WindowState::new(origin);
-        Self { settings, limit, window, counted: None, asked: Asked::Helpful, told: None }
+        let (counted, sizes, told) = (None, Mutex::default(), None);
+        Self { settings, limit, window, counted, sizes, asked: Asked::Helpful, told }
     }
 }

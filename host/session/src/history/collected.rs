@@ -19,7 +19,7 @@ impl Entry {
         self.sent.as_ref().unwrap_or(&self.message)
     }
 
-    pub(super) fn is_sent(&self) -> bool {
+    pub(crate) fn is_sent(&self) -> bool {
         !matches!(self.mark, Some(Mark::Unsent | Mark::Collected))
     }
 }
