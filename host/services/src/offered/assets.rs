@@ -1,5 +1,5 @@
-//! The services `asset` and `cache_folder`, for big files that the plugin declares and for the
-//! plugin's own folder in the user's cache.
+//! The services `asset` and `cache_folder`: large files that the plugin declares, and the plugin's
+//! own folder in the user's cache.
 
 use std::sync::Arc;
 
