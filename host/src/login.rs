@@ -20,12 +20,12 @@ pub async fn login(global: Global, name: String) -> Outcome {
     runtime.close().await;
     let provider = found.map_err(Failure::from)?;
     if provider.keys.is_empty() {
-        let text = format!("the provider `{name}` needs no key");
+        let text = format!("the provider `{name}` does not use an API key");
         return Err(Failure::new(Exit::Usage, text));
     }
     let key = key(&name)?;
     if key.is_empty() || key.contains(char::is_whitespace) {
-        let text = "a key is one word: nothing was saved";
+        let text = "nothing was saved: an API key cannot be empty or contain spaces";
         return Err(Failure::new(Exit::Usage, text));
     }
     // The name under which the key is looked up, however the user wrote it.
@@ -40,7 +40,7 @@ pub async fn login(global: Global, name: String) -> Outcome {
     ))?;
     let before = provider.keys.first().and_then(|key| key.found.clone());
     if let Some(place) = before.filter(|place| !place.starts_with("`jaato provider login")) {
-        report::remark(&format!("{place} counts before it"));
+        report::remark(&format!("{place} takes precedence"));
     }
     Ok(Exit::Done)
 }
@@ -56,11 +56,11 @@ pub async fn logout(global: Global, name: String) -> Outcome {
         removed = removed || stored.remove(&commands, name).await.map_err(Failure::from)?;
     }
     if !removed {
-        let text = format!("no key of `{name}` is saved");
+        let text = format!("no saved API key for `{name}`");
         return Err(Failure::new(Exit::Usage, text)
             .hint("remove a key in a variable or in config.toml yourself"));
     }
-    report::line(&format!("the key of `{name}` is forgotten"))?;
+    report::line(&format!("removed the API key for `{name}`"))?;
     Ok(Exit::Done)
 }
 

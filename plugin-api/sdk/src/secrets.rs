@@ -40,7 +40,7 @@ impl Secrets {
     pub async fn get(&self, name: &str) -> Result<Option<String>> {
         let Some(bytes) = self.get_bytes(name).await? else { return Ok(None) };
         let text = String::from_utf8(bytes);
-        let wrong = format!("the secret `{name}` is no text");
+        let wrong = format!("the secret `{name}` is not text");
         text.map(Some).map_err(|_| Error::new(ErrorKind::InvalidArguments, wrong))
     }
 

@@ -32,10 +32,10 @@ fn checked(blobs: &SessionBlobs, asked: Attach) -> Result<Data, Error> {
     let Attach { mime_type, blob, name } = asked;
     let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
     if !is_media_type(&mime_type) {
-        return Err(wrong("the attachment's `mime_type` is no media type".to_owned()));
+        return Err(wrong("the attachment's `mime_type` is not a media type".to_owned()));
     }
     if name.as_deref().is_some_and(|name| !is_file_name(name)) {
-        return Err(wrong("the attachment's `name` is no plain file name".to_owned()));
+        return Err(wrong("the attachment's `name` is not a plain file name".to_owned()));
     }
     let head = blobs.head(&blob, MEDIA_TYPE_HEAD_BYTES as u64)?;
     check_media_type(&mime_type, &head).map_err(|shown| {

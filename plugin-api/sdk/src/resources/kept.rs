@@ -140,7 +140,7 @@ impl Resources {
         let held = self.lock();
         let found = held.all.iter().find(|one| one.number == number);
         found.map(|one| Arc::clone(&one.kept)).ok_or_else(|| {
-            let text = format!("the plugin keeps no resource `{name}` any more");
+            let text = format!("the plugin no longer has the resource `{name}`");
             Error::new(ErrorKind::NotFound, text)
         })
     }
