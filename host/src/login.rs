@@ -36,7 +36,7 @@ pub async fn login(global: Global, name: String) -> Outcome {
         StoredIn::File => "a file that only you can read",
     };
     report::line(&format!(
-        "the key of `{name}` is in {place}; `jaato provider check {name}` tries it"
+        "saved the API key for `{name}` in {place}; `jaato provider check {name}` tests it"
     ))?;
     let before = provider.keys.first().and_then(|key| key.found.clone());
     if let Some(place) = before.filter(|place| !place.starts_with("`jaato provider login")) {
@@ -73,7 +73,7 @@ fn key(name: &str) -> Result<String, Failure> {
     let failed =
         |error: io::Error| Failure::new(Exit::Failed, format!("cannot read the key: {error}"));
     if terminal::input_is_terminal() {
-        let typed = rpassword::prompt_password(format!("Key for {name} (it is not shown): "));
+        let typed = rpassword::prompt_password(format!("API key for {name} (input is hidden): "));
         return typed.map(|key| key.trim().to_owned()).map_err(failed);
     }
     let mut text = String::new();
